@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use uuid::Uuid;
 
 /// The longest sleep before a waiting task reads the clock again.
-const LONGEST_SLEEP_MS: i64 = 30_000;
+const MAX_SLEEP_MS: i64 = 30_000;
 
 /// The source of time and randomness. Tests use a fixed time and sequential numbers.
 pub trait Clock: Send + Sync + 'static {
@@ -16,8 +16,8 @@ pub trait Clock: Send + Sync + 'static {
     /// Waits until `at_ms`, but not longer than a fixed limit. Callers must read the clock again afterwards.
     fn wait_until(&self, at_ms: i64) -> BoxFuture<'static, ()> {
         // The system's time may be changed during the sleep.
-        let left = at_ms.saturating_sub(self.now_ms()).clamp(0, LONGEST_SLEEP_MS);
-        Box::pin(tokio::time::sleep(Duration::from_millis(left.unsigned_abs())))
+        let remaining = at_ms.saturating_sub(self.now_ms()).clamp(0, MAX_SLEEP_MS);
+        Box::pin(tokio::time::sleep(Duration::from_millis(remaining.unsigned_abs())))
     }
 
     /// Returns the microseconds of a monotonic stopwatch.

@@ -17,7 +17,7 @@ use crate::model::access::{Caller, WorkspaceRecord};
 use crate::opening::Opener;
 use crate::registry::{Registry, Usage};
 use crate::store::Store;
-use crate::workspace::Entered;
+use crate::workspace::CallContext;
 use crate::workspace::files::{CheckedLink, LinkedUpload, SignedLink, StoredFile, check_link, refusing};
 use crate::workspace::rights::{Listener, Right, Uploader, check};
 use crate::workspace::runtime::Runtime;
@@ -105,7 +105,7 @@ impl Engine {
             return Err(Error::forbidden("operator_required", message));
         }
         let runtime = self.runtime(&caller.workspace_id).await?;
-        R::of(Entered::new(self.access.clone(), runtime, caller))
+        R::of(CallContext::new(self.access.clone(), runtime, caller))
     }
 
     /// Returns the right to listen for a bearer token or for a credential issued by [`Listener::connect`].
@@ -115,8 +115,8 @@ impl Engine {
         }
         let listening = self.access.listening(shown).await?;
         let runtime = self.runtime(&listening.caller.workspace_id).await?;
-        let entered = Entered::new(self.access.clone(), runtime, listening.caller.clone());
-        Ok(Listener::of(entered)?.for_agents(&listening))
+        let context = CallContext::new(self.access.clone(), runtime, listening.caller.clone());
+        Ok(Listener::of(context)?.for_agents(&listening))
     }
 
     /// Returns the file that a signed link names. The link is the only credential needed.
@@ -169,10 +169,10 @@ impl Engine {
         let measured: Vec<(usize, Usage)> = tokio::task::spawn_blocking(measured).await.map_err(Error::internal)?;
         let mut open = measured.len();
         let mut bytes: usize = measured.iter().map(|(bytes, _)| bytes).sum();
-        let before = self.clock.now_ms().saturating_sub(self.settings.idle_ms);
+        let cutoff = self.clock.now_ms().saturating_sub(self.settings.idle_ms);
         for (size, usage) in measured {
             let enough = self.settings.resident_bytes == 0 || bytes <= self.settings.resident_bytes;
-            if enough || usage.last_used > before {
+            if enough || usage.last_used > cutoff {
                 break;
             }
             let Usage { id, state, .. } = usage;
@@ -181,7 +181,7 @@ impl Engine {
                 continue;
             }
             drop(state);
-            if let Some(closing) = self.workspaces.close(&id, before) {
+            if let Some(closing) = self.workspaces.close(&id, cutoff) {
                 closing.await.map_err(Error::internal)?;
                 tracing::info!(workspace = %id, "closed an idle workspace to free memory");
                 (open, bytes) = (open - 1, bytes - size);

@@ -127,7 +127,7 @@ impl Error {
             return Error::Invalid { code, message, violations };
         }
         violations.iter_mut().for_each(|violation| violation.pointer.insert_str(0, "/events/0"));
-        Error::Invalid { code, message: shown(&violations), violations }
+        Error::Invalid { code, message: summary(&violations), violations }
     }
 
     /// Adds the index of the conflicting event.
@@ -148,16 +148,16 @@ impl Error {
 
 impl From<Vec<Violation>> for Error {
     fn from(violations: Vec<Violation>) -> Error {
-        Error::Invalid { code: "invalid_input", message: shown(&violations), violations }
+        Error::Invalid { code: "invalid_input", message: summary(&violations), violations }
     }
 }
 
-fn shown(violations: &[Violation]) -> String {
-    let shown = violations.iter().map(|violation| match violation.pointer.as_str() {
+fn summary(violations: &[Violation]) -> String {
+    let summary = violations.iter().map(|violation| match violation.pointer.as_str() {
         "" => violation.message.clone(),
         pointer => format!("{pointer}: {}", violation.message),
     });
-    shown.collect::<Vec<_>>().join("; ")
+    summary.collect::<Vec<_>>().join("; ")
 }
 
 impl From<store::Error> for Error {

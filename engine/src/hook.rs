@@ -98,15 +98,15 @@ pub struct Subscription {
 impl Subscription {
     pub fn admits(&self, event_type: &str, traits: &[Arc<str>]) -> bool {
         (self.events.is_empty() || self.events.iter().any(|pattern| pattern_admits(pattern, event_type)))
-            && (self.traits.is_empty() || self.traits.iter().any(|wanted| traits.contains(wanted)))
+            && (self.traits.is_empty() || self.traits.iter().any(|required| traits.contains(required)))
     }
 }
 
 fn pattern_admits(pattern: &str, event_type: &str) -> bool {
-    let part = |wanted: &str, part: &str| wanted == "*" || wanted == part;
+    let matches = |expected: &str, actual: &str| expected == "*" || expected == actual;
     match (pattern.split_once('.'), event_type.split_once('.')) {
-        (Some((name, verb)), Some((event_name, event_verb))) => part(name, event_name) && part(verb, event_verb),
-        _ => part(pattern, event_type),
+        (Some((name, verb)), Some((event_name, event_verb))) => matches(name, event_name) && matches(verb, event_verb),
+        _ => matches(pattern, event_type),
     }
 }
 

@@ -5,7 +5,7 @@
 //! engine`. The module `access` is on the level of `core`.
 
 mod access;
-pub mod aside;
+pub mod offload;
 pub mod clock;
 mod consumer;
 mod core;
@@ -23,14 +23,14 @@ mod registry;
 mod registry_tests;
 mod resident;
 pub(crate) mod store;
-mod turns;
+mod named_locks;
 pub mod workspace;
 
 pub use crate::access::invitations::{Proposal, SignedIn};
 pub use crate::access::members::Member;
 pub use crate::access::provision::FirstStart;
 pub use crate::access::settings::{AccessSettings, IssuerSettings, Trust};
-pub use crate::access::standing::Standing;
+pub use crate::access::grant::Grant;
 pub use crate::access::tokens::key_set::{FetchKeys, Fetched};
 pub use crate::core::Settings;
 pub use crate::core::admission::QueryLimits;

@@ -91,7 +91,7 @@ impl Registry {
         }
     }
 
-    /// Returns the open workspaces, least recently entered first.
+    /// Returns the open workspaces, least recently context first.
     pub fn usage(&self) -> Vec<Usage> {
         let entries = self.entries();
         let open = entries.iter().filter_map(|(id, entry)| {
@@ -103,7 +103,7 @@ impl Registry {
         usage
     }
 
-    /// Closes a workspace. Returns `None` if the workspace is in use or was entered after `before`.
+    /// Closes a workspace. Returns `None` if the workspace is in use or was context after `before`.
     ///
     /// Later entries wait until the workspace is closed, whether or not the caller awaits the returned task.
     pub fn close(&self, id: &str, before: i64) -> Option<JoinHandle<()>> {

@@ -17,7 +17,7 @@ pub(crate) use tool::ToolSchemas;
 
 /// The hooks that a script can implement.
 pub(crate) const SCRIPTED: [Hook; 4] = [Hook::Enrich, Hook::Route, Hook::Work, Hook::Tool];
-const LONGEST_DESCRIPTION: usize = 1_000;
+const MAX_DESCRIPTION: usize = 1_000;
 
 /// A manifest that was read and checked.
 #[derive(Debug)]
@@ -75,35 +75,35 @@ impl Manifest {
     /// Reads the manifest of a folder. Limits in the manifest override the limits of the host.
     pub fn read(folder: &Folder, host: Limits) -> Result<Manifest, LoadError> {
         let file = File { path: folder.file(MANIFEST), text: &folder.manifest };
-        let written: Written = toml::from_str(&folder.manifest).map_err(|error| file.refused(&error))?;
-        if *written.name.get_ref() != folder.name {
+        let raw: Written = toml::from_str(&folder.manifest).map_err(|error| file.refused(&error))?;
+        if *raw.name.get_ref() != folder.name {
             let message =
-                format!("the name '{}' differs from the folder's name, '{}'", written.name.get_ref(), folder.name);
-            return Err(file.at(written.name.span().start, message));
+                format!("the name '{}' differs from the folder's name, '{}'", raw.name.get_ref(), folder.name);
+            return Err(file.at(raw.name.span().start, message));
         }
         if !is_valid_name(&folder.name) {
-            return Err(file.at(written.name.span().start, "a name must match [a-z][a-z0-9_-]{0,63}"));
+            return Err(file.at(raw.name.span().start, "a name must match [a-z][a-z0-9_-]{0,63}"));
         }
-        for (text, what) in [(&written.version, "version"), (&written.description, "description")] {
-            if text.get_ref().trim().is_empty() || text.get_ref().len() > LONGEST_DESCRIPTION {
-                let message = format!("the {what} is empty or longer than {LONGEST_DESCRIPTION} bytes");
+        for (text, what) in [(&raw.version, "version"), (&raw.description, "description")] {
+            if text.get_ref().trim().is_empty() || text.get_ref().len() > MAX_DESCRIPTION {
+                let message = format!("the {what} is empty or longer than {MAX_DESCRIPTION} bytes");
                 return Err(file.at(text.span().start, message));
             }
         }
-        let hooks = file.hooks(&written.hooks)?;
-        let agent = file.agent(written.agent, &hooks, written.hooks.span().start)?;
-        let candidates = file.candidates(written.route, &hooks)?;
-        let (tool, schemas) = file.tool(written.tool, &hooks, &written.name, written.hooks.span().start)?.unzip();
-        let limits = written.limits.over(host);
+        let hooks = file.hooks(&raw.hooks)?;
+        let agent = file.agent(raw.agent, &hooks, raw.hooks.span().start)?;
+        let candidates = file.candidates(raw.route, &hooks)?;
+        let (tool, schemas) = file.tool(raw.tool, &hooks, &raw.name, raw.hooks.span().start)?.unzip();
+        let limits = raw.limits.over(host);
         limits.check().map_err(|message| LoadError::new(&file.path, format!("[limits] {message}")))?;
         let about = About {
             name: folder.name.as_str().into(),
-            version: written.version.into_inner(),
-            description: written.description.into_inner(),
+            version: raw.version.into_inner(),
+            description: raw.description.into_inner(),
             hooks,
-            on: file.subscription(&written.on)?,
-            on_error: file.on_error(written.on_error)?,
-            settings: written.settings,
+            on: file.subscription(&raw.on)?,
+            on_error: file.on_error(raw.on_error)?,
+            settings: raw.settings,
             agent,
             tool,
             candidates,
@@ -114,9 +114,9 @@ impl Manifest {
 
 /// Returns the default settings overridden by the given ones. Each given setting must be declared in the manifest and
 /// have the type of its default.
-pub(crate) fn merged(defaults: &Object, given: &Object) -> Result<Object, (String, Option<String>)> {
+pub(crate) fn merged(defaults: &Object, overrides: &Object) -> Result<Object, (String, Option<String>)> {
     let mut settings = defaults.clone();
-    for (name, value) in given.iter() {
+    for (name, value) in overrides.iter() {
         let Some(default) = defaults.get(name) else {
             let hint = nearest(name, defaults.keys().map(|name| &**name));
             let known: Vec<&str> = defaults.keys().map(|name| &**name).collect();
@@ -152,9 +152,9 @@ impl File<'_> {
         refusal(&self.path, self.text, error)
     }
 
-    fn hooks(&self, written: &Spanned<Vec<Spanned<String>>>) -> Result<Vec<Hook>, LoadError> {
+    fn hooks(&self, raw: &Spanned<Vec<Spanned<String>>>) -> Result<Vec<Hook>, LoadError> {
         let mut hooks = Vec::new();
-        for name in written.get_ref() {
+        for name in raw.get_ref() {
             let Some(hook) = SCRIPTED.into_iter().find(|hook| hook.name() == name.get_ref()) else {
                 let known = SCRIPTED.map(Hook::name);
                 let error = self.at(name.span().start, format!("unknown hook '{}'", name.get_ref()));
@@ -170,7 +170,7 @@ impl File<'_> {
             hooks.push(hook);
         }
         if hooks.is_empty() {
-            return Err(self.at(written.span().start, "a plugin needs at least one hook"));
+            return Err(self.at(raw.span().start, "a plugin needs at least one hook"));
         }
         Ok(hooks)
     }
@@ -189,19 +189,19 @@ impl File<'_> {
         })
     }
 
-    fn traits(&self, written: &[Spanned<String>]) -> Result<Vec<std::sync::Arc<str>>, LoadError> {
-        match written.iter().find(|name| !is_valid_name(name.get_ref())) {
+    fn traits(&self, raw: &[Spanned<String>]) -> Result<Vec<std::sync::Arc<str>>, LoadError> {
+        match raw.iter().find(|name| !is_valid_name(name.get_ref())) {
             Some(name) => Err(self.at(name.span().start, format!("'{}' is not a valid trait name", name.get_ref()))),
-            None => Ok(written.iter().map(|name| name.get_ref().as_str().into()).collect()),
+            None => Ok(raw.iter().map(|name| name.get_ref().as_str().into()).collect()),
         }
     }
 
-    fn on_error(&self, written: Option<Spanned<String>>) -> Result<OnError, LoadError> {
-        self.choice("on_error", written, OnError::ALL.map(|way| (way.name(), way)))
+    fn on_error(&self, raw: Option<Spanned<String>>) -> Result<OnError, LoadError> {
+        self.choice("on_error", raw, OnError::ALL.map(|way| (way.name(), way)))
     }
 
-    fn candidates(&self, written: Option<Spanned<Route>>, hooks: &[Hook]) -> Result<Candidates, LoadError> {
-        let Some(route) = written else { return Ok(Candidates::default()) };
+    fn candidates(&self, raw: Option<Spanned<Route>>, hooks: &[Hook]) -> Result<Candidates, LoadError> {
+        let Some(route) = raw else { return Ok(Candidates::default()) };
         if !hooks.contains(&Hook::Route) {
             return Err(self.at(route.span().start, "[route] requires the hook 'route'"));
         }
@@ -212,14 +212,14 @@ impl File<'_> {
     fn choice<T: Default, const N: usize>(
         &self,
         key: &str,
-        written: Option<Spanned<String>>,
+        raw: Option<Spanned<String>>,
         values: [(&str, T); N],
     ) -> Result<T, LoadError> {
-        let Some(written) = written else { return Ok(T::default()) };
+        let Some(raw) = raw else { return Ok(T::default()) };
         let known = values.each_ref().map(|(name, _)| *name).join(", ");
-        let chosen = values.into_iter().find(|(name, _)| name == written.get_ref());
+        let chosen = values.into_iter().find(|(name, _)| name == raw.get_ref());
         chosen.map(|(_, value)| value).ok_or_else(|| {
-            let error = self.at(written.span().start, format!("'{}' is not allowed for {key}", written.get_ref()));
+            let error = self.at(raw.span().start, format!("'{}' is not allowed for {key}", raw.get_ref()));
             LoadError { hint: Some(format!("allowed are {known}")), ..error }
         })
     }
@@ -227,11 +227,11 @@ impl File<'_> {
     /// Reads `[agent]`, which is required for plugins with the hook `work` and not allowed for others.
     fn agent(
         &self,
-        written: Option<Spanned<Agent>>,
+        raw: Option<Spanned<Agent>>,
         hooks: &[Hook],
         hooks_at: usize,
     ) -> Result<Option<AgentProfile>, LoadError> {
-        match (written, hooks.contains(&Hook::Work)) {
+        match (raw, hooks.contains(&Hook::Work)) {
             (None, false) => Ok(None),
             (None, true) => Err(self.at(hooks_at, "a plugin with the hook 'work' needs an [agent]")),
             (Some(agent), false) => Err(self.at(agent.span().start, "[agent] requires the hook 'work'")),
@@ -270,7 +270,7 @@ pub(crate) fn refusal(path: &str, text: &str, error: &toml::de::Error) -> LoadEr
 
 /// Returns the line and column of a byte offset in a text, both from 1.
 pub(crate) fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
-    let before = text.get(..offset).unwrap_or(text);
-    let line_start = before.rfind('\n').map_or(0, |end| end + 1);
-    (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+    let prefix = text.get(..offset).unwrap_or(text);
+    let line_start = prefix.rfind('\n').map_or(0, |end| end + 1);
+    (prefix.matches('\n').count() + 1, prefix[line_start..].chars().count() + 1)
 }

@@ -31,10 +31,10 @@ pub fn allocated() -> i64 {
 
 /// Runs a function. Returns its result, and by how many bytes the calling thread's memory grew at most during the call.
 pub fn peak_of<T>(run: impl FnOnce() -> T) -> (T, i64) {
-    let before = allocated();
-    let _ = HELD.try_with(|held| held.set(Held { net: before, peak: before }));
-    let done = run();
-    (done, HELD.try_with(Cell::get).map_or(0, |held| held.peak - before))
+    let start = allocated();
+    let _ = HELD.try_with(|held| held.set(Held { net: start, peak: start }));
+    let result = run();
+    (result, HELD.try_with(Cell::get).map_or(0, |held| held.peak - start))
 }
 
 fn count(bytes: i64) {

@@ -69,7 +69,7 @@ pub fn attachment(filename: &str) -> String {
 pub async fn download(request: &Request) -> poem::Result<Response> {
     let engine = request.data::<Arc<Engine>>().expect("the application adds its engine to each request");
     let stored = engine.linked_file(&link(request).await?).await.map_err(ApiError::from)?;
-    Ok(answer(request, &stored).await?)
+    Ok(respond(request, &stored).await?)
 }
 
 /// Parses the requested link. A malformed link gets the same error as an invalid one.
@@ -86,7 +86,7 @@ async fn link(request: &Request) -> Result<SignedLink, ApiError> {
     Ok(SignedLink { path, expires_s: signed.exp, published_only, key_id: signed.kid, signature })
 }
 
-async fn answer(request: &Request, stored: &StoredFile) -> Result<Response, ApiError> {
+async fn respond(request: &Request, stored: &StoredFile) -> Result<Response, ApiError> {
     let size = file::size_bytes(&stored.file);
     let tag = format!("\"{}\"", file::text(&stored.file, file::SHA256).unwrap_or_default());
     let mut response = Response::builder().status(StatusCode::OK).finish();
@@ -97,12 +97,12 @@ async fn answer(request: &Request, stored: &StoredFile) -> Result<Response, ApiE
     }
     // If `If-Range` names another version, the whole file is sent.
     let of_this = request.header(header::IF_RANGE).is_none_or(|known| known.trim() == tag);
-    let range = match request.header(header::RANGE).filter(|_| of_this).and_then(|range| asked(range, size)) {
+    let range = match request.header(header::RANGE).filter(|_| of_this).and_then(|range| parse_range(range, size)) {
         None => 0..size,
         Some(Some(range)) => {
             response.set_status(StatusCode::PARTIAL_CONTENT);
-            let told = format!("bytes {}-{}/{size}", range.start, range.end.saturating_sub(1));
-            insert(response.headers_mut(), header::CONTENT_RANGE, &told);
+            let content_range = format!("bytes {}-{}/{size}", range.start, range.end.saturating_sub(1));
+            insert(response.headers_mut(), header::CONTENT_RANGE, &content_range);
             range
         }
         Some(None) => {
@@ -143,7 +143,7 @@ fn value(text: &str) -> HeaderValue {
 
 /// Parses a range. `None` means that the whole file is sent, as for several ranges, and `Some(None)` that the range
 /// cannot be satisfied.
-fn asked(range: &str, size: u64) -> Option<Option<Range<u64>>> {
+fn parse_range(range: &str, size: u64) -> Option<Option<Range<u64>>> {
     let (unit, range) = range.split_once('=')?;
     if !unit.trim().eq_ignore_ascii_case("bytes") || range.contains(',') {
         return None;
@@ -195,10 +195,10 @@ mod tests {
             ("lines=0-1", None),
             ("", None),
         ] {
-            assert_eq!(asked(text, 10), expected, "{text}");
+            assert_eq!(parse_range(text, 10), expected, "{text}");
         }
-        assert_eq!(asked("bytes=0-", 0), Some(None));
-        assert_eq!(asked("bytes=-1", 0), Some(None));
+        assert_eq!(parse_range("bytes=0-", 0), Some(None));
+        assert_eq!(parse_range("bytes=-1", 0), Some(None));
     }
 
     #[test]

@@ -133,13 +133,13 @@ impl Endpoint for Served {
 }
 
 /// Gives a response a known length, and converts an error that is not JSON.
-async fn shaped(mut answer: Response) -> poem::Result<Response> {
-    let status = answer.status();
-    let is_json = answer.header(CONTENT_TYPE.as_str()).is_some_and(|kind| kind.starts_with("application/json"));
-    let body = answer.take_body().into_vec().await.map_err(poem::error::InternalServerError)?;
+async fn shaped(mut response: Response) -> poem::Result<Response> {
+    let status = response.status();
+    let is_json = response.header(CONTENT_TYPE.as_str()).is_some_and(|kind| kind.starts_with("application/json"));
+    let body = response.take_body().into_vec().await.map_err(poem::error::InternalServerError)?;
     if is_json || status.is_success() {
-        answer.set_body(body);
-        return Ok(answer);
+        response.set_body(body);
+        return Ok(response);
     }
     let text = String::from_utf8_lossy(&body).into_owned();
     let (status, code) = match status {

@@ -51,26 +51,26 @@ impl poem::Endpoint for Served {
 
     async fn call(&self, request: Request) -> poem::Result<Response> {
         match self.endpoint.handler {
-            Handler::Content(handler) => self.answer::<ContentReader>(request, handler).await,
-            Handler::Read(handler) => self.answer::<Reader>(request, handler).await,
-            Handler::Write(handler) => self.answer::<Writer>(request, handler).await,
+            Handler::Content(handler) => self.respond::<ContentReader>(request, handler).await,
+            Handler::Read(handler) => self.respond::<Reader>(request, handler).await,
+            Handler::Write(handler) => self.respond::<Writer>(request, handler).await,
         }
     }
 }
 
 impl Served {
     /// Calls the handler if the caller has the rights of `R`.
-    async fn answer<R: Right>(&self, mut request: Request, handler: mount::Serve<R>) -> poem::Result<Response> {
+    async fn respond<R: Right>(&self, mut request: Request, handler: mount::Serve<R>) -> poem::Result<Response> {
         let handle: R = auth::enter(&request).await?;
         let body = request.take_body();
         let body = bodies::read(&request, body).await?;
-        let asked = self.asked(&request, body)?;
-        let answer = handler(handle, asked).await.map_err(ApiError::from)?;
-        Ok(sent(&request, answer))
+        let plugin_request = self.plugin_request(&request, body)?;
+        let response = handler(handle, plugin_request).await.map_err(ApiError::from)?;
+        Ok(sent(&request, response))
     }
 
     /// Returns the request in the form that plugins get.
-    fn asked(&self, request: &Request, body: Vec<u8>) -> poem::Result<mount::Request> {
+    fn plugin_request(&self, request: &Request, body: Vec<u8>) -> poem::Result<mount::Request> {
         let public_url = PublicUrl::of(&self.config).base(request);
         Ok(mount::Request {
             query: request.params()?,

@@ -28,7 +28,7 @@ const CLOSE_WITHIN: Duration = Duration::from_secs(3);
 const END_WITHIN: Duration = Duration::from_millis(500);
 
 /// The interval at which the memory of open workspaces is checked.
-const MEMORY_LOOK: Duration = Duration::from_secs(30);
+const MEMORY_CHECK_INTERVAL: Duration = Duration::from_secs(30);
 
 /// A server that is listening and ready to run.
 pub struct Listening {
@@ -170,9 +170,9 @@ impl Listening {
 
 /// Closes idle workspaces when the memory of open workspaces exceeds its limit, at regular intervals.
 async fn keep_memory(engine: Arc<Engine>) {
-    let mut looks = tokio::time::interval(MEMORY_LOOK);
+    let mut interval = tokio::time::interval(MEMORY_CHECK_INTERVAL);
     loop {
-        looks.tick().await;
+        interval.tick().await;
         if let Err(error) = engine.close_idle().await {
             tracing::error!(%error, "idle workspaces cannot be closed");
         }

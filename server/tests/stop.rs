@@ -47,9 +47,9 @@ impl Program {
     }
 
     fn ask(&self, method: &str, path: &str, body: &str) -> String {
-        let mut answer = String::new();
-        self.send(method, path, body).read_to_string(&mut answer).expect("an answer");
-        answer
+        let mut response = String::new();
+        self.send(method, path, body).read_to_string(&mut response).expect("an answer");
+        response
     }
 
     /// Returns the processor time in seconds that the process has used so far.

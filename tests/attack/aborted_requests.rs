@@ -13,7 +13,7 @@ use super::{consumed, inconsistent, key, post, read, reset_after, until};
 use crate::client::Client;
 
 const REQUESTS: u64 = 600;
-const AT_A_TIME: usize = 8;
+const CONCURRENCY: usize = 8;
 const KEYS: u64 = 40;
 /// The maximum time in microseconds between sending a request and resetting its connection.
 const LONGEST_US: u64 = 6_000;
@@ -116,7 +116,7 @@ async fn aborted_requests_leave_a_consistent_workspace() {
         let moment = Duration::from_micros(scattered(number + REQUESTS) % LONGEST_US);
         async move { reset_after(client, (method, &path, &body), moment).await }
     };
-    stream::iter(0..REQUESTS).for_each_concurrent(AT_A_TIME, aborted).await;
+    stream::iter(0..REQUESTS).for_each_concurrent(CONCURRENCY, aborted).await;
     // Every operation still works.
     for number in 0..32 {
         let (method, path, body) = request(REQUESTS + number, &keys);

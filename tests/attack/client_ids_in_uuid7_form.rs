@@ -8,7 +8,7 @@ use super::target::Target;
 use crate::client::Client;
 
 /// The number of events before the attack, in commits of the maximum size.
-const BEFORE: usize = 20_000;
+const EXISTING_EVENTS: usize = 20_000;
 const COMMIT: usize = 1_000;
 const IDS: usize = 200;
 
@@ -35,7 +35,7 @@ async fn appended(client: &Client, ids: Vec<String>) -> (Value, Value) {
 async fn ids_that_point_into_the_log_are_accepted_once() {
     let target = Target::start().await;
     let client = &target.client;
-    for start in (0..BEFORE).step_by(COMMIT) {
+    for start in (0..EXISTING_EVENTS).step_by(COMMIT) {
         let streams = (start..start + COMMIT).map(|number| (format!("a-{}", number % 100), None));
         let headers = [("Prefer", "return=minimal"), ("Content-Type", "application/json"), ("Connection", "close")];
         let body = events(streams).to_string();

@@ -26,14 +26,14 @@ use crate::TIMEOUT;
 use crate::client::{Client, Exchange};
 
 /// The interval between checks of a condition.
-const LOOK: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Repeats a check until it finds no obstacle. Fails with the last obstacle after the timeout of a test.
 async fn until(mut obstacle: impl AsyncFnMut() -> Option<String>) {
     let began = Instant::now();
     while let Some(obstacle) = obstacle().await {
         assert!(began.elapsed() < TIMEOUT, "{obstacle}");
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
@@ -85,8 +85,8 @@ async fn consumed(client: &Client) {
 
 /// Creates a key and returns its id and a client that uses it.
 async fn key(client: &Client, name: &str, expires_at: Option<String>) -> (String, Client) {
-    let wanted = json!({"name": name, "scopes": ["api:read", "api:write"], "expires_at": expires_at});
-    let made = post(client, "/api/v1/keys", &wanted).await;
+    let body = json!({"name": name, "scopes": ["api:read", "api:write"], "expires_at": expires_at});
+    let made = post(client, "/api/v1/keys", &body).await;
     let text = |name: &str| made[name].as_str().expect("a text").to_owned();
     (text("id"), Client { address: client.address, key: text("key") })
 }
@@ -97,8 +97,8 @@ async fn inconsistent(client: &Client, keys: &[(String, Client)]) -> Option<Stri
         let (status, text) = holder.send("POST", "/api/v1/aggregates/by-a-key/events", &crate::created("one")).await;
         let listed = read(client, "/api/v1/keys").await;
         let is_listed = listed["data"].as_array().into_iter().flatten().any(|key| key["id"] == **id);
-        let wanted = if is_listed { 201 } else { 401 };
-        if status != wanted {
+        let expected = if is_listed { 201 } else { 401 };
+        if status != expected {
             return Some(format!("key {number} is listed: {is_listed}; its append: {status} {text}"));
         }
     }

@@ -6,12 +6,12 @@ use crate::client::Client;
 const READERS: usize = 50;
 const EVENTS: usize = 1_000;
 /// The number of events before the readers connect: more than one page.
-const BEFORE: usize = 300;
+const WARM_UP_EVENTS: usize = 300;
 const PAYLOAD_BYTES: usize = 100_000;
 const STREAMS: usize = 10;
 /// The maximum growth of the process in bytes. The log takes 100 MB, and its last events and the socket buffers are in
 /// memory; a page of 20 MB per reader would exceed the limit by far.
-const MOST_BYTES: u64 = 512 << 20;
+const MAX_BYTES: u64 = 512 << 20;
 
 /// Returns the resident memory of this process, which contains the server.
 fn resident_bytes() -> u64 {
@@ -39,7 +39,7 @@ async fn append(client: &Client, number: usize) {
 async fn silent_readers_block_no_appends_and_take_bounded_memory() {
     let target = Target::start_alone().await;
     let client = &target.client;
-    for number in 0..BEFORE {
+    for number in 0..WARM_UP_EVENTS {
         append(client, number).await;
     }
     let before = resident_bytes();
@@ -51,10 +51,10 @@ async fn silent_readers_block_no_appends_and_take_bounded_memory() {
         readers.push(reader);
     }
     let mut most = 0;
-    for number in BEFORE..EVENTS {
+    for number in WARM_UP_EVENTS..EVENTS {
         append(client, number).await;
         most = most.max(resident_bytes().saturating_sub(before));
-        assert!(most < MOST_BYTES, "after {number} events the process has grown by {} MiB", most >> 20);
+        assert!(most < MAX_BYTES, "after {number} events the process has grown by {} MiB", most >> 20);
     }
     assert_eq!(client.send("GET", "/healthz", "").await.0, 200);
     drop(readers);

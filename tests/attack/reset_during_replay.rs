@@ -56,8 +56,8 @@ async fn the_consumer_continues_after_aborted_replays() {
     // Steps whose replay never began can still be replayed, and no facts are lost.
     post(client, "/api/v1/parked/replay", &json!({"plugin": "shaky"})).await;
     until(async || {
-        let left = parked(client).await;
-        (!left.is_empty()).then(|| format!("these steps are still parked: {left:?}"))
+        let still_parked = parked(client).await;
+        (!still_parked.is_empty()).then(|| format!("these steps are still parked: {still_parked:?}"))
     })
     .await;
     assert_eq!(found(client).await, 2 * STEPS + 3);

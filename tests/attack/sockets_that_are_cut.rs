@@ -12,13 +12,13 @@ use crate::socket::{Socket, agent, task, topic};
 const TASKS: usize = 200;
 const CUTS: usize = 40;
 
-/// Joins the agent's channel again, reads `told` events, acknowledges some of them, and breaks the connection.
-async fn listen(client: &Client, agent: &str, told: usize, seen: &mut BTreeSet<String>) {
+/// Joins the agent's channel again, reads `count` events, acknowledges some of them, and breaks the connection.
+async fn listen(client: &Client, agent: &str, count: usize, seen: &mut BTreeSet<String>) {
     let topic = topic(agent);
     let mut socket = Socket::open(client, &json!({"agent_ids": [agent]})).await;
     let joined = socket.join(&topic, json!({})).await;
-    for number in 0..told {
-        let message = socket.told(&topic).await;
+    for number in 0..count {
+        let message = socket.next_broadcast(&topic).await;
         seen.insert(message["payload"]["task"]["id"].as_str().expect("an id").to_owned());
         if number % 2 == 0 {
             let payload =
@@ -30,13 +30,13 @@ async fn listen(client: &Client, agent: &str, told: usize, seen: &mut BTreeSet<S
 }
 
 /// Reads the remaining events until every wanted task was seen, and acknowledges all of them.
-async fn take_in(client: &Client, agent: &str, wanted: &BTreeSet<String>, seen: &mut BTreeSet<String>) {
+async fn take_in(client: &Client, agent: &str, expected: &BTreeSet<String>, seen: &mut BTreeSet<String>) {
     let topic = topic(agent);
     let mut socket = Socket::open(client, &json!({"agent_ids": [agent]})).await;
     let joined = socket.join(&topic, json!({})).await;
     let mut position = Value::Null;
-    while !wanted.is_subset(seen) {
-        let message = socket.told(&topic).await;
+    while !expected.is_subset(seen) {
+        let message = socket.next_broadcast(&topic).await;
         seen.insert(message["payload"]["task"]["id"].as_str().expect("an id").to_owned());
         position = message["payload"]["position"].clone();
     }

@@ -28,12 +28,12 @@ async fn a_socket_that_never_reads_is_closed() {
     let body = body.to_string();
     for _ in 0..MESSAGES {
         assert_eq!(client.send("POST", "/realtime/v1/api/broadcast", &body).await.0, 202);
-        assert_eq!(reading.told(&topic).await["event"], "e");
+        assert_eq!(reading.next_broadcast(&topic).await["event"], "e");
     }
-    let mut told = 0;
+    let mut received = 0;
     while let Some(Ok(message)) = timeout(TIMEOUT, silent.stream.next()).await.expect("it ends") {
-        told += usize::from(matches!(message, Message::Text(_)));
+        received += usize::from(matches!(message, Message::Text(_)));
     }
-    assert!(told < MESSAGES, "{told} messages were queued for the socket joined as {joined}");
+    assert!(received < MESSAGES, "{received} messages were queued for the socket joined as {joined}");
     target.end().await;
 }

@@ -56,10 +56,10 @@ impl Target {
     }
 
     async fn restart_with(self, config: Config) -> Target {
-        let (left, share) = self.stop().await;
+        let (old_folder, share) = self.stop().await;
         // A store stays locked until its process ends, so the new server opens a copy.
         let folder = folder();
-        copy(left.path(), folder.path()).expect("the store is copied");
+        copy(old_folder.path(), folder.path()).expect("the store is copied");
         Target::launch(config, folder, share).await
     }
 

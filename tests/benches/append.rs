@@ -13,7 +13,7 @@ use foldwork_engine::workspace::answers::RequestId;
 use foldwork_engine::{Sizes, Store};
 use foldwork_plugins::memory::Counting;
 use foldwork_tests::embedded::{engine, first};
-use foldwork_tests::entered::Entered;
+use foldwork_tests::handles::Handles;
 
 #[global_allocator]
 static ALLOCATOR: Counting<tikv_jemallocator::Jemalloc> = Counting(tikv_jemallocator::Jemalloc);
@@ -73,13 +73,13 @@ fn event(writer: usize, number: usize) -> NewEvent {
 }
 
 /// Appends single events from several writers for some time and returns the appends per second.
-async fn rate(workspace: &Entered, writers: usize, time: Duration) -> f64 {
+async fn rate(workspace: &Handles, writers: usize, time: Duration) -> f64 {
     rate_of(workspace, writers, time, event).await
 }
 
 /// Like [`rate`], but with an event made by a function of the writer and the event's number.
 async fn rate_of(
-    workspace: &Entered,
+    workspace: &Handles,
     writers: usize,
     time: Duration,
     event: impl Fn(usize, usize) -> NewEvent + Copy + Send + 'static,
@@ -105,7 +105,7 @@ async fn rate_of(
 }
 
 /// Appends with idempotency keys from several writers for some time and returns the appends per second.
-async fn keyed_rate(workspace: &Entered, writers: usize, time: Duration, run: &str) -> f64 {
+async fn keyed_rate(workspace: &Handles, writers: usize, time: Duration, run: &str) -> f64 {
     let began = Instant::now();
     let writing = (0..writers).map(|writer| async move {
         let mut number = 0;
@@ -132,40 +132,40 @@ fn cpu_ms() -> f64 {
 }
 
 /// Formats the appends per second and the CPU time per append, which does not depend on other load on the machine.
-async fn told(name: &str, time: Duration, rate: impl Future<Output = f64>) -> String {
+async fn report(name: &str, time: Duration, rate: impl Future<Output = f64>) -> String {
     let before = cpu_ms();
     let rate = rate.await;
     format!("{name}: {rate:.0}/s, {:.2} ms of CPU time each", (cpu_ms() - before) / (rate * time.as_secs_f64()))
 }
 
 /// Compares appends with and without keys in alternating turns, because the machine's performance varies over time.
-async fn compare_keyed(workspace: &Entered, time: Duration) {
+async fn compare_keyed(workspace: &Handles, time: Duration) {
     for turn in 0..3 {
-        let without = told("64 writers", time, rate(workspace, WRITERS, time)).await;
+        let without = report("64 writers", time, rate(workspace, WRITERS, time)).await;
         let named = move |writer, number| {
             let event_id = Some(format!("{turn}-{writer}-{number}"));
             NewEvent { event_id, ..event(writer, number) }
         };
-        let named = told("with event ids", time, rate_of(workspace, WRITERS, time, named)).await;
+        let named = report("with event ids", time, rate_of(workspace, WRITERS, time, named)).await;
         let run = turn.to_string();
-        let with = told("with idempotency keys", time, keyed_rate(workspace, WRITERS, time, &run)).await;
+        let with = report("with idempotency keys", time, keyed_rate(workspace, WRITERS, time, &run)).await;
         println!("{without}; {named}; {with}");
     }
 }
 
 /// Appends large batches until the log has this length.
-async fn fill(workspace: &Entered, length: u64) {
+async fn fill(workspace: &Handles, length: u64) {
     let mut number = 0;
     while workspace.reader.position() < length {
-        let left = usize::try_from(length - workspace.reader.position()).unwrap_or(usize::MAX);
-        let batch = left.min(MAX_EVENTS_PER_APPEND);
+        let remaining = usize::try_from(length - workspace.reader.position()).unwrap_or(usize::MAX);
+        let batch = remaining.min(MAX_EVENTS_PER_APPEND);
         let events = (number..number + batch).map(|number| event(number % WRITERS, number / WRITERS)).collect();
         workspace.writer.append_events(events).await.expect("appended");
         number += batch;
     }
 }
 
-async fn measure(workspace: &Entered, arguments: &Arguments) {
+async fn measure(workspace: &Handles, arguments: &Arguments) {
     let time = Duration::from_secs(arguments.seconds);
     if arguments.keyed {
         return compare_keyed(workspace, time).await;

@@ -13,7 +13,7 @@ use foldwork_engine::workspace::mailbox::tasks::{NewTask, TaskFilter};
 use foldwork_engine::workspace::projects::NewProject;
 use foldwork_tests::agents::agents;
 use foldwork_tests::clock::FixedClock;
-use foldwork_tests::entered::{Entered, enter};
+use foldwork_tests::handles::{Handles, enter};
 use foldwork_tests::program::Times;
 use futures_util::{StreamExt, stream};
 
@@ -21,11 +21,11 @@ use futures_util::{StreamExt, stream};
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 const AGENTS: usize = 100;
-const AT_ONCE: usize = 512;
+const CONCURRENCY: usize = 512;
 const ROUNDS: usize = 200;
 const PAGE: usize = 50;
 
-async fn open() -> Entered {
+async fn open() -> Handles {
     let names: Vec<String> = (0..AGENTS).map(|number| format!("a{number}")).collect();
     let store = Store::connect("mem://").await.expect("a store");
     let plugins = agents(&names).expect("agents");
@@ -58,7 +58,7 @@ fn command(number: usize) -> Option<TaskCommand> {
     }
 }
 
-async fn fill(workspace: &Entered, count: usize) {
+async fn fill(workspace: &Handles, count: usize) {
     let project = NewProject { name: "Docs".into(), ..NewProject::default() };
     workspace.writer.create_project(project).await.expect("a project");
     let make = |number: usize| async move {
@@ -67,7 +67,7 @@ async fn fill(workspace: &Entered, count: usize) {
             workspace.writer.act_on_task(task.id.as_str(), command, Expected::Any).await.expect("done");
         }
     };
-    stream::iter((0..count).map(make)).buffer_unordered(AT_ONCE).collect::<()>().await;
+    stream::iter((0..count).map(make)).buffer_unordered(CONCURRENCY).collect::<()>().await;
 }
 
 fn filters() -> Vec<(&'static str, TaskFilter)> {
@@ -114,7 +114,7 @@ async fn measure<F: Future<Output = usize>>(name: &str, found: impl Fn() -> F) {
     println!("{name}: {count}, p50 {:.3} ms, p99 {:.3} ms", ms(0.5), ms(0.99));
 }
 
-async fn measure_list(workspace: &Entered, name: &str, filter: &TaskFilter, before: Option<u64>) {
+async fn measure_list(workspace: &Handles, name: &str, filter: &TaskFilter, before: Option<u64>) {
     let list = || async { workspace.reader.list_tasks(filter, before, PAGE).await.expect("a page").items.len() };
     measure(name, list).await;
 }

@@ -12,7 +12,7 @@ use poem::{Body, Request};
 use serde_json::{Value, json};
 
 /// The number of calls of each kind before the measurement.
-const WARM: usize = 50;
+const WARM_UP_ROUNDS: usize = 50;
 
 fn rounds() -> anyhow::Result<usize> {
     let mut arguments = std::env::args().skip_while(|argument| argument != "--rounds").skip(1);
@@ -35,7 +35,7 @@ fn request(key: &str, method: Method, path: &str, body: Option<&Value>) -> Reque
 /// Returns the median time until a response is complete.
 async fn measured(server: &Server, rounds: usize, made: impl Fn() -> Request) -> anyhow::Result<Duration> {
     let mut times = Vec::with_capacity(rounds);
-    for round in 0..WARM + rounds {
+    for round in 0..WARM_UP_ROUNDS + rounds {
         let request = made();
         let began = Instant::now();
         let response = server.call(request).await;
@@ -43,7 +43,7 @@ async fn measured(server: &Server, rounds: usize, made: impl Fn() -> Request) ->
         let text = response.into_body().into_string().await?;
         let took = began.elapsed();
         ensure!(is_well && !text.contains("\"isError\":true"), "{text}");
-        if round >= WARM {
+        if round >= WARM_UP_ROUNDS {
             times.push(took);
         }
     }

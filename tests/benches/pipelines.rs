@@ -13,7 +13,7 @@ use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::workspace::query::Query;
 use foldwork_plugins::memory::Counting;
 use foldwork_tests::embedded::{engine, first};
-use foldwork_tests::entered::Entered;
+use foldwork_tests::handles::Handles;
 
 #[global_allocator]
 static ALLOCATOR: Counting<tikv_jemallocator::Jemalloc> = Counting(tikv_jemallocator::Jemalloc);
@@ -77,7 +77,7 @@ fn event(number: usize) -> NewEvent {
     }
 }
 
-async fn open(states: usize) -> Entered {
+async fn open(states: usize) -> Handles {
     let store = Store::connect("mem://").await.expect("a store");
     let (workspace, _) = first(&engine(store).await).await.expect("a workspace");
     for from in (0..states).step_by(1_000) {
@@ -94,7 +94,7 @@ const APPENDS: f64 = 5_000.0;
 const BATCH: usize = 50;
 
 /// Returns the median time of a query in milliseconds, and its number of rows.
-async fn measure(workspace: &Entered, pipeline: &Value, columns: bool, runs: usize) -> (f64, usize) {
+async fn measure(workspace: &Handles, pipeline: &Value, columns: bool, runs: usize) -> (f64, usize) {
     let mut times = Vec::new();
     let mut rows = 0;
     for _ in 0..runs {
@@ -108,7 +108,7 @@ async fn measure(workspace: &Entered, pipeline: &Value, columns: bool, runs: usi
 }
 
 /// Appends new states and changes of old ones until `stop` is set.
-async fn append(workspace: Entered, states: usize, stop: Arc<AtomicBool>) -> f64 {
+async fn append(workspace: Handles, states: usize, stop: Arc<AtomicBool>) -> f64 {
     let began = Instant::now();
     let mut appended = 0;
     while !stop.load(Ordering::Relaxed) {

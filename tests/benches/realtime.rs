@@ -20,15 +20,15 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_conf
 const IDLE_BYTES: u64 = 40_000;
 const P99: Duration = Duration::from_millis(250);
 /// The number of sockets opened concurrently.
-const AT_A_TIME: usize = 50;
+const CONNECT_CONCURRENCY: usize = 50;
 /// The number of concurrent requests for tasks.
 const REQUESTS: usize = 64;
 /// How long the server rests before its memory is measured.
-const SETTLES: Duration = Duration::from_secs(3);
-const PATIENCE: Duration = Duration::from_secs(120);
+const SETTLE_TIME: Duration = Duration::from_secs(3);
+const TIMEOUT: Duration = Duration::from_secs(120);
 /// The duration of one rate measurement, and the fraction of the rate that must remain with idle sockets.
-const COUNTED: Duration = Duration::from_secs(3);
-const BESIDE_IDLE: f64 = 0.9;
+const MEASURED_TIME: Duration = Duration::from_secs(3);
+const MIN_IDLE_RATE_RATIO: f64 = 0.9;
 /// The number of aggregates that get appends.
 const ARTICLES: u64 = 1_000;
 
@@ -124,8 +124,7 @@ impl Socket {
 
     async fn next(&mut self) -> anyhow::Result<Value> {
         loop {
-            let message =
-                tokio::time::timeout(PATIENCE, self.stream.next()).await?.context("a socket was closed")??;
+            let message = tokio::time::timeout(TIMEOUT, self.stream.next()).await?.context("a socket was closed")??;
             if let Message::Text(text) = message {
                 return Ok(serde_json::from_str(&text)?);
             }
@@ -134,7 +133,7 @@ impl Socket {
 }
 
 /// Returns the agent and the delivery time of an event for each socket.
-async fn told(sockets: &mut [Socket], event: &str) -> anyhow::Result<Vec<(String, Instant)>> {
+async fn delivery_times(sockets: &mut [Socket], event: &str) -> anyhow::Result<Vec<(String, Instant)>> {
     let each = sockets.iter_mut().map(|socket| async move {
         loop {
             let message = socket.next().await?;
@@ -149,15 +148,16 @@ async fn told(sockets: &mut [Socket], event: &str) -> anyhow::Result<Vec<(String
 /// Gives every agent a task concurrently and measures the time from each request to the delivery of its task.
 async fn one_each(server: &Server, sockets: &mut [Socket]) -> anyhow::Result<Vec<Duration>> {
     let agents: Vec<String> = sockets.iter().map(|socket| socket.agent.clone()).collect();
-    let asked = futures_util::stream::iter(agents).map(|agent| async move {
+    let requests = futures_util::stream::iter(agents).map(|agent| async move {
         let body = json!({"title": "A task", "assignee_type": "agent", "assignee_id": agent});
         let began = Instant::now();
         server.post("/api/v1/mailbox", &body).await?;
         anyhow::Ok((agent, began))
     });
-    let asked = asked.buffer_unordered(REQUESTS).try_collect::<std::collections::HashMap<_, _>>();
-    let (asked, told) = tokio::try_join!(asked, told(sockets, "task.created"))?;
-    let taken = told.into_iter().filter_map(|(agent, at)| Some(at.saturating_duration_since(*asked.get(&agent)?)));
+    let requests = requests.buffer_unordered(REQUESTS).try_collect::<std::collections::HashMap<_, _>>();
+    let (sent_at, deliveries) = tokio::try_join!(requests, delivery_times(sockets, "task.created"))?;
+    let taken =
+        deliveries.into_iter().filter_map(|(agent, at)| Some(at.saturating_duration_since(*sent_at.get(&agent)?)));
     Ok(taken.collect())
 }
 
@@ -165,8 +165,9 @@ async fn one_each(server: &Server, sockets: &mut [Socket]) -> anyhow::Result<Vec
 async fn to_all(server: &Server, channel: &str, sockets: &mut [Socket]) -> anyhow::Result<Vec<Duration>> {
     let body = json!({"messages": [{"topic": format!("agent:{channel}"), "event": "said", "payload": {"n": 1}}]});
     let began = Instant::now();
-    let (_, told) = tokio::try_join!(server.post("/realtime/v1/api/broadcast", &body), told(sockets, "said"))?;
-    Ok(told.into_iter().map(|(_, at)| at.saturating_duration_since(began)).collect())
+    let (_, deliveries) =
+        tokio::try_join!(server.post("/realtime/v1/api/broadcast", &body), delivery_times(sockets, "said"))?;
+    Ok(deliveries.into_iter().map(|(_, at)| at.saturating_duration_since(began)).collect())
 }
 
 /// The rate of responses at maximum load.
@@ -184,7 +185,7 @@ async fn rate<F: Future<Output = anyhow::Result<Value>>>(
     let (began, taken) = (Instant::now(), server.program.processor_seconds());
     let requests = futures_util::stream::iter(0..).map(&request).buffer_unordered(REQUESTS);
     let answered = requests
-        .try_take_while(|_| future::ok(began.elapsed() < COUNTED))
+        .try_take_while(|_| future::ok(began.elapsed() < MEASURED_TIME))
         .try_fold(0_u32, |count, _| future::ok(count + 1));
     let answered = f64::from(answered.await?);
     let a_second = answered / began.elapsed().as_secs_f64();
@@ -211,11 +212,11 @@ async fn beside_idle(server: &Server, agents: &[String], rounds: usize) -> anyho
     let mut before = rates(server).await?;
     for _ in 0..rounds {
         let opened = futures_util::stream::iter(agents).map(|agent| Socket::open(server, agent, agent));
-        let opened: Vec<Socket> = opened.buffer_unordered(AT_A_TIME).try_collect().await?;
-        tokio::time::sleep(SETTLES).await;
+        let opened: Vec<Socket> = opened.buffer_unordered(CONNECT_CONCURRENCY).try_collect().await?;
+        tokio::time::sleep(SETTLE_TIME).await;
         let beside = rates(server).await?;
         drop(opened);
-        tokio::time::sleep(SETTLES).await;
+        tokio::time::sleep(SETTLE_TIME).await;
         let after = rates(server).await?;
         for (index, parts) in parts.iter_mut().enumerate() {
             parts.push((beside[index], [before[index], after[index]]));
@@ -251,9 +252,9 @@ async fn measure(server: &Server, arguments: &Arguments) -> anyhow::Result<usize
     let open = |some: &'static str, agents| async move {
         let began = Instant::now();
         let opened = futures_util::stream::iter(agents).map(|agent: &String| Socket::open(server, agent, channel));
-        let opened: Vec<Socket> = opened.buffer_unordered(AT_A_TIME).try_collect().await?;
+        let opened: Vec<Socket> = opened.buffer_unordered(CONNECT_CONCURRENCY).try_collect().await?;
         println!("{some} {} sockets opened in {:.1} s", opened.len(), began.elapsed().as_secs_f64());
-        tokio::time::sleep(SETTLES).await;
+        tokio::time::sleep(SETTLE_TIME).await;
         anyhow::Ok(opened)
     };
     // The first half absorbs one-time allocations, and those for many sockets opening concurrently.
@@ -279,7 +280,7 @@ async fn measure(server: &Server, arguments: &Arguments) -> anyhow::Result<usize
     let all = Times::new(all);
     println!("one channel to all, {all}");
     drop(sockets);
-    tokio::time::sleep(SETTLES).await;
+    tokio::time::sleep(SETTLE_TIME).await;
     // Agents with tasks would get their events again at each join.
     let idle_agents = register(server, "Idle agent", arguments.sockets).await?;
     let [appends, pipelines] = beside_idle(server, &idle_agents, arguments.rounds).await?;
@@ -296,7 +297,7 @@ async fn measure(server: &Server, arguments: &Arguments) -> anyhow::Result<usize
         ("p99 of one channel to all under 250 ms", all.quantile(0.99) < P99),
         (
             "appends and pipelines keep 0.9 of their rates by the server's processor time",
-            appends.a_processor_second.min(pipelines.a_processor_second) >= BESIDE_IDLE,
+            appends.a_processor_second.min(pipelines.a_processor_second) >= MIN_IDLE_RATE_RATIO,
         ),
     ]))
 }

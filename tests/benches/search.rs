@@ -7,7 +7,7 @@ use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::value::Value;
 use foldwork_engine::workspace::search::Search;
 use foldwork_tests::embedded::{engine, first};
-use foldwork_tests::entered::Entered;
+use foldwork_tests::handles::Handles;
 use foldwork_tests::perturbed::{Chance, Change};
 
 #[global_allocator]
@@ -71,7 +71,7 @@ fn event(number: usize, verb: &str, label: &str) -> NewEvent {
     }
 }
 
-async fn open(labels: &[String]) -> Entered {
+async fn open(labels: &[String]) -> Handles {
     let store = Store::connect("mem://").await.expect("a store");
     let (workspace, _) = first(&engine(store).await).await.expect("a workspace");
     for (page, labels) in labels.chunks(1_000).enumerate() {
@@ -82,7 +82,7 @@ async fn open(labels: &[String]) -> Entered {
     workspace
 }
 
-async fn ask(workspace: &Entered, query: String) -> f64 {
+async fn ask(workspace: &Handles, query: String) -> f64 {
     let began = Instant::now();
     workspace.reader.search(Search { query, ..Search::default() }).await.expect("an answer");
     began.elapsed().as_secs_f64() * 1e3

@@ -48,10 +48,10 @@ def camel(name):
 
 def none_dropped(generator, document, found, written=lambda name: name):
     """Fails if the generator omitted an operation. Generators omit unsupported ones with a warning, or silently."""
-    wanted = {written(name) for name in operations(document)}
-    if wanted - found:
-        raise Failed(f"{generator} omits {', '.join(sorted(wanted - found))}")
-    print(f"{generator}: {len(wanted)} operations of {len(wanted)}", flush=True)
+    expected = {written(name) for name in operations(document)}
+    if expected - found:
+        raise Failed(f"{generator} omits {', '.join(sorted(expected - found))}")
+    print(f"{generator}: {len(expected)} operations of {len(expected)}", flush=True)
 
 
 def lint(folder, document, _):
@@ -66,7 +66,7 @@ def lint(folder, document, _):
               **tools).strip())
 
 
-def typescript(folder, document, told):
+def typescript(folder, document, env):
     packages, jar = npm(HERE / "typescript"), generator_jar()
     tools = node(packages)
     for file in (HERE / "typescript").iterdir():
@@ -87,7 +87,7 @@ def typescript(folder, document, told):
     none_dropped("typescript-fetch", document, set(re.findall(r"async (\w+)Raw\(", text)), camel)
     run(["tsc"], folder, **tools)
     for story in ("openapi_fetch", "hey_api", "typescript_fetch"):
-        print(run(["node", f"built/{story}.js"], folder, **tools, **told).strip(), flush=True)
+        print(run(["node", f"built/{story}.js"], folder, **tools, **env).strip(), flush=True)
 
 
 def generator_jar():
@@ -95,28 +95,28 @@ def generator_jar():
     return next(binaries.parent.glob("lib/python*/site-packages/openapi_generator_cli/openapi-generator.jar"))
 
 
-def python_client(folder, document, told):
+def python_client(folder, document, env):
     binaries = python(HERE / "python" / "requirements.txt")
     # The generator formats its output with tools that it finds on its path.
-    said = run([binaries / "openapi-python-client", "generate", "--path", document, "--output-path", "client", "--meta", "none",
-                "--fail-on-warning"], folder, PATH=f"{binaries}:/usr/bin:/bin")
+    output = run([binaries / "openapi-python-client", "generate", "--path", document, "--output-path", "client",
+                  "--meta", "none", "--fail-on-warning"], folder, PATH=f"{binaries}:/usr/bin:/bin")
     found = {path.stem for path in (folder / "client" / "api").glob("*/*.py")}
     none_dropped("openapi-python-client", document, found)
-    if "WARNING" in said:
-        raise Failed(said)
+    if "WARNING" in output:
+        raise Failed(output)
     for name in ("story.py", "mypy.ini"):
         shutil.copy(HERE / "python" / name, folder)
     run([binaries / "mypy", "story.py", "client"], folder)
-    print(run([binaries / "python", "story.py"], folder, **told).strip(), flush=True)
+    print(run([binaries / "python", "story.py"], folder, **env).strip(), flush=True)
 
 
-def rust(folder, document, told):
+def rust(folder, document, env):
     target = CACHE / "rust"
     run(["cargo", "build", "--locked", "--quiet", "--manifest-path", HERE / "rust" / "Cargo.toml"], folder,
         CARGO_TARGET_DIR=str(target), FOLDWORK_DOCUMENT=str(document))
     text = newest(target.glob("debug/build/foldwork-client-story-*/out/client.rs")).read_text(encoding="utf-8")
     none_dropped("progenitor", document, set(re.findall(r"pub fn (\w+)\(&self\) -> builder::", text)))
-    print(run([target / "debug" / "foldwork-client-story"], folder, **told).strip(), flush=True)
+    print(run([target / "debug" / "foldwork-client-story"], folder, **env).strip(), flush=True)
 
 
 def newest(paths):

@@ -249,7 +249,7 @@ def stages(chance):
         [{"$documents": [{"n": number, "title": "ab" * number, "tags": [number] * number} for number in range(20)]}],
         [{"$documents": {"$map": {"input": {"$range": [0, 5_000]}, "in": {"n": "$$this", "title": "ab", "tags": [1, 2]}}}}],
     ])
-    wanted = begin + [stage(chance) for _ in range(chance.choice([1, 2, 3, 5]))]
+    pipeline = begin + [stage(chance) for _ in range(chance.choice([1, 2, 3, 5]))]
     if chance.random() < 0.05:
-        wanted += [stage(chance)] * 500
-    return wanted
+        pipeline += [stage(chance)] * 500
+    return pipeline

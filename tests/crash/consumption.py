@@ -290,28 +290,28 @@ def renamed(value, names):
 def differences(expected, found):
     """Returns lines that describe the differences."""
     lines = []
-    for section, wanted in expected.items():
+    for section, expected_part in expected.items():
         have = found[section]
-        other = [key for key in sorted(wanted.keys() | have.keys()) if wanted.get(key) != have.get(key)]
+        other = [key for key in sorted(expected_part.keys() | have.keys()) if expected_part.get(key) != have.get(key)]
         if other:
-            lines.append(f"{section}: {len(other)} of {len(wanted)} differ")
+            lines.append(f"{section}: {len(other)} of {len(expected_part)} differ")
         for key in other[:SHOWN]:
             lines.append(f"  {key}")
-            lines += [f"    {line}" for line in differing(wanted.get(key), have.get(key), "")][:SHOWN]
+            lines += [f"    {line}" for line in differing(expected_part.get(key), have.get(key), "")][:SHOWN]
     return lines
 
 
-def differing(wanted, have, path):
+def differing(expected, have, path):
     """Returns the places where two values differ."""
-    if isinstance(wanted, dict) and isinstance(have, dict):
-        for name in [*wanted, *(name for name in have if name not in wanted)]:
-            yield from differing(wanted.get(name), have.get(name), f"{path}/{name}")
-    elif isinstance(wanted, list) and isinstance(have, list):
-        for at in range(max(len(wanted), len(have))):
-            yield from differing(*(side[at] if at < len(side) else None for side in (wanted, have)), f"{path}/{at}")
-    elif wanted != have:
+    if isinstance(expected, dict) and isinstance(have, dict):
+        for name in [*expected, *(name for name in have if name not in expected)]:
+            yield from differing(expected.get(name), have.get(name), f"{path}/{name}")
+    elif isinstance(expected, list) and isinstance(have, list):
+        for at in range(max(len(expected), len(have))):
+            yield from differing(*(side[at] if at < len(side) else None for side in (expected, have)), f"{path}/{at}")
+    elif expected != have:
         yield path or "it"
-        yield f"  undisturbed: {shown(wanted)}"
+        yield f"  undisturbed: {shown(expected)}"
         yield f"  killed:      {shown(have)}"
 
 

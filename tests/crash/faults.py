@@ -29,7 +29,7 @@ ALL = WRITE | SYNC | TRUNCATE | RENAME | OPEN
 WRITERS = 4
 STREAMS_PER_WRITER = 3
 HEALS_WITHIN_S = 30
-TOLD_WITHIN_S = 30
+DETECTED_WITHIN_S = 30
 BROKEN = (OSError, http.client.HTTPException, ValueError)
 
 # The kinds of disk failure: the name, the failing operations, the errors, and the failing share in thousandths.
@@ -206,7 +206,7 @@ class Rounds:
                    for writer in range(WRITERS)]
         for writer in writers:
             writer.start()
-        told = []
+        faults = []
         phases = self.chance.randint(2, 4)
         in_fault = self.chance.random() < 0.5
         for phase in range(phases):
@@ -215,9 +215,9 @@ class Rounds:
             rate = self.chance.choice(rates)
             self.disk.fail(operations, self.chance.choice(errors), rate)
             if rate == 1000 and operations & (WRITE | SYNC):
-                until(TOLD_WITHIN_S, lambda: ready(self.server) == (503, "store"), f"/readyz is not 503, disk {name},")
+                until(DETECTED_WITHIN_S, lambda: ready(self.server) == (503, "store"), f"/readyz is not 503, disk {name},")
             time.sleep(self.chance.uniform(0.1, 1.5))
-            told.append(name)
+            faults.append(name)
             if phase == phases - 1 and in_fault:
                 break
             client = self.heals()
@@ -231,7 +231,7 @@ class Rounds:
         count = self.sent.verify(client, started=True)
         until(HEALS_WITHIN_S, lambda: ready(self.server) == (200, None), "/readyz is not 200")
         check(self.append_one(client) in (200, 201), "an append after the start is rejected")
-        print(f"round {number}: disk {', '.join(told)}; killed {'meanwhile' if in_fault else 'afterwards'}; "
+        print(f"round {number}: disk {', '.join(faults)}; killed {'meanwhile' if in_fault else 'afterwards'}; "
               f"{self.disk.failed() - before} calls failed; {count} events, {len(self.sent.answered)} acknowledged, "
               f"{sum(self.sent.refusals.values())} rejected {self.sent.refusals}, {len(self.sent.gone)} gone: passed",
               flush=True)

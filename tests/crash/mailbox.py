@@ -179,9 +179,9 @@ class Verifier:
             return
         check(done.version <= answer.version <= fold.version,
               f"{fold.id}: {done.tag} has version {answer.version} in the response")
-        told = fold.done[answer.version - 1].status
-        check(answer.status in (None, told),
-              f"{fold.id} had the status {answer.status} in the response, and is {told} in that version")
+        actual = fold.done[answer.version - 1].status
+        check(answer.status in (None, actual),
+              f"{fold.id} had the status {answer.status} in the response, and is {actual} in that version")
 
     def verify_nothing_lost(self, client):
         listed, cursor = [], ""
@@ -200,8 +200,8 @@ class Verifier:
         for fold in self.history.folds.values():
             for number, (position, artifact) in enumerate(fold.effects):
                 effect = artifact["effect"]
-                wanted = (fold.subject, effect["event_type"], effect["payload"], fold.id, artifact["id"])
-                expected[position + 1 + number] = wanted
+                fields = (fold.subject, effect["event_type"], effect["payload"], fold.id, artifact["id"])
+                expected[position + 1 + number] = fields
         found = {position: (event["aggregate_id"], event["event_type"], event["payload"], event["metadata"]["task_id"],
                             event["metadata"]["artifact_id"]) for position, event in self.history.boards.items()}
         differ = sorted(position for position in found.keys() | expected if found.get(position) != expected.get(position))
@@ -222,18 +222,18 @@ class Verifier:
         expected = collections.defaultdict(list)
         for fold in self.history.folds.values():
             positions = {done.event["event_id"]: done.event["position"] for done in fold.done}
-            for name, event_id, agent in fold.told:
+            for name, event_id, agent in fold.notifications:
                 if positions[event_id] > after:
                     expected[agent].append((positions[event_id], name, event_id))
         for agent in self.agents:
-            told, cursor = [], ""
+            listed, cursor = [], ""
             while cursor is not None:
                 page = client.read("GET", f"/agents/{agent}/events?limit=200&after={after}{cursor and '&cursor=' + cursor}")
-                told += [(said["position"], said["event"], said["id"]) for said in page["data"]]
+                listed += [(event["position"], event["event"], event["id"]) for event in page["data"]]
                 cursor = page["next_cursor"]
-            wanted = sorted(expected[agent])
-            check(told == wanted, f"{agent} gets {len(told)} events, expected {len(wanted)}; the first difference: "
-                                  f"{sorted(set(told) ^ set(wanted))[:1]}")
+            ordered = sorted(expected[agent])
+            check(listed == ordered, f"{agent} gets {len(listed)} events, expected {len(ordered)}; the first difference: "
+                                     f"{sorted(set(listed) ^ set(ordered))[:1]}")
 
     def resolve(self, writer, client):
         """Resolves a request in doubt: by its event, or by sending it again."""

@@ -180,11 +180,11 @@ class Store:
     def answer(self, file):
         """Returns how the server handles a damaged file."""
         log = self.server.folder / "server.log"
-        said = log.stat().st_size
+        log_bytes = log.stat().st_size
         try:
             client = self.start()
         except Failure:
-            check(file.stem in log.read_bytes()[said:].decode(),
+            check(file.stem in log.read_bytes()[log_bytes:].decode(),
                   f"the server does not start and does not name {file.name}")
             return "rejected by name, passed"
         try:

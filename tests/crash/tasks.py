@@ -17,7 +17,7 @@ VERBS = {"task.claimed": "claim", "task.approved": "approve", "task.edited": "ed
          "task.deferred": "defer*", "task.asked": "ask", "task.artifact": "artifact", "task.delivered": "complete",
          "task.completed": "complete*", "task.input_requested": "request_input", "task.canceled": "cancel"}
 # Actions whose events an agent gets under the event's own name.
-TOLD = ("create", "approve", "edit", "reject", "defer*", "ask", "cancel")
+NOTIFYING_VERBS = ("create", "approve", "edit", "reject", "defer*", "ask", "cancel")
 
 # An event of the log: the action in words of the table, and the tag or agent that identifies its request.
 Done = collections.namedtuple("Done", "version verb tag agent status event")
@@ -52,7 +52,7 @@ class Fold:
         self.id = events[0]["aggregate_id"]
         self.status, self.taken_from, self.attempt, self.version = None, None, 1, 0
         self.agent = self.claimed_by = self.claim = self.lease_until = self.deferred_until = self.subject = None
-        self.messages, self.artifacts, self.done, self.effects, self.told = [], [], [], [], []
+        self.messages, self.artifacts, self.done, self.effects, self.notifications = [], [], [], [], []
         for event in events:
             self.take(event)
 
@@ -85,7 +85,7 @@ class Fold:
 
     def act(self, event):
         """Returns the action, its tag, its agent, and the status that follows."""
-        payload, name, said = event["payload"], event["event_type"], event["payload"].get("messages", [])
+        payload, name, messages = event["payload"], event["event_type"], event["payload"].get("messages", [])
         if name == "task.expired" or name == "task.failed" and "error" not in event["metadata"]:
             check(self.status == "in_progress", f"{self.id}: a lease ends while it is {self.status}")
             if not counts(event):
@@ -101,16 +101,16 @@ class Fold:
                 return "release", None, holder, self.taken_from
             return "fail*", tag, None, self.again()
         if name == "task.message":
-            by_agent = said[0]["role"] == "agent"
+            by_agent = messages[0]["role"] == "agent"
             check(self.status not in ENDED, f"{self.id} has a message after its end")
-            return "message", said[0]["text"], None, self.allowed("message") if by_agent else self.status
+            return "message", messages[0]["text"], None, self.allowed("message") if by_agent else self.status
         check(name in VERBS, f"{self.id} has a {name}, which no actor requests")
         verb, resolution = VERBS[name], payload.get("resolution") or {}
         tag = resolution.get("comment") or resolution.get("reason") or event["metadata"].get("reason")
         if verb == "artifact":
             tag = payload["artifacts"][0]["name"]
-        elif said:
-            tag = said[0]["text"]
+        elif messages:
+            tag = messages[0]["text"]
         return verb, tag, payload.get("claimed_by") if verb == "claim" else None, self.allowed(verb)
 
     def allowed(self, verb):
@@ -152,9 +152,9 @@ class Fold:
         again = {"pending": "task.assigned", "awaiting_reply": "task.asked"}.get(self.status)
         by_agent = verb == "message" and event["payload"]["messages"][0]["role"] == "agent"
         name = {"message": None if by_agent else "task.message", "expire": again, "release": again, "fail*": again,
-                "wake": "task.resumed"}.get(verb, event["event_type"] if verb in TOLD else None)
+                "wake": "task.resumed"}.get(verb, event["event_type"] if verb in NOTIFYING_VERBS else None)
         if self.agent and name:
-            self.told.append((name, event["event_id"], self.agent))
+            self.notifications.append((name, event["event_id"], self.agent))
 
     def check_edit(self, artifacts):
         """Checks an edit: a text makes the next version of the last artifact, and its effect contains the new text
@@ -165,15 +165,16 @@ class Fold:
         if before:
             check(after["version"] == before["version"] + 1 and after["patch"],
                   f"{self.id}: the edit is not the next version")
-            told = dict(before["effect"]["payload"], note=after["parts"][0]["text"])
-            check(after["effect"] == dict(before["effect"], payload=told), f"{self.id}: the edit's effect is {after['effect']}")
+            payload = dict(before["effect"]["payload"], note=after["parts"][0]["text"])
+            check(after["effect"] == dict(before["effect"], payload=payload),
+                  f"{self.id}: the edit's effect is {after['effect']}")
 
     def compare(self, shown):
         """Compares this fold with the task as the mailbox shows it."""
-        told = {name: shown[name] for name in ("status", "version", "attempt", "claimed_by", "deferred_until")}
+        shown_fields = {name: shown[name] for name in ("status", "version", "attempt", "claimed_by", "deferred_until")}
         expected = {"status": self.status, "version": self.version, "attempt": self.attempt,
                     "claimed_by": self.claimed_by, "deferred_until": self.deferred_until}
-        check(told == expected, f"{self.id} is shown as {told}, its events give {expected}")
+        check(shown_fields == expected, f"{self.id} is shown as {shown_fields}, its events give {expected}")
         check(shown["messages"] == self.messages, f"{self.id} shows other messages than its events have")
         check(shown["artifacts"] == self.artifacts, f"{self.id} shows other artifacts than its events have")
         timeline = [(entry["version"], entry["position"], entry["event_id"], entry["status"]) for entry in shown["timeline"]]

@@ -33,15 +33,15 @@ class Inbox:
         self.seen.append(item)
         self.came.set()
 
-    async def wait(self, what, wanted):
+    async def wait(self, what, predicate):
         try:
             async with asyncio.timeout(LIMIT_S):
-                while not any(wanted(item) for item in self.seen):
+                while not any(predicate(item) for item in self.seen):
                     self.came.clear()
                     await self.came.wait()
         except TimeoutError:
             raise AssertionError(f"{what}: nothing after {LIMIT_S} s, but {self.seen}") from None
-        return next(item for item in self.seen if wanted(item))
+        return next(item for item in self.seen if predicate(item))
 
 
 async def joined(url, credential, name):

@@ -49,7 +49,7 @@ class Agent:
 
     def __init__(self, world, agent_id):
         self.world, self.id, self.topic = world, agent_id, f"realtime:agent:{agent_id}"
-        self.told = collections.Counter()
+        self.deliveries = collections.Counter()
         self.tasks_of = collections.defaultdict(set)
         self.socket, self.joined, self.connections = None, asyncio.Event(), 0
         self.replayed = self.highest = self.references = 0
@@ -117,18 +117,18 @@ class Agent:
             position = max([self.under_way.pop(reference), *(position for _, position in self.confirmed[-1:])])
             self.confirmed.append((time.monotonic(), position))
 
-    async def take(self, said, forbidden, last):
+    async def take(self, broadcast, forbidden, last):
         """Processes one event in order, and acknowledges it now or together with a later one."""
-        payload, position = said["payload"], said["payload"]["position"]
+        payload, position = broadcast["payload"], broadcast["payload"]["position"]
         check(position > last, f"{self.id} receives position {position} after {last}")
         check(position > forbidden,
               f"{self.id} receives position {position} again, although {forbidden} was acknowledged")
         task = payload["task"]
-        check(said["event"] == "task.created" and task["assignee_id"] == self.id, f"{self.id} receives {said}")
+        check(broadcast["event"] == "task.created" and task["assignee_id"] == self.id, f"{self.id} receives {broadcast}")
         name = task["source"].get("aggregate_id") or task["title"]
-        self.told[name] += 1
+        self.deliveries[name] += 1
         self.tasks_of[name].add(task["id"])
-        self.replayed += said.get("meta", {}).get("replayed") is True
+        self.replayed += broadcast.get("meta", {}).get("replayed") is True
         self.highest = max(self.highest, position)
         if self.world.chance.random() < 0.7:
             await self.acknowledge(position)
@@ -239,7 +239,7 @@ class World:
             raise Failure(f"{what}: not after {LIMIT_S} s") from None
 
     def missing(self):
-        return [name for name, agent in self.answered.items() if not agent.told[name]]
+        return [name for name, agent in self.answered.items() if not agent.deliveries[name]]
 
 
 async def verify(world, dispatches):
@@ -253,7 +253,7 @@ async def verify(world, dispatches):
     for agent in world.agents:
         await world.until("the agent has joined", agent.joined.is_set)
         expected = {name for name, whose in world.answered.items() if whose is agent}
-        check(set(agent.told) == expected, f"{agent.id} receives unacknowledged work: {set(agent.told) - expected}")
+        check(set(agent.deliveries) == expected, f"{agent.id} receives unacknowledged work: {set(agent.deliveries) - expected}")
         twice = [name for name, tasks in agent.tasks_of.items() if len(tasks) > 1]
         check(not twice, f"there are two tasks for {twice[:3]}")
         await agent.acknowledge(agent.highest)
@@ -269,7 +269,7 @@ async def verify(world, dispatches):
 
 async def come_back_in_peace(world, dispatches):
     """Checks that agents that have acknowledged everything receive only new work when they reconnect."""
-    before = [(agent, agent.connections, sum(agent.told.values())) for agent in world.agents]
+    before = [(agent, agent.connections, sum(agent.deliveries.values())) for agent in world.agents]
     for agent in world.agents:
         agent.cut()
         agent.joined.clear()
@@ -278,8 +278,8 @@ async def come_back_in_peace(world, dispatches):
     for number in range(AGENTS):
         await world.dispatch(dispatches + number)
     await world.until("new work is delivered", lambda: not world.missing())
-    for agent, _, told in before:
-        check(sum(agent.told.values()) == told + 1, f"{agent.id} receives acknowledged events again")
+    for agent, _, delivered in before:
+        check(sum(agent.deliveries.values()) == delivered + 1, f"{agent.id} receives acknowledged events again")
 
 
 def token(secret, user):
@@ -337,7 +337,7 @@ async def play(server, secret, arguments, chance):
         seconds = time.monotonic() - began
         counts = collections.Counter()
         for agent in world.agents:
-            counts.update(agent.told.values())
+            counts.update(agent.deliveries.values())
         connections = sum(agent.connections for agent in world.agents)
         await come_back_in_peace(world, dispatches)
         await refuse_others(world, secret)

@@ -202,8 +202,8 @@ def read_graph(load):
 
 
 def keys(load):
-    wanted = {"name": "of a soak", "scopes": ["api:read", "api:write"]}
-    made = load.call("POST", "/keys", wanted, (201,))[1]
+    body = {"name": "of a soak", "scopes": ["api:read", "api:write"]}
+    made = load.call("POST", "/keys", body, (201,))[1]
     load.call("GET", "/keys/self", key=made["key"])
     load.call("DELETE", f"/keys/{made['id']}", expected=(204,))
     load.call("GET", "/keys/self", key=made["key"], expected=(401,))

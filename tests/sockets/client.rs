@@ -19,7 +19,7 @@ pub struct Client {
 pub struct Exchange {
     socket: TcpStream,
     /// Bytes that were received but not returned to the caller yet.
-    ahead: Vec<u8>,
+    buffer: Vec<u8>,
 }
 
 impl Client {
@@ -49,7 +49,7 @@ impl Client {
     /// Opens a connection and sends a text as it is.
     pub async fn raw(&self, text: &str) -> Exchange {
         let socket = TcpStream::connect(self.address).await.expect("a connection");
-        let mut exchange = Exchange { socket, ahead: Vec::new() };
+        let mut exchange = Exchange { socket, buffer: Vec::new() };
         exchange.write(text).await.expect("the request is sent");
         exchange
     }
@@ -64,25 +64,25 @@ impl Exchange {
     pub async fn read_until(&mut self, end: &str) -> String {
         let mut seen = 0;
         loop {
-            let place = self.ahead[seen..].windows(end.len()).position(|window| window == end.as_bytes());
+            let place = self.buffer[seen..].windows(end.len()).position(|window| window == end.as_bytes());
             if let Some(place) = place {
-                let rest = self.ahead.split_off(seen + place + end.len());
-                return String::from_utf8_lossy(&std::mem::replace(&mut self.ahead, rest)).into_owned();
+                let rest = self.buffer.split_off(seen + place + end.len());
+                return String::from_utf8_lossy(&std::mem::replace(&mut self.buffer, rest)).into_owned();
             }
-            seen = self.ahead.len().saturating_sub(end.len());
-            let read = timeout(TIMEOUT, self.socket.read_buf(&mut self.ahead)).await.expect("something comes");
-            assert_ne!(read.expect("a connection"), 0, "ended after {}", String::from_utf8_lossy(&self.ahead));
+            seen = self.buffer.len().saturating_sub(end.len());
+            let read = timeout(TIMEOUT, self.socket.read_buf(&mut self.buffer)).await.expect("something comes");
+            assert_ne!(read.expect("a connection"), 0, "ended after {}", String::from_utf8_lossy(&self.buffer));
         }
     }
 
     /// Reads exactly `length` bytes.
     pub async fn read_exact(&mut self, length: usize) -> Vec<u8> {
-        while self.ahead.len() < length {
-            let read = timeout(TIMEOUT, self.socket.read_buf(&mut self.ahead)).await.expect("something comes");
+        while self.buffer.len() < length {
+            let read = timeout(TIMEOUT, self.socket.read_buf(&mut self.buffer)).await.expect("something comes");
             assert_ne!(read.expect("a connection"), 0, "ended too early");
         }
-        let rest = self.ahead.split_off(length);
-        std::mem::replace(&mut self.ahead, rest)
+        let rest = self.buffer.split_off(length);
+        std::mem::replace(&mut self.buffer, rest)
     }
 
     /// Returns status and body of a response with a `Content-Length`.
@@ -92,11 +92,11 @@ impl Exchange {
         let length =
             head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
         let length: usize = length.unwrap_or_default();
-        while self.ahead.len() < length {
-            let read = timeout(TIMEOUT, self.socket.read_buf(&mut self.ahead)).await.expect("the body comes");
+        while self.buffer.len() < length {
+            let read = timeout(TIMEOUT, self.socket.read_buf(&mut self.buffer)).await.expect("the body comes");
             assert_ne!(read.expect("a connection"), 0, "the body ends too early");
         }
-        (status, String::from_utf8_lossy(&self.ahead).into_owned())
+        (status, String::from_utf8_lossy(&self.buffer).into_owned())
     }
 
     /// Resets the connection: bytes sent but not read yet are lost, and the server gets an error.
@@ -106,9 +106,9 @@ impl Exchange {
 
     /// Returns everything that the server sends until it closes the connection.
     pub async fn rest(mut self) -> String {
-        while timeout(TIMEOUT, self.socket.read_buf(&mut self.ahead)).await.expect("an end").expect("a connection") > 0
+        while timeout(TIMEOUT, self.socket.read_buf(&mut self.buffer)).await.expect("an end").expect("a connection") > 0
         {
         }
-        String::from_utf8_lossy(&self.ahead).into_owned()
+        String::from_utf8_lossy(&self.buffer).into_owned()
     }
 }

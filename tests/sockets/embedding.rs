@@ -20,8 +20,8 @@ type Requests = Arc<Mutex<Vec<Value>>>;
 
 /// Returns the length of each text and a one, in reverse order of the texts.
 #[handler]
-async fn embeddings(Json(body): Json<Value>, Data(asked): Data<&Requests>) -> poem::Response {
-    asked.lock().expect("no panic before").push(body.clone());
+async fn embeddings(Json(body): Json<Value>, Data(requests): Data<&Requests>) -> poem::Response {
+    requests.lock().expect("no panic before").push(body.clone());
     let texts: Vec<String> = serde_json::from_value(body["input"].clone()).expect("texts");
     if texts.iter().any(|text| text == "refuse") {
         return (StatusCode::TOO_MANY_REQUESTS, "slow down").into_response();
@@ -35,10 +35,10 @@ async fn embeddings(Json(body): Json<Value>, Data(asked): Data<&Requests>) -> po
 }
 
 /// Starts the service and returns settings that name it.
-async fn service(asked: &Requests) -> Embedding {
+async fn service(requests: &Requests) -> Embedding {
     let acceptor = TcpListener::bind("127.0.0.1:0").into_acceptor().await.expect("a port");
     let address = acceptor.local_addr()[0].to_string();
-    let routes = Route::new().at("/v1/embeddings", post(embeddings)).data(asked.clone());
+    let routes = Route::new().at("/v1/embeddings", post(embeddings)).data(requests.clone());
     tokio::spawn(Server::new_with_acceptor(acceptor).run(routes));
     let url = address.replace("socket://", "http://") + "/v1/";
     Embedding { kind: EmbeddingKind::Http, url, model: "lengths".into(), batch: 2, ..Embedding::default() }
@@ -46,19 +46,19 @@ async fn service(asked: &Requests) -> Embedding {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_embeds_texts_in_batches() {
-    let asked = Requests::default();
-    let settings = service(&asked).await;
+    let requests = Requests::default();
+    let settings = service(&requests).await;
     let embed = embedding::open(&settings).expect("settings").expect("switched on");
     assert_eq!(embed.model(), "lengths");
     let texts = |texts: &[&str]| -> Vec<String> { texts.iter().map(|text| (*text).to_owned()).collect() };
-    let (model, given) = (embed.clone(), texts(&["a", "bb", "ccc"]));
-    let vectors = tokio::task::spawn_blocking(move || model.embed(&given)).await.expect("no panic");
+    let (model, input) = (embed.clone(), texts(&["a", "bb", "ccc"]));
+    let vectors = tokio::task::spawn_blocking(move || model.embed(&input)).await.expect("no panic");
     assert_eq!(vectors.expect("vectors"), [[1.0, 1.0], [2.0, 1.0], [3.0, 1.0]]);
     let parts = [json!({"model": "lengths", "input": ["a", "bb"]}), json!({"model": "lengths", "input": ["ccc"]})];
-    assert_eq!(*asked.lock().expect("no panic before"), parts);
+    assert_eq!(*requests.lock().expect("no panic before"), parts);
 
-    let (model, given) = (embed.clone(), texts(&["refuse"]));
-    let refused = tokio::task::spawn_blocking(move || model.embed(&given)).await.expect("no panic");
+    let (model, input) = (embed.clone(), texts(&["refuse"]));
+    let refused = tokio::task::spawn_blocking(move || model.embed(&input)).await.expect("no panic");
     assert_eq!(refused.expect_err("refused").0, "the service returned 429 Too Many Requests: slow down");
 
     let hasty = embedding::open(&Embedding { timeout_ms: 50, ..settings.clone() }).expect("settings").expect("on");

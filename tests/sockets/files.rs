@@ -12,7 +12,7 @@ use super::{Serving, TIMEOUT, serve_with};
 
 const BLOCK: usize = 1 << 20;
 const BLOCKS: usize = 64;
-const LOOK: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Starts a server that keeps files in a folder and holds few bytes of bodies at a time.
 async fn serve(change: impl FnOnce(&mut Config)) -> (Serving, TempDir) {
@@ -45,7 +45,7 @@ fn on_disk(folder: &Path) -> usize {
 async fn emptied(serving: &Serving, folder: &Path) {
     let empty = async {
         while json(serving, "/api/v1/system/storage").await["used_bytes"] != 0 || on_disk(folder) > 0 {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
     tokio::time::timeout(TIMEOUT, empty).await.expect("the folder is emptied");
@@ -108,12 +108,12 @@ async fn an_interrupted_upload_leaves_nothing() {
             let text = if headers[0].0 == "Content-Length" { block } else { format!("{BLOCK:x}\r\n{block}\r\n") };
             request.write(&text).await.expect("the server reads the body");
         }
-        let begun = async {
+        let upload_begins = async {
             while json(&serving, "/api/v1/system/storage").await["used_bytes"] == 0 || on_disk(folder.path()) == 0 {
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         };
-        tokio::time::timeout(TIMEOUT, begun).await.expect("the upload has begun");
+        tokio::time::timeout(TIMEOUT, upload_begins).await.expect("the upload has begun");
         request.reset();
         emptied(&serving, folder.path()).await;
     }
@@ -185,7 +185,7 @@ async fn head_returns_the_length_of_a_file() {
     let url = link["url"].as_str().expect("a URL");
     let target = url.strip_prefix(&format!("http://{}", serving.client.address)).expect("this server");
     let request = format!("HEAD {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
-    let told = serving.client.raw(&request).await.rest().await.to_ascii_lowercase();
-    assert!(told.contains("content-length: 5\r\n") && told.ends_with("\r\n\r\n"), "{told}");
+    let response = serving.client.raw(&request).await.rest().await.to_ascii_lowercase();
+    assert!(response.contains("content-length: 5\r\n") && response.ends_with("\r\n\r\n"), "{response}");
     serving.end().await;
 }

@@ -31,22 +31,22 @@ async fn answered(serving: &Serving, path: &str, headers: &[(&str, &str)], statu
     let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
     let key = &serving.client.key;
     let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n{headers}\r\n");
-    let wanted = format!("HTTP/1.1 {status} ");
-    let asked = async {
+    let status_line = format!("HTTP/1.1 {status} ");
+    let polling = async {
         loop {
             let mut socket = TcpStream::connect(serving.client.address).await.expect("a connection");
-            let mut begin = vec![0; wanted.len()];
-            let told = match socket.write_all(request.as_bytes()).await {
+            let mut begin = vec![0; status_line.len()];
+            let is_read = match socket.write_all(request.as_bytes()).await {
                 Ok(()) => socket.read_exact(&mut begin).await.is_ok(),
                 Err(_) => false,
             };
-            if told && begin == wanted.as_bytes() {
+            if is_read && begin == status_line.as_bytes() {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    timeout(TIMEOUT, asked).await.expect("the wanted status arrives");
+    timeout(TIMEOUT, polling).await.expect("the wanted status arrives");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -55,9 +55,9 @@ async fn a_connection_over_the_limit_gets_503() {
     let mut first = serving.client.open("GET", "/healthz", &[], None).await;
     first.read_until("\r\n\r\n").await;
     let mut second = TcpStream::connect(serving.client.address).await.expect("a connection");
-    let told = rest(&mut second).await;
-    assert!(told.starts_with("HTTP/1.1 503") && told.contains("retry-after: 1"), "{told}");
-    assert!(told.contains(r#""code":"busy""#) && told.contains(r#""request_id":""#), "{told}");
+    let response = rest(&mut second).await;
+    assert!(response.starts_with("HTTP/1.1 503") && response.contains("retry-after: 1"), "{response}");
+    assert!(response.contains(r#""code":"busy""#) && response.contains(r#""request_id":""#), "{response}");
     drop(first);
     answered(&serving, "/healthz", &[], 200).await;
     serving.end().await;
@@ -69,8 +69,8 @@ async fn connections_per_address_have_their_own_limit() {
     let mut first = serving.client.open("GET", "/healthz", &[], None).await;
     first.read_until("\r\n\r\n").await;
     let mut second = TcpStream::connect(serving.client.address).await.expect("a connection");
-    let told = rest(&mut second).await;
-    assert!(told.starts_with("HTTP/1.1 429") && told.contains("too_many_connections"), "{told}");
+    let response = rest(&mut second).await;
+    assert!(response.starts_with("HTTP/1.1 429") && response.contains("too_many_connections"), "{response}");
     drop(first);
     answered(&serving, "/healthz", &[], 200).await;
     serving.end().await;
@@ -116,9 +116,9 @@ async fn concurrent_bodies_share_a_budget_and_return_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_that_never_finish_a_head_are_disconnected() {
     let serving = serve_with(config(|http| http.idle_timeout_s = 1)).await;
-    for said in ["", "PRI", "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: "] {
+    for partial_head in ["", "PRI", "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: "] {
         let mut socket = TcpStream::connect(serving.client.address).await.expect("a connection");
-        socket.write_all(said.as_bytes()).await.expect("sent");
+        socket.write_all(partial_head.as_bytes()).await.expect("sent");
         assert!(!rest(&mut socket).await.contains("200 OK"));
     }
     // A client that sends no second request after its response is disconnected too.

@@ -23,7 +23,7 @@ async fn made_key(client: &Client, scopes: &[&str]) -> Key {
 }
 
 /// Sends a request of the protocol and returns its response.
-async fn asked(client: &Client, id: usize, method: &str, params: Value) -> Value {
+async fn rpc(client: &Client, id: usize, method: &str, params: Value) -> Value {
     let body = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string();
     let length = body.len().to_string();
     let headers = [
@@ -38,8 +38,8 @@ async fn asked(client: &Client, id: usize, method: &str, params: Value) -> Value
     answer["result"].clone()
 }
 
-async fn called(client: &Client, id: usize, tool: &str, arguments: Value) -> Value {
-    asked(client, id, "tools/call", json!({"name": tool, "arguments": arguments})).await
+async fn call_tool(client: &Client, id: usize, tool: &str, arguments: Value) -> Value {
+    rpc(client, id, "tools/call", json!({"name": tool, "arguments": arguments})).await
 }
 
 fn event(number: usize) -> Value {
@@ -57,7 +57,7 @@ async fn act(number: usize, writers: &[Key], reader: &Key) {
     let actor = format!("key:{}", key.id);
     match number % 5 {
         0 => {
-            let result = called(&key.client, number, "append_event", event(number)).await;
+            let result = call_tool(&key.client, number, "append_event", event(number)).await;
             let event = &result["structuredContent"]["event"];
             assert_eq!(event["actor"], actor);
             assert_eq!(event["payload"]["title"], format!("Title {number}"));
@@ -70,13 +70,13 @@ async fn act(number: usize, writers: &[Key], reader: &Key) {
             assert_eq!(answer["actor"], actor);
         }
         2 => {
-            let tools = asked(&reader.client, number, "tools/list", json!({})).await;
+            let tools = rpc(&reader.client, number, "tools/list", json!({})).await;
             let names: Vec<&str> =
                 tools["tools"].as_array().expect("tools").iter().filter_map(|tool| tool["name"].as_str()).collect();
             assert!(names.contains(&"search") && !names.contains(&"append_event"), "{names:?}");
         }
         3 => {
-            let result = called(&reader.client, number, "append_event", event(number)).await;
+            let result = call_tool(&reader.client, number, "append_event", event(number)).await;
             assert_eq!(result["isError"], true, "a read-only key has written: {result}");
         }
         _ => {
@@ -90,7 +90,7 @@ async fn act(number: usize, writers: &[Key], reader: &Key) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hundred_concurrent_calls_each_get_their_own_response() {
-    const MANY: usize = 100;
+    const CALLS: usize = 100;
     let serving = serve().await;
     let mut writers = Vec::new();
     for _ in 0..7 {
@@ -99,7 +99,7 @@ async fn a_hundred_concurrent_calls_each_get_their_own_response() {
     let reader = Arc::new(made_key(&serving.client, &["mcp:read"]).await);
     let writers = Arc::new(writers);
     let mut tasks = tokio::task::JoinSet::new();
-    for number in 0..MANY {
+    for number in 0..CALLS {
         let (writers, reader) = (writers.clone(), reader.clone());
         tasks.spawn(async move { act(number, &writers, &reader).await });
     }
@@ -107,8 +107,8 @@ async fn a_hundred_concurrent_calls_each_get_their_own_response() {
         done.expect("the right answer");
     }
     let pipeline = json!([{"$match": {"aggregate_type": "article"}}, {"$fold": {}}, {"$count": "n"}]);
-    let counted = called(&reader.client, MANY, "query", json!({"pipeline": pipeline})).await;
-    assert_eq!(counted["structuredContent"]["rows"], json!([{"n": MANY / 5 * 2}]));
+    let counted = call_tool(&reader.client, CALLS, "query", json!({"pipeline": pipeline})).await;
+    assert_eq!(counted["structuredContent"]["rows"], json!([{"n": CALLS / 5 * 2}]));
     serving.end().await;
 }
 
@@ -116,7 +116,7 @@ async fn a_hundred_concurrent_calls_each_get_their_own_response() {
 async fn a_revoked_key_is_rejected() {
     let serving = serve().await;
     let key = made_key(&serving.client, &["mcp:read"]).await;
-    assert_ne!(called(&key.client, 1, "list_events", json!({})).await["isError"], true);
+    assert_ne!(call_tool(&key.client, 1, "list_events", json!({})).await["isError"], true);
     assert_eq!(serving.client.send("DELETE", &format!("/api/v1/keys/{}", key.id), "").await.0, 204);
     let body = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}).to_string();
     let (status, answer) = key.client.send("POST", "/mcp", &body).await;

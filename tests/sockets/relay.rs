@@ -35,19 +35,19 @@ async fn an_agent_gets_unacknowledged_events_again() {
     let joined = socket.join(&topic, json!({"broadcast": {"ack": true}})).await;
 
     let first = task(client, &id, "one").await;
-    let told = socket.told(&topic).await;
-    assert_eq!((&told["type"], &told["event"]), (&json!("broadcast"), &json!("task.created")));
+    let broadcast = socket.next_broadcast(&topic).await;
+    assert_eq!((&broadcast["type"], &broadcast["event"]), (&json!("broadcast"), &json!("task.created")));
     assert_eq!(
-        (&told["payload"]["task"]["id"], &told["payload"]["task"]["status"]),
+        (&broadcast["payload"]["task"]["id"], &broadcast["payload"]["task"]["status"]),
         (&json!(first), &json!("pending"))
     );
-    assert_eq!(told["payload"]["event_id"], told["meta"]["id"]);
-    assert_eq!(told["meta"].get("replayed"), None);
-    assert_eq!(told["payload"]["cause"]["event_type"], "task.created");
-    socket.acknowledge(&joined, &topic, &told["payload"]["position"]).await;
+    assert_eq!(broadcast["payload"]["event_id"], broadcast["meta"]["id"]);
+    assert_eq!(broadcast["meta"].get("replayed"), None);
+    assert_eq!(broadcast["payload"]["cause"]["event_type"], "task.created");
+    socket.acknowledge(&joined, &topic, &broadcast["payload"]["position"]).await;
 
     let second = task(client, &id, "two").await;
-    assert_eq!(socket.told(&topic).await["payload"]["task"]["id"], json!(second));
+    assert_eq!(socket.next_broadcast(&topic).await["payload"]["task"]["id"], json!(second));
     socket.cut();
     // No socket is connected, so this event is not delivered yet.
     let third = task(client, &id, "three").await;
@@ -55,23 +55,23 @@ async fn an_agent_gets_unacknowledged_events_again() {
     let mut socket = Socket::open(client, &json!({})).await;
     let joined = socket.join(&topic, json!({})).await;
     for expected in [&second, &third] {
-        let told = socket.told(&topic).await;
-        assert_eq!(told["payload"]["task"]["id"], json!(expected), "acknowledged events are not sent again");
-        assert_eq!(told["meta"]["replayed"], true);
-        socket.acknowledge(&joined, &topic, &told["payload"]["position"]).await;
+        let broadcast = socket.next_broadcast(&topic).await;
+        assert_eq!(broadcast["payload"]["task"]["id"], json!(expected), "acknowledged events are not sent again");
+        assert_eq!(broadcast["meta"]["replayed"], true);
+        socket.acknowledge(&joined, &topic, &broadcast["payload"]["position"]).await;
     }
     let fourth = task(client, &id, "four").await;
-    let told = socket.told(&topic).await;
-    assert_eq!((&told["payload"]["task"]["id"], told["meta"].get("replayed")), (&json!(fourth), None));
+    let broadcast = socket.next_broadcast(&topic).await;
+    assert_eq!((&broadcast["payload"]["task"]["id"], broadcast["meta"].get("replayed")), (&json!(fourth), None));
 
     // HTTP gives the same events, starting after the last acknowledged one.
     let page = get(&serving, &format!("/api/v1/agents/{id}/events")).await;
     assert_eq!(page["data"][0]["event"], "task.created");
-    assert_eq!(page["data"][0]["payload"], told["payload"]);
+    assert_eq!(page["data"][0]["payload"], broadcast["payload"]);
     assert_eq!(page["data"].as_array().map(Vec::len), Some(1));
     let all = get(&serving, &format!("/api/v1/agents/{id}/events?after=0&limit=3")).await;
     let titles = |page: &Value| -> Vec<Value> {
-        page["data"].as_array().into_iter().flatten().map(|told| told["payload"]["task"]["title"].clone()).collect()
+        page["data"].as_array().into_iter().flatten().map(|event| event["payload"]["task"]["title"].clone()).collect()
     };
     assert_eq!(titles(&all), ["one", "two", "three"]);
     let cursor = all["next_cursor"].as_str().expect("there is more");
@@ -90,22 +90,22 @@ async fn actions_of_people_on_a_task_reach_its_agent() {
         socket.join(&topic(id), json!({})).await;
     }
     let task = task(client, &id, "one").await;
-    assert_eq!(socket.told(&topic(&id)).await["event"], "task.created");
+    assert_eq!(socket.next_broadcast(&topic(&id)).await["event"], "task.created");
     let act = async |action: &str, body: Value| {
         let (status, text) = client.send("POST", &format!("/api/v1/mailbox/{task}/{action}"), &body.to_string()).await;
         assert_eq!(status, 200, "{action}: {text}");
     };
     act("ask", json!({"message": "Which one?"})).await;
-    let asked = socket.told(&topic(&id)).await;
-    assert_eq!(asked["event"], "task.asked");
-    assert!(asked["payload"]["cause"]["payload"].to_string().contains("Which one?"), "{asked}");
+    let question = socket.next_broadcast(&topic(&id)).await;
+    assert_eq!(question["event"], "task.asked");
+    assert!(question["payload"]["cause"]["payload"].to_string().contains("Which one?"), "{question}");
     act("assign", json!({"assignee_type": "agent", "assignee_id": other})).await;
-    assert_eq!(socket.told(&topic(&id)).await["event"], "task.unassigned");
-    assert_eq!(socket.told(&topic(&other)).await["event"], "task.assigned");
+    assert_eq!(socket.next_broadcast(&topic(&id)).await["event"], "task.unassigned");
+    assert_eq!(socket.next_broadcast(&topic(&other)).await["event"], "task.assigned");
     act("defer", json!({"for_seconds": 3600})).await;
-    assert_eq!(socket.told(&topic(&other)).await["event"], "task.deferred");
+    assert_eq!(socket.next_broadcast(&topic(&other)).await["event"], "task.deferred");
     act("reject", json!({"reason": "no"})).await;
-    assert_eq!(socket.told(&topic(&other)).await["event"], "task.rejected");
+    assert_eq!(socket.next_broadcast(&topic(&other)).await["event"], "task.rejected");
     serving.end().await;
 }
 
@@ -119,17 +119,17 @@ async fn an_article_is_dispatched_to_subscribers_of_its_trait() {
     let (status, text) = client.send("POST", "/api/v1/articles", r#"{"title":"Hello"}"#).await;
     assert_eq!(status, 201, "{text}");
     let article: Value = serde_json::from_str(&text).expect("JSON");
-    let told = socket.told(&topic(&id)).await;
-    assert_eq!(told["event"], "task.created");
-    assert_eq!(told["payload"]["task"]["source"]["aggregate_id"], article["aggregate_id"]);
+    let broadcast = socket.next_broadcast(&topic(&id)).await;
+    assert_eq!(broadcast["event"], "task.created");
+    assert_eq!(broadcast["payload"]["task"]["source"]["aggregate_id"], article["aggregate_id"]);
     serving.end().await;
 }
 
 /// Checks that a broadcast is marked as sent by a client, and returns it without the mark.
-fn by_client(mut told: Value) -> Value {
-    let meta = told.as_object_mut().and_then(|told| told.remove("meta")).expect("a mark");
+fn by_client(mut broadcast: Value) -> Value {
+    let meta = broadcast.as_object_mut().and_then(|broadcast| broadcast.remove("meta")).expect("a mark");
     assert!(meta["id"].is_string() && meta["sender"].as_str().is_some_and(|sender| sender.contains(':')), "{meta}");
-    told
+    broadcast
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -144,17 +144,23 @@ async fn clients_broadcast_to_each_other() {
     let joined = one.join(&topic, json!({"broadcast": {"ack": true, "self": true}})).await;
     two.join(&topic, json!({"broadcast": {"ack": false}})).await;
 
-    let said = json!({"type": "broadcast", "event": "note", "payload": {"n": 1}});
-    let reference = one.push(Some(&joined), &topic, "broadcast", said.clone()).await;
+    let note = json!({"type": "broadcast", "event": "note", "payload": {"n": 1}});
+    let reference = one.push(Some(&joined), &topic, "broadcast", note.clone()).await;
     assert_eq!(one.reply(&reference).await, json!({"status": "ok", "response": {}}));
-    assert_eq!([by_client(one.told(&topic).await), by_client(two.told(&topic).await)], [said.clone(), said.clone()]);
+    assert_eq!(
+        [by_client(one.next_broadcast(&topic).await), by_client(two.next_broadcast(&topic).await)],
+        [note.clone(), note.clone()]
+    );
 
     // As realtime-js sends it: in a binary frame.
     let mut frame = vec![3, joined.len() as u8, 1, topic.len() as u8, 4, 0, 1];
     frame.extend(format!("{joined}9{topic}note{{\"n\":1}}").bytes());
     one.stream.send(Message::binary(frame.clone())).await.expect("the frame is sent");
     assert_eq!(one.reply("9").await["status"], "ok");
-    assert_eq!([by_client(one.told(&topic).await), by_client(two.told(&topic).await)], [said.clone(), said]);
+    assert_eq!(
+        [by_client(one.next_broadcast(&topic).await), by_client(two.next_broadcast(&topic).await)],
+        [note.clone(), note]
+    );
     // Frames with bytes that are not JSON reach the clients that have sent binary frames themselves.
     let enc = 6;
     frame[enc] = 0;
@@ -170,10 +176,10 @@ async fn clients_broadcast_to_each_other() {
     // Over HTTP, in both forms.
     let body = json!({"messages": [{"topic": format!("agent:{id}"), "event": "e", "payload": {"z": 1}}]}).to_string();
     assert_eq!(client.send("POST", "/realtime/v1/api/broadcast", &body).await, (202, String::new()));
-    assert_eq!(two.told(&topic).await["payload"], json!({"z": 1}));
+    assert_eq!(two.next_broadcast(&topic).await["payload"], json!({"z": 1}));
     let path = format!("/realtime/v1/api/broadcast/agent%3A{id}/events/f?private=true");
     assert_eq!(client.send("POST", &path, r#"{"z":2}"#).await, (202, String::new()));
-    assert_eq!(two.told(&topic).await["payload"], json!({"z": 2}));
+    assert_eq!(two.next_broadcast(&topic).await["payload"], json!({"z": 2}));
     assert_eq!(client.send("POST", &path, "{").await.0, 400);
     assert_eq!(client.send("POST", "/realtime/v1/api/broadcast", r#"{"messages":[]}"#).await.0, 400);
     let unknown = body.replace(&id, "unknown");
@@ -237,8 +243,8 @@ async fn heartbeats_leaves_presence_and_old_serialisers_work() {
     let reply = json!({"topic": topic, "event": "phx_reply", "payload": response, "ref": "7"});
     assert_eq!(old.message(|_| true).await, reply);
     let task = task(client, &id, "one").await;
-    let told = old.message(|message| message["event"] == "broadcast").await;
-    assert_eq!((&told["ref"], &told["payload"]["payload"]["task"]["id"]), (&Value::Null, &json!(task)));
+    let message = old.message(|message| message["event"] == "broadcast").await;
+    assert_eq!((&message["ref"], &message["payload"]["payload"]["task"]["id"]), (&Value::Null, &json!(task)));
     serving.end().await;
 }
 
@@ -366,18 +372,18 @@ async fn acknowledged_events_are_replayed_on_request() {
     let mut positions = Vec::new();
     for title in ["one", "two", "three"] {
         task(client, &id, title).await;
-        positions.push(socket.told(&topic(&id)).await["payload"]["position"].clone());
+        positions.push(socket.next_broadcast(&topic(&id)).await["payload"]["position"].clone());
     }
     socket.acknowledge(&joined, &topic(&id), &positions[2]).await;
     task(client, &id, "four").await;
-    socket.told(&topic(&id)).await;
+    socket.next_broadcast(&topic(&id)).await;
     let mut titles = async |replay: Value, count: usize| {
         socket.join(&topic(&id), json!({"broadcast": {"replay": replay}})).await;
         let mut titles = Vec::new();
         for _ in 0..count {
-            let told = socket.told(&topic(&id)).await;
-            assert_eq!(told["meta"]["replayed"], true);
-            titles.push(told["payload"]["task"]["title"].as_str().expect("a title").to_owned());
+            let broadcast = socket.next_broadcast(&topic(&id)).await;
+            assert_eq!(broadcast["meta"]["replayed"], true);
+            titles.push(broadcast["payload"]["task"]["title"].as_str().expect("a title").to_owned());
         }
         titles
     };

@@ -23,7 +23,7 @@ async fn listeners_cannot_send_task_events_or_acknowledge_for_others() {
     ];
     for mut socket in sockets {
         let joined = socket.join(&topic, json!({"broadcast": {"ack": true, "self": true}})).await;
-        let position = socket.told(&topic).await["payload"]["position"].clone();
+        let position = socket.next_broadcast(&topic).await["payload"]["position"].clone();
         for event in ["task.created", "Task.Created", "tas\u{212a}.created"] {
             let forged = json!({"type": "broadcast", "event": event, "payload": {"task": {"id": "forged"}}});
             let reference = socket.push(Some(&joined), &topic, "broadcast", forged).await;
@@ -56,12 +56,12 @@ async fn listeners_cannot_send_task_events_or_acknowledge_for_others() {
     // position beyond the last event.
     let mut socket = Socket::open(client, &json!({"agent_ids": [id]})).await;
     let joined = socket.join(&topic, json!({"broadcast": {"ack": true}})).await;
-    let told = socket.told(&topic).await;
-    assert_eq!(told["payload"]["task"]["id"], json!(first));
-    assert_eq!(told["meta"].get("sender"), None);
+    let broadcast = socket.next_broadcast(&topic).await;
+    assert_eq!(broadcast["payload"]["task"]["id"], json!(first));
+    assert_eq!(broadcast["meta"].get("sender"), None);
     let reference = socket.push(Some(&joined), &topic, "ack", json!({"position": 1u64 << 53})).await;
     assert_eq!(socket.reply(&reference).await["status"], "error");
-    socket.acknowledge(&joined, &topic, &told["payload"]["position"]).await;
+    socket.acknowledge(&joined, &topic, &broadcast["payload"]["position"]).await;
     serving.end().await;
 }
 
@@ -79,7 +79,7 @@ async fn a_new_token_closes_channels_that_it_does_not_cover() {
     assert_eq!(closed, json!([other, other, topic(&two), "phx_close", {}]));
     task(client, &two, "for the other").await;
     let own = task(client, &one, "for this one").await;
-    assert_eq!(socket.told(&topic(&one)).await["payload"]["task"]["id"], json!(own));
+    assert_eq!(socket.next_broadcast(&topic(&one)).await["payload"]["task"]["id"], json!(own));
     assert_eq!(socket.try_join(&topic(&two), json!({})).await.1["status"], "error");
     serving.end().await;
 }

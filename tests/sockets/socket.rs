@@ -15,7 +15,7 @@ pub struct Socket {
     pub stream: WebSocketStream<MaybeTlsStream<TcpStream>>,
     next_ref: u64,
     /// Messages that arrived while another one was awaited.
-    ahead: Vec<Value>,
+    queued: Vec<Value>,
 }
 
 /// Returns the response of `POST /agents/connect`.
@@ -64,7 +64,7 @@ impl Socket {
 
     pub async fn open_at(url: &str) -> Result<Socket, tungstenite::Error> {
         let (stream, _) = timeout(TIMEOUT, connect_async(url)).await.expect("an answer")?;
-        Ok(Socket { stream, next_ref: 0, ahead: Vec::new() })
+        Ok(Socket { stream, next_ref: 0, queued: Vec::new() })
     }
 
     pub async fn send_text(&mut self, text: &str) {
@@ -90,19 +90,19 @@ impl Socket {
         }
     }
 
-    /// Returns the next message that satisfies `wanted`. Other messages are kept for later calls.
-    pub async fn message(&mut self, mut wanted: impl FnMut(&Value) -> bool) -> Value {
-        if let Some(place) = self.ahead.iter().position(&mut wanted) {
-            return self.ahead.remove(place);
+    /// Returns the next message that satisfies `predicate`. Other messages are kept for later calls.
+    pub async fn message(&mut self, mut predicate: impl FnMut(&Value) -> bool) -> Value {
+        if let Some(place) = self.queued.iter().position(&mut predicate) {
+            return self.queued.remove(place);
         }
         loop {
             let next = self.next().await;
             let text = next.as_ref().and_then(|next| next.to_text().ok().filter(|_| next.is_text()));
             let message: Value = serde_json::from_str(text.expect("a message comes")).expect("JSON");
-            if wanted(&message) {
+            if predicate(&message) {
                 return message;
             }
-            self.ahead.push(message);
+            self.queued.push(message);
         }
     }
 
@@ -127,7 +127,7 @@ impl Socket {
     }
 
     /// Returns the next broadcast on a channel, with its event, payload and meta.
-    pub async fn told(&mut self, topic: &str) -> Value {
+    pub async fn next_broadcast(&mut self, topic: &str) -> Value {
         self.message(|message| message[3] == "broadcast" && message[2] == topic).await[4].take()
     }
 

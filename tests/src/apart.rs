@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 /// The number of servers that run at the same time.
-const AT_A_TIME: usize = 4;
+const CONCURRENCY: usize = 4;
 
 /// Runs each item on its own runtime. Failures and panics are returned as text, in the order of the items.
 pub fn each<'a, T: Sync, R: Send, F>(items: &'a [T], run: impl Fn(&'a T) -> F + Sync) -> Vec<Result<R, String>>
@@ -16,7 +16,7 @@ where
     let next = AtomicUsize::new(0);
     let (sender, receiver) = mpsc::channel();
     std::thread::scope(|scope| {
-        for _ in 0..AT_A_TIME.min(items.len()) {
+        for _ in 0..CONCURRENCY.min(items.len()) {
             let (sender, next, run) = (sender.clone(), &next, &run);
             scope.spawn(move || {
                 loop {

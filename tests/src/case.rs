@@ -17,8 +17,8 @@ use foldwork_engine::pipeline::error::Code;
 use foldwork_engine::workspace::query::Query;
 use serde::Deserialize;
 
-use crate::entered::Entered;
 use crate::expectation::read;
+use crate::handles::Handles;
 use crate::json::{pretty, spaced};
 use crate::server::{Server, consumed};
 
@@ -98,7 +98,7 @@ impl<'a> Case<'a> {
 }
 
 /// Defines the types and appends the events that a file begins with.
-async fn given(workspace: &Entered, head: &str) -> anyhow::Result<()> {
+async fn given(workspace: &Handles, head: &str) -> anyhow::Result<()> {
     for section in head.split(SECTION).skip(1) {
         let (name, lines) = section.split_once('\n').unwrap_or((section, ""));
         for line in lines.lines().filter(|line| !line.is_empty()) {
@@ -137,7 +137,7 @@ fn new_event(event: Given) -> NewEvent {
 }
 
 /// Returns what a pipeline gives in the format of a case file. Fails if one source differs from another.
-async fn answer_of(workspace: &Entered, pipeline: &Value) -> anyhow::Result<String> {
+async fn answer_of(workspace: &Handles, pipeline: &Value) -> anyhow::Result<String> {
     let mut first: Option<String> = None;
     for source in SOURCES {
         for (push_down, columns) in [(true, true), (true, false), (false, false)] {

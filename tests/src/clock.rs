@@ -21,7 +21,7 @@ pub struct FixedClock {
     haste_us: AtomicU64,
     is_broken: AtomicBool,
     /// The number of times that the clock has been read.
-    looks: AtomicU64,
+    read_count: AtomicU64,
     gate: Gate,
 }
 
@@ -51,7 +51,7 @@ impl Default for FixedClock {
             haste_us: AtomicU64::new(0),
             is_broken: AtomicBool::new(false),
             gate: Gate::default(),
-            looks: AtomicU64::new(0),
+            read_count: AtomicU64::new(0),
         }
     }
 }
@@ -88,8 +88,8 @@ impl FixedClock {
     }
 
     /// Returns how often the clock has been read so far. A loop that spins reads the clock without end.
-    pub fn looks(&self) -> u64 {
-        self.looks.load(Ordering::SeqCst)
+    pub fn read_count(&self) -> u64 {
+        self.read_count.load(Ordering::SeqCst)
     }
 
     pub fn repair(&self) {
@@ -122,7 +122,7 @@ impl Gate {
 impl Clock for FixedClock {
     fn now_ms(&self) -> i64 {
         assert!(!self.is_broken.load(Ordering::SeqCst), "the clock is broken");
-        self.looks.fetch_add(1, Ordering::SeqCst);
+        self.read_count.fetch_add(1, Ordering::SeqCst);
         *self.now_ms.borrow()
     }
 

@@ -6,7 +6,7 @@ use anyhow::Context;
 use foldwork_engine::clock::SystemClock;
 use foldwork_engine::{Engine, Plugins, Settings, Store};
 
-use crate::entered::{Entered, enter};
+use crate::handles::{Handles, enter};
 
 /// Opens an engine over a store. Several engines can share one store through clones of its handle.
 pub async fn engine(store: Store) -> Arc<Engine> {
@@ -15,7 +15,7 @@ pub async fn engine(store: Store) -> Arc<Engine> {
 }
 
 /// Returns the first workspace of an empty store, and its key.
-pub async fn first(engine: &Arc<Engine>) -> anyhow::Result<(Entered, String)> {
+pub async fn first(engine: &Arc<Engine>) -> anyhow::Result<(Handles, String)> {
     let key = engine.first_start(None).await?.context("the store is not empty")?.key;
     Ok((enter(engine, &key).await?, key))
 }

@@ -41,18 +41,18 @@ pub fn read(path: &Path) -> String {
 }
 
 /// Compares a file with the text it should have. With `UPDATE=1`, rewrites the file instead of failing.
-pub fn compare(path: &Path, wanted: &str) -> Result<(), String> {
+pub fn compare(path: &Path, expected: &str) -> Result<(), String> {
     let present = std::fs::read_to_string(path).unwrap_or_default();
-    if present == wanted {
+    if present == expected {
         return Ok(());
     }
     if std::env::var("UPDATE").is_ok_and(|update| update == "1") {
         if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent).map_err(|error| error.to_string())?;
         }
-        return std::fs::write(path, wanted).map_err(|error| format!("{}: {error}", path.display()));
+        return std::fs::write(path, expected).map_err(|error| format!("{}: {error}", path.display()));
     }
-    Err(format!("{} differs; UPDATE=1 rewrites it\n{}", path.display(), difference(&present, wanted)))
+    Err(format!("{} differs; UPDATE=1 rewrites it\n{}", path.display(), difference(&present, expected)))
 }
 
 /// Panics with all failures, if there are any.
@@ -62,16 +62,16 @@ pub fn all_well(failures: Vec<String>) {
 
 /// The number of lines shown before a difference, and the number of differing lines shown.
 const CONTEXT: usize = 6;
-const SHOWN: usize = 40;
+const MAX_SHOWN: usize = 40;
 
 /// Returns the first lines in which two texts differ, after some lines of context.
-fn difference(present: &str, wanted: &str) -> String {
-    let (present, wanted): (Vec<_>, Vec<_>) = (present.lines().collect(), wanted.lines().collect());
-    let same = present.iter().zip(&wanted).take_while(|(a, b)| a == b).count();
-    let tail = present[same..].iter().rev().zip(wanted[same..].iter().rev()).take_while(|(a, b)| a == b).count();
+fn difference(present: &str, expected: &str) -> String {
+    let (present, expected): (Vec<_>, Vec<_>) = (present.lines().collect(), expected.lines().collect());
+    let same = present.iter().zip(&expected).take_while(|(a, b)| a == b).count();
+    let tail = present[same..].iter().rev().zip(expected[same..].iter().rev()).take_while(|(a, b)| a == b).count();
     let context = present[same.saturating_sub(CONTEXT)..same].iter().map(|line| format!("  {line}"));
-    let gone = present[same..present.len() - tail].iter().take(SHOWN).map(|line| format!("- {line}"));
-    let come = wanted[same..wanted.len() - tail].iter().take(SHOWN).map(|line| format!("+ {line}"));
-    let lines: Vec<String> = context.chain(gone).chain(come).collect();
+    let removed = present[same..present.len() - tail].iter().take(MAX_SHOWN).map(|line| format!("- {line}"));
+    let added = expected[same..expected.len() - tail].iter().take(MAX_SHOWN).map(|line| format!("+ {line}"));
+    let lines: Vec<String> = context.chain(removed).chain(added).collect();
     format!("line {}\n{}", same + 1, lines.join("\n"))
 }

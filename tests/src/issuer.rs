@@ -86,7 +86,7 @@ pub fn forged(header: &Value, claims: &Value, signature: &[u8]) -> String {
 #[derive(Default)]
 pub struct Provider {
     published: Mutex<Vec<u8>>,
-    asked: AtomicUsize,
+    requests: AtomicUsize,
     is_out: AtomicBool,
 }
 
@@ -113,8 +113,8 @@ impl Provider {
     }
 
     /// Returns how often the key set was requested.
-    pub fn asked(&self) -> usize {
-        self.asked.load(Ordering::SeqCst)
+    pub fn request_count(&self) -> usize {
+        self.requests.load(Ordering::SeqCst)
     }
 
     /// Returns settings that trust this provider for signatures of these algorithms.
@@ -145,7 +145,7 @@ pub fn secret_issuer() -> IssuerSettings {
 impl FetchKeys for Provider {
     fn fetch<'a>(&'a self, _: &'a str, _: usize) -> Fetched<'a> {
         Box::pin(async {
-            self.asked.fetch_add(1, Ordering::SeqCst);
+            self.requests.fetch_add(1, Ordering::SeqCst);
             match self.is_out.load(Ordering::SeqCst) {
                 true => Err("nobody answers".to_owned()),
                 false => Ok(self.published.lock().unwrap_or_else(PoisonError::into_inner).clone()),

@@ -40,7 +40,8 @@ impl Change {
     pub fn of(self, label: &str, chance: &mut Chance) -> String {
         let words = label.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
         let mut words: Vec<String> = words.map(str::to_owned).collect();
-        let mut long: Vec<&mut String> = words.iter_mut().filter(|word| word.chars().count() >= LONG).collect();
+        let mut long: Vec<&mut String> =
+            words.iter_mut().filter(|word| word.chars().count() >= MIN_TYPO_CHARS).collect();
         match self {
             Change::Typo => {
                 let one = chance.below(long.len());
@@ -57,7 +58,7 @@ impl Change {
 }
 
 /// The minimum number of letters of a word that search recognizes despite one wrong letter.
-const LONG: usize = 5;
+const MIN_TYPO_CHARS: usize = 5;
 
 /// Omits, doubles or replaces one letter, or swaps one letter with the next.
 fn typo(word: &str, chance: &mut Chance) -> String {

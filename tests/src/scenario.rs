@@ -19,14 +19,14 @@ use crate::json::pretty;
 use crate::server::{Server, worked};
 
 /// The line between two steps, and the line after which the rest of a step is generated.
-const BETWEEN: &str = "\n---\n";
-const EXPECT: &str = "\nexpect:\n";
+const STEP_SEPARATOR: &str = "\n---\n";
+const EXPECT_MARKER: &str = "\nexpect:\n";
 const PLUGINS: &str = "# plugins:";
 const AGENTS: &str = "# agents:";
 /// The request id of every request that sets no other one.
 const REQUEST_ID: &str = "request-of-a-test";
 /// The maximum length of a body that is shown in full. Of a longer body only the length is shown.
-const LONGEST: usize = 30_000;
+const MAX_BODY_BYTES: usize = 30_000;
 
 /// A step as written in its file.
 #[derive(Deserialize)]
@@ -81,15 +81,15 @@ pub fn exchanges(path: &Path) -> Vec<Exchange> {
     let text = read(path);
     let mut exchanges = Vec::new();
     let mut saved = BTreeMap::new();
-    for (head, written) in steps(&text) {
+    for (head, expectation) in steps(&text) {
         let step: Step = parse(head, path).unwrap_or_else(|error| panic!("{error:#}"));
         let (method, target) = step.request.split_once(' ').unwrap_or_default();
         let target = target_of(target, &saved);
-        let status = written.lines().find_map(|line| line.trim().strip_prefix("status: ")).unwrap_or_default();
+        let status = expectation.lines().find_map(|line| line.trim().strip_prefix("status: ")).unwrap_or_default();
         let body = step.body.as_ref().map(Value::to_string);
         let body =
             body.map(|text| filled(&text, &saved).unwrap_or(text)).and_then(|text| serde_json::from_str(&text).ok());
-        let mut answer = expected(written);
+        let mut answer = expected(expectation);
         save(&step, &answer, &mut saved);
         if status.starts_with(['4', '5'])
             && let Some(error) = answer.body.as_mut().and_then(Value::as_object_mut)
@@ -116,8 +116,8 @@ fn target_of(target: &str, saved: &BTreeMap<String, String>) -> String {
 }
 
 /// Parses the text after `expect:`. Both parts are JSON; a body nested too deeply to parse is left out.
-fn expected(written: &str) -> Expected {
-    let (head, body) = written.split_once("\n  body: ").unwrap_or((written, ""));
+fn expected(expectation: &str) -> Expected {
+    let (head, body) = expectation.split_once("\n  body: ").unwrap_or((expectation, ""));
     let headers = head.split_once("\n  headers: ").and_then(|(_, headers)| serde_json::from_str(headers).ok());
     Expected { headers: headers.unwrap_or_default(), body: serde_json::from_str(body).ok() }
 }
@@ -152,9 +152,9 @@ pub async fn run(path: &Path) -> anyhow::Result<String> {
             worked(&server.workspace("owner").await?).await?;
         }
         let answer = answer(&server, &step, &mut saved).await.with_context(|| format!("in '{}'", step.name))?;
-        out.push(format!("{}{EXPECT}{}", head.trim_end(), answer.trim_end()));
+        out.push(format!("{}{EXPECT_MARKER}{}", head.trim_end(), answer.trim_end()));
     }
-    Ok(out.join(BETWEEN) + "\n")
+    Ok(out.join(STEP_SEPARATOR) + "\n")
 }
 
 /// Returns the plugins named in the first line of a file, `# plugins: name, name`. Before each step the server waits
@@ -177,12 +177,12 @@ fn listed(text: &str, what: &str) -> Option<Vec<String>> {
 fn steps(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let cut = |step| -> (&str, &str) {
         let step: &str = step;
-        match step.find(EXPECT) {
+        match step.find(EXPECT_MARKER) {
             Some(at) => step.split_at(at),
             None => (step, ""),
         }
     };
-    text.split(BETWEEN).map(cut)
+    text.split(STEP_SEPARATOR).map(cut)
 }
 
 fn parse(head: &str, path: &Path) -> anyhow::Result<Step> {
@@ -201,7 +201,7 @@ async fn answer(server: &Server, step: &Step, saved: &mut BTreeMap<String, Strin
     let bytes = if is_head { Vec::new() } else { response.into_body().into_vec().await? };
     let mut body: Option<Value> = match bytes.as_slice() {
         [] => None,
-        bytes if bytes.len() > LONGEST && step.pick.is_none() => Some(format!("{} bytes", bytes.len()).into()),
+        bytes if bytes.len() > MAX_BODY_BYTES && step.pick.is_none() => Some(format!("{} bytes", bytes.len()).into()),
         bytes => {
             let text = || Value::from(String::from_utf8_lossy(bytes).into_owned());
             Some(serde_json::from_slice(bytes).unwrap_or_else(|_| text()))

@@ -16,12 +16,12 @@ use poem::{Endpoint, Request, Response};
 
 use crate::agents::agents;
 use crate::clock::FixedClock;
-use crate::entered::{Entered, enter};
 use crate::expectation::root;
+use crate::handles::{Handles, enter};
 use crate::issuer::{Provider, SECRET, SECRET_ISSUER, secret_issuer, signed_with};
 
 /// Keys of the first workspace with less than all rights: their names, and their scopes.
-const LESSER: [(&str, Scope); 5] = [
+const LIMITED_KEYS: [(&str, Scope); 5] = [
     ("reader", Scope::ApiRead),
     ("writer", Scope::ApiWrite),
     ("content", Scope::ContentRead),
@@ -120,7 +120,7 @@ impl Server {
         let owner = engine.first_start(None).await?.context("the store is not empty")?.key;
         let workspace = enter(&engine, &owner).await?;
         let mut keys = vec![("owner", owner)];
-        for (name, scope) in LESSER {
+        for (name, scope) in LIMITED_KEYS {
             let new = NewKey { name: name.into(), scopes: vec![scope], ..NewKey::default() };
             keys.push((name, workspace.owner.create_key(new, None).await?.secret.context("a new key")?));
         }
@@ -138,7 +138,7 @@ impl Server {
     }
 
     /// Returns the workspace that a key opens, for a caller with all of the key's scopes.
-    pub async fn workspace(&self, name: &str) -> anyhow::Result<Entered> {
+    pub async fn workspace(&self, name: &str) -> anyhow::Result<Handles> {
         enter(&self.engine, self.key(name).with_context(|| format!("no key is named {name}"))?).await
     }
 
@@ -160,19 +160,19 @@ impl Server {
 
 /// How long the followers of the log may take to catch up before a test fails, and the interval between checks.
 const TIMEOUT: Duration = Duration::from_secs(60);
-const LOOK: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Waits until plugins have been called for every event, including those that plugins appended.
-pub async fn worked(workspace: &Entered) -> anyhow::Result<()> {
+pub async fn worked(workspace: &Handles) -> anyhow::Result<()> {
     tokio::time::timeout(TIMEOUT, workspace.reader.worked()).await.context("the plugins do not catch up with the log")
 }
 
 /// Waits until the followers of the log have caught up with it.
-pub async fn consumed(workspace: &Entered) -> anyhow::Result<()> {
+pub async fn consumed(workspace: &Handles) -> anyhow::Result<()> {
     let head = workspace.reader.position();
     let reached = async {
         while workspace.reader.consumed_position().await? < head {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         anyhow::Ok(())
     };

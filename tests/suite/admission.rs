@@ -30,21 +30,21 @@ async fn post(server: &Server, name: &str, path: &str, body: &str) -> Response {
     server.call(request).await
 }
 
-async fn told(response: Response) -> Value {
+async fn json_body(response: Response) -> Value {
     serde_json::from_str(&response.into_body().into_string().await.expect("a text")).expect("JSON")
 }
 
 async fn assert_rejected(response: Response) {
     assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(response.header("retry-after"), Some("1"));
-    assert_eq!(told(response).await["code"], "too_many_queries");
+    assert_eq!(json_body(response).await["code"], "too_many_queries");
 }
 
 /// Starts a query of the owner that runs until the clock releases it.
 async fn held(server: &Arc<Server>) -> tokio::task::JoinHandle<Response> {
     server.clock.hold_next();
-    let asking = server.clone();
-    let held = tokio::spawn(async move { post(&asking, "owner", "query", PIPELINE).await });
+    let queried = server.clone();
+    let held = tokio::spawn(async move { post(&queried, "owner", "query", PIPELINE).await });
     let clock = server.clock.clone();
     tokio::task::spawn_blocking(move || clock.until_held()).await.expect("a query");
     held
@@ -59,7 +59,7 @@ async fn concurrent_queries_are_limited_per_key() {
     // A model gets the same error.
     let params = json!({"name": "query", "arguments": {"pipeline": [{"$documents": []}]}});
     let key = server.key("owner").expect("a key");
-    let answer = told(server.call(mcp::request(key, "tools/call", params)).await).await;
+    let answer = json_body(server.call(mcp::request(key, "tools/call", params)).await).await;
     assert_eq!(answer["result"]["isError"], true, "{answer}");
     assert!(answer.to_string().contains("too_many_queries"), "{answer}");
     // Planning takes work too, so a dry run counts as a query. Another key has its own limit.

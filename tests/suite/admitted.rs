@@ -14,7 +14,7 @@ use foldwork_engine::{
     AccessSettings, Engine, Error, FetchKeys, Member, Operator, Owner, Reader, Store, Unlocker, Writer,
 };
 use foldwork_tests::embedded::{engine, first};
-use foldwork_tests::entered::{enter, join};
+use foldwork_tests::handles::{enter, join};
 use foldwork_tests::issuer::{Provider, SECRET, secret_issuer, signed_with};
 use foldwork_tests::server::claims_of;
 
@@ -154,9 +154,9 @@ async fn a_removed_member_loses_all_access_on_every_server() {
     let made = writer.create_key(new_key("bob's", &[Scope::ApiRead]), None).await.expect("a key");
     let secret = made.secret.expect("a key");
     assert!(workspace.reader.is_member(bob.user_id()).await.expect("an answer"));
-    let mut standing = reader.standing();
+    let mut grant = reader.grant();
     workspace.owner.remove_member(bob.user_id()).await.expect("removed");
-    standing.ended().await;
+    grant.ended().await;
     for engine in &engines {
         let refused = engine.authenticate_in(&token, Some(bob.workspace_id())).await;
         assert!(matches!(refused, Err(Error::Forbidden { code: "not_a_member", .. })), "{refused:?}");
@@ -187,12 +187,12 @@ async fn removing_a_member_ends_their_keys_in_other_workspaces() {
     for caller in [caller, derived] {
         assert_eq!(caller.workspace_id(), own.workspace_id());
         for engine in &engines {
-            standings.push(engine.enter::<Reader>(caller.clone()).await.expect("a right").standing());
+            standings.push(engine.enter::<Reader>(caller.clone()).await.expect("a right").grant());
         }
     }
     workspace.owner.remove_member(bob.user_id()).await.expect("removed");
-    for mut standing in standings {
-        standing.ended().await;
+    for mut grant in standings {
+        grant.ended().await;
     }
     assert!(is_refused(&engines[1], &made).await);
 }
@@ -258,8 +258,8 @@ async fn an_invitation_ends_with_the_key_that_made_it() {
     let by_brief = enter(&engines[0], brief.secret.as_deref().expect("its secret")).await.expect("in");
     let invitation = by_brief.owner.invite("bob@example.com", Role::Owner).await.expect("invited");
     assert_eq!(invitation.expires_at, Some(soon));
-    let mut standing = by_brief.reader.standing();
-    standing.ended().await;
+    let mut grant = by_brief.reader.grant();
+    grant.ended().await;
     assert!(bob.invitations().await.expect("invitations").is_empty());
     assert!(matches!(bob.accept(&invitation.id).await, Err(Error::NotFound { .. })));
     // A new invitation by a key that stays valid can be accepted.
@@ -315,12 +315,12 @@ async fn a_lower_role_applies_on_every_server_at_the_next_request() {
     engines[1].enter::<Owner>(bob.clone()).await.expect("an owner");
     let mut held = Vec::new();
     for engine in &engines {
-        held.push(engine.enter::<Reader>(bob.clone()).await.expect("a right").standing());
+        held.push(engine.enter::<Reader>(bob.clone()).await.expect("a right").grant());
     }
     workspace.owner.change_role(bob.user_id(), Role::Viewer).await.expect("changed");
-    for mut standing in held {
+    for mut grant in held {
         // The rights held so far were granted to an owner.
-        standing.ended().await;
+        grant.ended().await;
     }
     for engine in &engines {
         let bob = engine.authenticate_in(&token, Some(bob.workspace_id())).await.expect("a caller");
@@ -345,7 +345,7 @@ async fn concurrent_devices_are_limited_by_the_plan() {
     let limits = Some(Limits { activations: Some(LIMIT as u64), ..Limits::default() });
     let user = caller.user_id().to_owned();
     operator.set_plan(&user, NewPlan { limits, ..NewPlan::default() }).await.expect("a plan");
-    let asking = (0..50).map(|number| {
+    let requests = (0..50).map(|number| {
         let (engine, key) = (engines[number % 2].clone(), key.clone());
         tokio::spawn(async move {
             let caller = engine.authenticate(&key).await.expect("a caller");
@@ -355,8 +355,8 @@ async fn concurrent_devices_are_limited_by_the_plan() {
         })
     });
     let mut verdicts = Vec::new();
-    for asking in asking.collect::<Vec<_>>() {
-        verdicts.push(asking.await.expect("a request"));
+    for request in requests.collect::<Vec<_>>() {
+        verdicts.push(request.await.expect("a request"));
     }
     assert_eq!(verdicts.iter().filter(|verdict| **verdict == Verdict::Valid).count(), LIMIT);
     assert_eq!(verdicts.iter().filter(|verdict| **verdict == Verdict::LimitReached).count(), 50 - LIMIT);

@@ -19,7 +19,7 @@ use foldwork_engine::workspace::aggregates::Moment;
 use foldwork_engine::workspace::events::{Direction, Limit};
 use foldwork_engine::workspace::query::Query;
 use foldwork_engine::{Engine, Error, Plugins, Settings, Store};
-use foldwork_tests::entered::{Entered, enter};
+use foldwork_tests::handles::{Handles, enter};
 use foldwork_tests::server::worked;
 
 const NAME: &str = "native";
@@ -132,7 +132,7 @@ async fn engine(store: Store, about: About, handle: &Arc<Handle>) -> Arc<Engine>
 }
 
 /// Returns the first workspace of an engine, with the types of the tests defined, and its key.
-async fn first(engine: &Arc<Engine>) -> (Entered, String) {
+async fn first(engine: &Arc<Engine>) -> (Handles, String) {
     let key = engine.first_start(None).await.expect("a start").expect("an empty store").key;
     let workspace = enter(engine, &key).await.expect("a workspace");
     for name in ["note", "other"] {
@@ -161,13 +161,13 @@ fn other() -> NewEvent {
     }
 }
 
-async fn append(workspace: &Entered, events: Vec<NewEvent>) {
+async fn append(workspace: &Handles, events: Vec<NewEvent>) {
     workspace.writer.append_events(events).await.expect("appended");
     worked(workspace).await.expect("the plugin's turn");
 }
 
 /// Returns the ids of notes about which the plugin has stored facts.
-async fn found(workspace: &Entered) -> Vec<String> {
+async fn found(workspace: &Handles) -> Vec<String> {
     let pipeline = r#"[{"$match": {"aggregate_type": "note"}}, {"$fold": {}}, {"$project": {"_facts": 1}}]"#;
     let query = Query::new(serde_json::from_str(pipeline).expect("JSON"));
     let rows = workspace.reader.query(query).await.expect("an answer").rows;
@@ -175,7 +175,7 @@ async fn found(workspace: &Entered) -> Vec<String> {
     rows.filter_map(|row| row.get("_id").and_then(Value::as_str).map(str::to_owned)).collect()
 }
 
-async fn parked(workspace: &Entered) -> u64 {
+async fn parked(workspace: &Handles) -> u64 {
     workspace.reader.plugin(NAME).await.expect("the plugin").parked
 }
 
@@ -221,13 +221,13 @@ async fn a_dropped_request_does_not_stop_the_consumer() {
         // The consumer passes this event without storing its checkpoint: the replay moves the checkpoint.
         append(&workspace, vec![other()]).await;
         let mut replay = Box::pin(workspace.writer.replay_parked(&step));
-        let mut left = steps;
+        let mut remaining = steps;
         // Stops polling, so that the replay never processes its last wakeup.
         poll_fn(|context| {
-            if left == 0 {
+            if remaining == 0 {
                 return Poll::Ready(());
             }
-            left -= 1;
+            remaining -= 1;
             replay.as_mut().poll(context).map(drop)
         })
         .await;
@@ -283,8 +283,8 @@ async fn events_derived_by_a_new_version_are_added() {
         (event.event_type.to_string(), event.payload.get("made").and_then(Value::as_int))
     };
     let made: Vec<_> = stream.iter().map(made).collect();
-    let wanted = [("note.changed", None), ("note.one", Some(1)), ("note.two", Some(2))];
-    assert_eq!(made, wanted.map(|(name, made)| (name.to_owned(), made)));
+    let expected = [("note.changed", None), ("note.one", Some(1)), ("note.two", Some(2))];
+    assert_eq!(made, expected.map(|(name, made)| (name.to_owned(), made)));
     second.close().await;
 }
 

@@ -17,7 +17,7 @@ use crate::coverage::{meant, operations};
 const LONGEST_SUMMARY: usize = 140;
 
 /// Names that generated clients already use for their own types.
-const TAKEN: [&str; 4] = ["Client", "File", "Response", "Unset"];
+const RESERVED_NAMES: [&str; 4] = ["Client", "File", "Response", "Unset"];
 
 /// Returns the document of a server with every plugin enabled that mounts routes.
 fn document() -> Value {
@@ -53,7 +53,7 @@ fn every_operation_is_described_completely() {
             ));
         }
     }
-    for name in TAKEN {
+    for name in RESERVED_NAMES {
         if document["components"]["schemas"].get(name).is_some() {
             failures.push(format!("the schema name {name} collides with a type of generated clients"));
         }
@@ -85,8 +85,8 @@ fn wrong_with(path: &str, operation: &Value) -> Vec<String> {
     must(scopes.iter().all(|name| Scope::parse(name).is_some()), "it needs an unknown scope");
     let named = list(&operation["parameters"]).filter(|parameter| parameter["in"] == "path");
     let named: BTreeSet<&str> = named.filter_map(|parameter| parameter["name"].as_str()).collect();
-    let wanted = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')).collect();
-    must(named == wanted, "its parameters differ from those in its path");
+    let placeholders = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')).collect();
+    must(named == placeholders, "its parameters differ from those in its path");
     for parameter in list(&operation["parameters"]) {
         let described = parameter["description"].as_str().is_some_and(|text| !text.is_empty());
         must(described, &format!("its parameter {} has no description", parameter["name"]));
@@ -180,8 +180,8 @@ fn translate(node: &mut Value, strict: bool) {
 }
 
 fn object(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
-    static NOTHING: std::sync::LazyLock<Map<String, Value>> = std::sync::LazyLock::new(Map::new);
-    value.as_object().unwrap_or(&NOTHING).iter()
+    static EMPTY: std::sync::LazyLock<Map<String, Value>> = std::sync::LazyLock::new(Map::new);
+    value.as_object().unwrap_or(&EMPTY).iter()
 }
 
 fn list(value: &Value) -> impl Iterator<Item = &Value> {

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::faults::Fault;
 
 /// Statuses that depend on the caller: `matrix` calls every operation as every kind of caller.
-const OF_CALLERS: [&str; 3] = ["401", "402", "403"];
+const CALLER_ERRORS: [&str; 3] = ["401", "402", "403"];
 
 /// An operation of the document.
 pub struct Operation {
@@ -57,7 +57,7 @@ fn every_operation_and_status_occurs_in_a_scenario() {
     for operation in &operations {
         for status in &operation.statuses {
             let line = format!("{} {status}", operation.id);
-            if OF_CALLERS.contains(&status.as_str()) {
+            if CALLER_ERRORS.contains(&status.as_str()) {
                 continue;
             }
             if Fault::ALL.iter().any(|fault| fault.status().as_str() == status) {
@@ -100,8 +100,11 @@ pub fn meant<'a>(operations: &'a [Operation], exchange: &Exchange) -> Option<&'a
     operations.iter().find(|operation| operation.method == exchange.method && fits(&operation.path, &exchange.path))
 }
 
-fn fits(path: &str, asked: &str) -> bool {
-    let (path, asked): (Vec<_>, Vec<_>) = (path.split('/').collect(), asked.split('/').collect());
-    path.len() == asked.len()
-        && path.iter().zip(asked).all(|(part, asked)| (part.starts_with('{') && !asked.is_empty()) || *part == asked)
+fn fits(path: &str, requested: &str) -> bool {
+    let (path, requested): (Vec<_>, Vec<_>) = (path.split('/').collect(), requested.split('/').collect());
+    path.len() == requested.len()
+        && path
+            .iter()
+            .zip(requested)
+            .all(|(part, requested)| (part.starts_with('{') && !requested.is_empty()) || *part == requested)
 }

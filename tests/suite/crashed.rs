@@ -11,7 +11,7 @@ use foldwork_engine::model::value::Value;
 use foldwork_engine::workspace::events::{Limit, LogFilter};
 use foldwork_engine::{Sizes, Store};
 use foldwork_tests::embedded::engine;
-use foldwork_tests::entered::enter;
+use foldwork_tests::handles::enter;
 
 const KEY: &str = "sk_7777777777777777777777777777777777777777777777777777777777777777";
 const MEBIBYTE: usize = 1 << 20;
@@ -237,9 +237,12 @@ async fn a_log_damaged_before_its_end_is_not_opened() {
 
     let url = format!("surrealkv://{}", crashes.store().display());
     let Err(refused) = Store::connect_with(&url, &Sizes::default()).await else { panic!("the store was opened") };
-    let said = refused.to_string();
-    let names_file = said.contains(&crashes.segment().display().to_string());
-    assert!(names_file && said.contains("damaged at offset") && said.contains("a whole record follows"), "{said}");
+    let message = refused.to_string();
+    let names_file = message.contains(&crashes.segment().display().to_string());
+    assert!(
+        names_file && message.contains("damaged at offset") && message.contains("a whole record follows"),
+        "{message}"
+    );
     assert_eq!(fs::read(crashes.segment()).expect("a segment"), damaged, "nothing was changed");
     assert_eq!(crashes.kept(), []);
 }

@@ -14,7 +14,7 @@ use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::workspace::mailbox::tasks::NewTask;
 use foldwork_engine::workspace::query::Query;
 use foldwork_engine::{Engine, Error, Plugins, Settings, Store};
-use foldwork_tests::entered::{Entered, enter};
+use foldwork_tests::handles::{Handles, enter};
 use foldwork_tests::server::{Server, worked};
 use serde_json::json;
 
@@ -41,7 +41,7 @@ fn event(aggregate_type: &str, id: &str, payload: Object) -> NewEvent {
 }
 
 /// Returns the states of all aggregates of the workspace, as JSON.
-async fn rows(workspace: &Entered) -> Vec<String> {
+async fn rows(workspace: &Handles) -> Vec<String> {
     let query = Query::new(serde_json::from_str(r#"[{"$fold": {}}]"#).expect("JSON"));
     let rows = workspace.reader.query(query).await.expect("an answer").rows;
     rows.iter().map(foldwork_engine::model::json::text).collect()
@@ -88,7 +88,7 @@ impl Plugin for Digger {
     }
 
     fn work(&self, call: &Work<'_>) -> Outcome<Product> {
-        let levels = call.task.get("metadata").and_then(|given| given.get("levels")).and_then(Value::as_int);
+        let levels = call.task.get("metadata").and_then(|metadata| metadata.get("levels")).and_then(Value::as_int);
         let data = nested(levels.unwrap_or(0) as usize);
         let artifact =
             Artifact { name: "hole".into(), parts: vec![Object::from_iter([("data", data)]).into()], effect: None };
@@ -161,12 +161,12 @@ async fn payloads_at_the_depth_limit_load_after_a_restart() {
     }
 
     // The output of plugins has the same limits. A step over a limit is parked with the reason.
-    let wanted = |name: &str, levels: usize| payload(name, Value::Int(levels as i64));
+    let depth_request = |name: &str, levels: usize| payload(name, Value::Int(levels as i64));
     let notes = [
-        ("n0", wanted("derived", MAX_KEPT_DEPTH)),
-        ("n1", wanted("event", most)),
-        ("n2", wanted("derived", MAX_KEPT_DEPTH + 1)),
-        ("n3", wanted("event", most + 1)),
+        ("n0", depth_request("derived", MAX_KEPT_DEPTH)),
+        ("n1", depth_request("event", most)),
+        ("n2", depth_request("derived", MAX_KEPT_DEPTH + 1)),
+        ("n3", depth_request("event", most + 1)),
     ];
     for (id, payload) in notes {
         workspace.writer.append_events(vec![event("note", id, payload)]).await.expect("appended");
@@ -175,7 +175,7 @@ async fn payloads_at_the_depth_limit_load_after_a_restart() {
         let task = NewTask {
             title: "Dig".into(),
             assignee: Some(Assignee::Agent("agent-digger".into())),
-            metadata: wanted("levels", levels),
+            metadata: depth_request("levels", levels),
             ..NewTask::default()
         };
         workspace.writer.create_task(task).await.expect("a task");
@@ -249,9 +249,9 @@ async fn tasks_at_the_depth_limit_load_after_a_restart() {
     };
     refused(&path("artifacts"), effect(most), "/effect/payload").await;
     board::act(&server, id, "artifacts", effect(most - 1)).await;
-    let asked = |levels: usize| json!({"message": "which?", "schema": {"enum": deep(levels)}});
-    refused(&path("request-input"), asked(most), "/schema").await;
-    board::act(&server, id, "request-input", asked(most - 1)).await;
+    let question = |levels: usize| json!({"message": "which?", "schema": {"enum": deep(levels)}});
+    refused(&path("request-input"), question(most), "/schema").await;
+    board::act(&server, id, "request-input", question(most - 1)).await;
     board::act(&server, id, "ask", json!({"message": "go on"})).await;
     refused(&path("edit"), json!({"content": deep(most + 1)}), "/content").await;
     refused(&path("edit"), json!({"modifications": {"v": deep(most)}}), "/modifications").await;

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::coverage::{meant, operations};
 
 /// The maximum length of an example. A longer one explains nothing.
-const LONGEST: usize = 2_000;
+const MAX_EXAMPLE_BYTES: usize = 2_000;
 
 /// Texts that exclude an example: values that differ in every run, and fields of a type, which linters mistake for a
 /// schema.
@@ -40,7 +40,7 @@ fn take(examples: &mut Map<String, Value>, exchange: &Exchange) {
     let shown = |example: &Value| {
         let text = example.to_string();
         let confuses = CONFUSING.iter().any(|part| text.contains(part));
-        (example.is_object() && text.len() <= LONGEST && !confuses).then(|| example.clone())
+        (example.is_object() && text.len() <= MAX_EXAMPLE_BYTES && !confuses).then(|| example.clone())
     };
     if exchange.status.starts_with('2')
         && let Some(body) = exchange.body.as_ref().and_then(shown)

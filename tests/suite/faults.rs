@@ -107,7 +107,7 @@ async fn while_a_workspace_stays_closed() -> anyhow::Result<Vec<(String, Respons
 
 /// A body for every operation. Operations that parse their body before authentication take the code in it as the
 /// credential.
-const ANY: &str = r#"{"code": "sic_0"}"#;
+const ANY_BODY: &str = r#"{"code": "sic_0"}"#;
 
 /// A query string for operations that a link authenticates instead of a header.
 const QUERY: &str = "link=a";
@@ -115,7 +115,7 @@ const QUERY: &str = "link=a";
 async fn to_each(server: &Server, operations: impl IntoIterator<Item = Operation>) -> Vec<(String, Response)> {
     let mut answers = Vec::new();
     for operation in operations {
-        let answer = server.call(request(server, &operation, Body::from_string(ANY.into()))).await;
+        let answer = server.call(request(server, &operation, Body::from_string(ANY_BODY.into()))).await;
         answers.push((operation.id, answer));
     }
     answers

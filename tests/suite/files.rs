@@ -8,7 +8,7 @@ use anyhow::Context;
 use foldwork_engine::clock::SystemClock;
 use foldwork_engine::workspace::files::{Incoming, NewFile, Uploaded, Usage};
 use foldwork_engine::{Engine, Error, Plugins, Settings, Store};
-use foldwork_tests::entered::{Entered, enter};
+use foldwork_tests::handles::{Handles, enter};
 use foldwork_tests::server::Server;
 use futures_util::{FutureExt, StreamExt, stream};
 use poem::http::StatusCode;
@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 /// How long a test waits before it fails, and the interval between checks. No test waits this long unless something is
 /// wrong.
 const TIMEOUT: Duration = Duration::from_secs(60);
-const LOOK: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 const SIZE: usize = 100_000;
 
 /// A store with its files in a folder. Several engines open it, like the servers of one store.
@@ -43,7 +43,7 @@ impl Shared {
     }
 
     /// Opens two engines of this store and returns a handle of each on the first workspace, and its key.
-    async fn twins(&self, settings: Settings) -> ([Entered; 2], String) {
+    async fn twins(&self, settings: Settings) -> ([Handles; 2], String) {
         let (one, two) = (self.engine(settings.clone()).await, self.engine(settings).await);
         let key = one.first_start(None).await.expect("started").expect("a new store").key;
         ([enter(&one, &key).await.expect("one"), enter(&two, &key).await.expect("two")], key)
@@ -58,7 +58,7 @@ impl Shared {
     }
 
     /// Waits until the listed, counted and stored bytes agree, and returns the usage.
-    async fn agrees(&self, workspace: &Entered) -> Usage {
+    async fn agrees(&self, workspace: &Handles) -> Usage {
         let look = async {
             loop {
                 let usage = workspace.reader.storage_usage().await.expect("counted");
@@ -69,7 +69,7 @@ impl Shared {
                 if same {
                     return usage;
                 }
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         };
         let agreed = tokio::time::timeout(TIMEOUT, look).await;
@@ -94,7 +94,7 @@ fn bytes(size: usize, seed: u8) -> Incoming {
 }
 
 /// Uploads a file and retries while the store is unavailable.
-async fn upload(workspace: &Entered, new: &NewFile, size: usize, seed: u8) -> Result<Uploaded, Error> {
+async fn upload(workspace: &Handles, new: &NewFile, size: usize, seed: u8) -> Result<Uploaded, Error> {
     loop {
         match workspace.writer.upload_file(new.clone(), bytes(size, seed)).await {
             Err(Error::Unavailable(_)) => tokio::task::yield_now().await,
@@ -104,7 +104,7 @@ async fn upload(workspace: &Entered, new: &NewFile, size: usize, seed: u8) -> Re
 }
 
 /// Starts fifty concurrent uploads with capacity for ten.
-async fn fifty(shared: &Shared, over: &[Entered], announced: bool) {
+async fn fifty(shared: &Shared, over: &[Handles], announced: bool) {
     let uploads = (0..50u8).map(|number| {
         let workspace = over[usize::from(number) % over.len()].clone();
         let new = new_file(&format!("{number}.bin"), announced.then_some(SIZE as u64));
@@ -206,7 +206,7 @@ async fn a_broken_upload_leaves_nothing() {
 
 /// Starts an upload that pauses in its middle until the returned sender is used.
 async fn paused(
-    workspace: &Entered,
+    workspace: &Handles,
     size: u64,
 ) -> (oneshot::Sender<()>, tokio::task::JoinHandle<Result<Uploaded, Error>>) {
     let (go, gone) = oneshot::channel::<()>();
@@ -218,7 +218,7 @@ async fn paused(
     let before = reader.storage_usage().await.expect("counted").used_bytes;
     let running = tokio::spawn(async move { workspace.writer.upload_file(new, incoming).await });
     while reader.storage_usage().await.expect("counted").used_bytes == before {
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
     (go, running)
 }
@@ -234,7 +234,7 @@ async fn a_server_presumed_dead_cannot_commit_removed_bytes() {
     let other = enter(&starting, &key).await.expect("a workspace");
     let removed = async {
         while other.reader.storage_usage().await.expect("counted").used_bytes > 0 {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
     tokio::time::timeout(TIMEOUT, removed).await.expect("abandoned uploads are removed");

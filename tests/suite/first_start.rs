@@ -7,7 +7,7 @@ use foldwork_engine::model::access::Scope;
 use foldwork_engine::workspace::keys::NewKey;
 use foldwork_engine::{Engine, Error, Store};
 use foldwork_tests::embedded::engine;
-use foldwork_tests::entered::enter;
+use foldwork_tests::handles::enter;
 
 const SERVERS: usize = 3;
 const ROUNDS: usize = 5;

@@ -23,7 +23,7 @@ const MANIFEST: &str = "name = \"hostile\"\nversion = \"1.0.0\"\ndescription = \
 /// How long after its deadline a call may end. An optimized program that runs alone needs at most 300 ms; this program
 /// may be a debug build on a busy machine.
 const GRACE: Duration = Duration::from_millis(2_500);
-const MOST_MEMORY: i64 = 256 << 20;
+const MAX_MEMORY: i64 = 256 << 20;
 /// The number of threads that call scripts at the same time.
 const THREADS: usize = 2;
 
@@ -77,7 +77,7 @@ fn stopped(path: &Path) -> Result<(), String> {
     if took > Duration::from_millis(Limits::default().deadline_ms) + GRACE {
         return Err(format!("{name} took {} ms", took.as_millis()));
     }
-    if peak > MOST_MEMORY {
+    if peak > MAX_MEMORY {
         return Err(format!("{name} took {peak} bytes"));
     }
     // A call of another script still works.

@@ -6,11 +6,11 @@ use foldwork_engine::workspace::answers::{self, Idempotent, KeptAnswer, RequestI
 use foldwork_engine::workspace::keys::NewKey;
 use foldwork_engine::{Error, Store, model::access::Scope};
 use foldwork_tests::embedded::{engine, first};
-use foldwork_tests::entered::{Entered, enter};
+use foldwork_tests::handles::{Handles, enter};
 use futures_util::future::join_all;
 
 /// Opens one workspace through this many engines over one store.
-async fn seen_by(engines: usize) -> Vec<Entered> {
+async fn seen_by(engines: usize) -> Vec<Handles> {
     let store = Store::connect("mem://").await.expect("a store");
     if engines == 1 {
         return vec![first(&engine(store).await).await.expect("a workspace").0];
@@ -24,7 +24,7 @@ async fn seen_by(engines: usize) -> Vec<Entered> {
 }
 
 /// Appends an event for a request and returns whether this call was the first.
-async fn append(workspace: &Entered, key: &str, title: &str) -> Result<bool, Error> {
+async fn append(workspace: &Handles, key: &str, title: &str) -> Result<bool, Error> {
     let request = RequestId::new("user", key, title.repeat(8))?;
     let event = NewEvent {
         aggregate_id: "a".into(),
@@ -49,8 +49,8 @@ async fn concurrent_repeats_of_a_request_execute_once() {
         let workspaces = seen_by(engines).await;
         for round in 0..5 {
             let key = format!("key-{round}");
-            let asked = (0..8).map(|number| append(&workspaces[number % engines], &key, "same"));
-            let firsts = join_all(asked).await.into_iter().map(|first| first.expect("appended"));
+            let appends = (0..8).map(|number| append(&workspaces[number % engines], &key, "same"));
+            let firsts = join_all(appends).await.into_iter().map(|first| first.expect("appended"));
             assert_eq!(firsts.filter(|first| *first).count(), 1);
         }
         let state = workspaces[0].reader.aggregate("a", Default::default()).await.expect("a state").0;
@@ -64,9 +64,9 @@ async fn one_of_several_requests_with_one_key_executes() {
         let workspaces = seen_by(engines).await;
         for round in 0..5 {
             let key = format!("key-{round}");
-            let asked = ["one", "two", "three", "four"];
-            let asked = asked.iter().enumerate().map(|(n, title)| append(&workspaces[n % engines], &key, title));
-            let (done, refused): (Vec<_>, Vec<_>) = join_all(asked).await.into_iter().partition(Result::is_ok);
+            let titles = ["one", "two", "three", "four"];
+            let appends = titles.iter().enumerate().map(|(n, title)| append(&workspaces[n % engines], &key, title));
+            let (done, refused): (Vec<_>, Vec<_>) = join_all(appends).await.into_iter().partition(Result::is_ok);
             assert_eq!(done.len(), 1);
             let mismatch = |error: &Error| matches!(error, Error::Conflict { code: "idempotency_mismatch", .. });
             assert!(refused.iter().all(|refused| refused.as_ref().is_err_and(mismatch)), "{refused:?}");
@@ -102,18 +102,18 @@ async fn a_repeated_append_returns_its_original_events() {
         ..NewEvent::default()
     };
     before.writer.append_events(vec![event("a", Some("chosen"))]).await.expect("appended");
-    let wanted = vec![event("b", None), event("a", Some("chosen")), event("c", None), event("b", None)];
+    let events = vec![event("b", None), event("a", Some("chosen")), event("c", None), event("b", None)];
     let request = RequestId::new("user", "key", "body".into()).expect("a key");
-    let given = before.writer.append_requested(wanted.clone(), Some(&request)).await.expect("appended");
-    assert_eq!(given.repeated, [false, true, false, false]);
-    assert!(!given.is_repeat());
+    let appended = before.writer.append_requested(events.clone(), Some(&request)).await.expect("appended");
+    assert_eq!(appended.repeated, [false, true, false, false]);
+    assert!(!appended.is_repeat());
 
     let after = enter(&engine(store.share()).await, &key).await.expect("the same one");
     append(&after, "another", "title").await.expect("appended");
     for workspace in [&after, &before] {
-        let again = workspace.writer.append_requested(wanted.clone(), Some(&request)).await.expect("appended");
+        let again = workspace.writer.append_requested(events.clone(), Some(&request)).await.expect("appended");
         assert!(again.is_repeat());
-        assert_eq!((again.events, again.repeated), (given.events.clone(), given.repeated.clone()));
+        assert_eq!((again.events, again.repeated), (appended.events.clone(), appended.repeated.clone()));
         let other = RequestId::new("user", "key", "another body".into()).expect("a key");
         let refused = workspace.writer.append_requested(vec![event("d", None)], Some(&other)).await;
         assert!(matches!(refused, Err(Error::Conflict { code: "idempotency_mismatch", .. })), "{refused:?}");
@@ -173,8 +173,8 @@ async fn a_kept_answer_survives_closing_the_workspace() {
     let (mut workspace, key) = first(&engine).await.expect("a workspace");
     for number in 0..3 {
         let request = RequestId::new("user", "key", "body".into()).expect("a key");
-        let given = KeptAnswer { body: "what was said".into(), location: "/there".into() };
-        let make = move || async move { Ok(((), given)) };
+        let kept_answer = KeptAnswer { body: "what was said".into(), location: "/there".into() };
+        let make = move || async move { Ok(((), kept_answer)) };
         match answers::idempotent(&workspace.writer, request, make).await.expect("an answer") {
             Idempotent::First(()) => assert_eq!(number, 0),
             Idempotent::Repeated(first) => {

@@ -10,7 +10,7 @@ use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::workspace::aggregates::Moment;
 use foldwork_engine::{Engine, Error, Plugins, Settings, Store};
 use foldwork_tests::clock::FixedClock;
-use foldwork_tests::entered::{Entered, enter};
+use foldwork_tests::handles::{Handles, enter};
 use foldwork_tests::server::consumed;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
@@ -86,7 +86,7 @@ async fn engine(store: &Store, clock: &Arc<FixedClock>) -> Arc<Engine> {
 }
 
 /// Returns the states in memory, after checking that each equals the fold of its whole stream.
-async fn states(workspace: &Entered) -> Result<Vec<String>, TestCaseError> {
+async fn states(workspace: &Handles) -> Result<Vec<String>, TestCaseError> {
     let mut states = Vec::new();
     for number in 0..IDS {
         let id = format!("i{number}");
@@ -103,7 +103,7 @@ async fn states(workspace: &Entered) -> Result<Vec<String>, TestCaseError> {
     Ok(states)
 }
 
-async fn told(definition: String, batches: Vec<Vec<NewEvent>>) -> Result<(), TestCaseError> {
+async fn check_restarts(definition: String, batches: Vec<Vec<NewEvent>>) -> Result<(), TestCaseError> {
     let store = Store::connect("mem://").await.map_err(failed)?;
     let clock = Arc::new(FixedClock::default());
     let mut running = engine(&store, &clock).await;
@@ -125,9 +125,9 @@ async fn told(definition: String, batches: Vec<Vec<NewEvent>>) -> Result<(), Tes
             consumed(&workspace).await.map_err(failed)?;
         }
         // Another server reads the states while snapshots are at any position.
-        let beside = engine(&store, &clock).await;
-        prop_assert_eq!(&states(&enter(&beside, &key).await.map_err(failed)?).await?, &before, "beside");
-        beside.close().await;
+        let other_engine = engine(&store, &clock).await;
+        prop_assert_eq!(&states(&enter(&other_engine, &key).await.map_err(failed)?).await?, &before, "beside");
+        other_engine.close().await;
         drop(workspace);
         clock.advance(60_000);
         // A workspace stays open until its timers have read the state, because a task may have a deadline.
@@ -148,7 +148,7 @@ fn random_states_survive_a_restart() {
     let runtime = Runtime::new().expect("a runtime");
     let batches = prop::collection::vec(prop::collection::vec(event(), 1..16), 1..3);
     let result = TestRunner::new(config)
-        .run(&(definition(), batches), |(definition, batches)| runtime.block_on(told(definition, batches)));
+        .run(&(definition(), batches), |(definition, batches)| runtime.block_on(check_restarts(definition, batches)));
     if let Err(failure) = result {
         panic!("{failure}");
     }
@@ -168,7 +168,7 @@ async fn dates_in_lists_and_infinite_sums_survive_a_restart() {
     };
     let date = || Value::from("2025-02-01T00:00:00.000Z");
     let large = || event([("f0", date()), ("f1", Value::Double(f64::MAX)), ("f2", date())]);
-    told(definition.into(), vec![vec![large(), large()], vec![large()]]).await.expect("as it was");
+    check_restarts(definition.into(), vec![vec![large(), large()], vec![large()]]).await.expect("as it was");
 }
 
 /// A delayed snapshot is written after its delay, and at the latest when its workspace is closed.

@@ -9,16 +9,16 @@ use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::graph::Direction;
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_server::Config;
-use foldwork_tests::entered::Entered;
 use foldwork_tests::expectation::root;
+use foldwork_tests::handles::Handles;
 use foldwork_tests::recorded::{self, Articles};
 use foldwork_tests::server::{Server, worked};
 
 const KIND: &str = "links_to";
 /// Texts that precede the numbers of articles.
-const BEFORE_NUMBERS: [&str; 2] = ["rust-lang/rfcs#", "rfcs/pull/"];
+const PREFIXES: [&str; 2] = ["rust-lang/rfcs#", "rfcs/pull/"];
 /// The number of events per append.
-const TOGETHER: usize = 20;
+const BATCH: usize = 20;
 /// The deadline of a call. A debug build takes many times longer than an optimized one.
 const DEADLINE_MS: u64 = 30_000;
 
@@ -48,7 +48,7 @@ fn config() -> Config {
     let mut config = Config::default();
     config.plugins.folder = root().join("tests/plugins").to_string_lossy().into_owned();
     config.plugins.limits.deadline_ms = DEADLINE_MS;
-    let patterns: Vec<_> = BEFORE_NUMBERS
+    let patterns: Vec<_> = PREFIXES
         .iter()
         .map(|before| serde_json::json!({ "regex": format!("{before}([0-9]+)"), "field": "number" }))
         .collect();
@@ -68,12 +68,12 @@ fn event(id: &str, verb: &str, payload: Object) -> NewEvent {
 }
 
 /// Appends an `article.created` for each article, and then deletes the deleted ones.
-async fn append(workspace: &Entered, articles: &Articles) {
+async fn append(workspace: &Handles, articles: &Articles) {
     let created = articles.iter().map(|(id, article)| event(id, "created", article.payload.clone()));
     let deleted = articles.iter().filter(|(_, article)| article.deleted);
     let deleted = deleted.map(|(id, _)| event(id, "deleted", Object::default()));
     let events: Vec<NewEvent> = created.chain(deleted).collect();
-    for events in events.chunks(TOGETHER) {
+    for events in events.chunks(BATCH) {
         workspace.writer.append_events(events.to_vec()).await.expect("appended");
     }
 }
@@ -95,9 +95,9 @@ async fn edges_match_the_mentions_in_the_bodies() {
     assert!(drawn.len() > 100, "{} edges are hardly all", drawn.len());
 }
 
-fn assert_same(wanted: &Edges, found: &Edges) {
-    let missing: Vec<_> = wanted.difference(found).collect();
-    let invented: Vec<_> = found.difference(wanted).collect();
+fn assert_same(expected: &Edges, found: &Edges) {
+    let missing: Vec<_> = expected.difference(found).collect();
+    let invented: Vec<_> = found.difference(expected).collect();
     assert!(missing.is_empty() && invented.is_empty(), "missing {missing:?}, invented {invented:?}");
 }
 
@@ -155,10 +155,9 @@ fn mentions(articles: &Articles) -> Edges {
     mentions
 }
 
-/// Returns the numbers after each of the texts in `BEFORE_NUMBERS`, without leading zeros.
+/// Returns the numbers after each of the texts in `PREFIXES`, without leading zeros.
 fn numbers(body: &str) -> Vec<&str> {
-    let after =
-        BEFORE_NUMBERS.iter().flat_map(|before| body.match_indices(before).map(|(at, _)| &body[at + before.len()..]));
+    let after = PREFIXES.iter().flat_map(|before| body.match_indices(before).map(|(at, _)| &body[at + before.len()..]));
     let digits = after.map(|rest| &rest[..rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len())]);
     let digits = digits.filter(|digits| !digits.is_empty());
     digits.map(|digits| Some(digits.trim_start_matches('0')).filter(|rest| !rest.is_empty()).unwrap_or("0")).collect()

@@ -5,11 +5,11 @@ use std::time::Duration;
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::value::Value;
 use foldwork_engine::workspace::events::{Direction, Limit, LogFilter};
-use foldwork_tests::entered::Entered;
+use foldwork_tests::handles::Handles;
 use foldwork_tests::server::Server;
 
 /// More events than one page scans.
-const OTHERS: usize = 6_000;
+const OTHER_EVENTS: usize = 6_000;
 
 fn event(stream: &str, verb: &str, text: &str) -> NewEvent {
     NewEvent {
@@ -21,7 +21,7 @@ fn event(stream: &str, verb: &str, text: &str) -> NewEvent {
     }
 }
 
-async fn append(workspace: &Entered, events: Vec<NewEvent>) {
+async fn append(workspace: &Handles, events: Vec<NewEvent>) {
     for part in events.chunks(500) {
         workspace.writer.append_events(part.to_vec()).await.expect("appended");
     }
@@ -31,7 +31,7 @@ async fn append(workspace: &Entered, events: Vec<NewEvent>) {
 async fn a_filter_without_matches_continues_at_its_position() {
     let server = Server::start().await.expect("a server");
     let workspace = server.workspace("owner").await.expect("the owner");
-    append(&workspace, (0..OTHERS).map(|_| event("a", "updated", "x")).collect()).await;
+    append(&workspace, (0..OTHER_EVENTS).map(|_| event("a", "updated", "x")).collect()).await;
     append(&workspace, vec![event("b", "noticed", "y")]).await;
     let filter = LogFilter { event_types: vec!["article.noticed".into()], ..LogFilter::default() };
     let limit = Limit::events(10);
@@ -39,10 +39,10 @@ async fn a_filter_without_matches_continues_at_its_position() {
     let page = workspace.reader.log(0, limit, &filter, Duration::ZERO).await.expect("a page");
     assert!(page.items.is_empty());
     assert_eq!(page.next, Some(page.position), "the scan is not finished");
-    assert!((1..=OTHERS as u64).contains(&page.position), "{}", page.position);
+    assert!((1..=OTHER_EVENTS as u64).contains(&page.position), "{}", page.position);
     let page = workspace.reader.log(page.position, limit, &filter, Duration::ZERO).await.expect("a page");
-    assert_eq!(page.items.iter().map(|event| event.position).collect::<Vec<_>>(), [OTHERS as u64 + 1]);
-    assert_eq!((page.next, page.position), (None, OTHERS as u64 + 1));
+    assert_eq!(page.items.iter().map(|event| event.position).collect::<Vec<_>>(), [OTHER_EVENTS as u64 + 1]);
+    assert_eq!((page.next, page.position), (None, OTHER_EVENTS as u64 + 1));
 
     // A request that waits scans on by itself.
     let page = workspace.reader.log(0, limit, &filter, Duration::from_secs(60)).await.expect("a page");
@@ -51,7 +51,7 @@ async fn a_filter_without_matches_continues_at_its_position() {
     // At the end of the log the page states its position too, even if no event matched.
     append(&workspace, vec![event("a", "updated", "x")]).await;
     let page = workspace.reader.log(page.position, limit, &filter, Duration::ZERO).await.expect("a page");
-    assert_eq!((page.items.len(), page.next, page.position), (0, None, OTHERS as u64 + 2));
+    assert_eq!((page.items.len(), page.next, page.position), (0, None, OTHER_EVENTS as u64 + 2));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -105,9 +105,9 @@ async fn the_version_at_each_position_is_found() {
     append(&workspace, streams.iter().map(|stream| event(stream, "updated", "x")).collect()).await;
     for stream in ["a", "b", "c", "d"] {
         for position in 0..=streams.len() + 2 {
-            let wanted = streams.iter().take(position).filter(|each| **each == stream).count() as u64;
+            let expected = streams.iter().take(position).filter(|each| **each == stream).count() as u64;
             let found = workspace.reader.version_at(stream, position as u64).await.expect("a version");
-            assert_eq!(found, wanted, "of {stream} at {position}");
+            assert_eq!(found, expected, "of {stream} at {position}");
         }
     }
 }
@@ -124,8 +124,8 @@ async fn a_follower_of_an_aggregate_gets_each_event_once() {
     // A follower keeps few events in memory. If more were appended since its last read, it reads them from the store.
     for count in [0, 1, 3, 200, 1] {
         append(&workspace, (0..count).flat_map(|_| ["a", "b"].map(|id| event(id, "updated", "y"))).collect()).await;
-        let wanted = versions.len() + if versions.is_empty() { 3 } else { count };
-        while versions.len() < wanted {
+        let target_len = versions.len() + if versions.is_empty() { 3 } else { count };
+        while versions.len() < target_len {
             let events = following.next(limit, wait).await.expect("events");
             assert!((1..=7).contains(&events.len()) && events.iter().all(|event| event.aggregate_id.as_str() == "a"));
             versions.extend(events.iter().map(|event| event.version));

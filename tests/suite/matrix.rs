@@ -17,8 +17,8 @@ use foldwork_engine::workspace::projects::NewProject;
 use foldwork_engine::{AccessSettings, Operator, Unlocker};
 use foldwork_server::{API, Config};
 use foldwork_tests::apart;
-use foldwork_tests::entered::{Entered, join};
 use foldwork_tests::expectation::{all_well, read, root};
+use foldwork_tests::handles::{Handles, join};
 use foldwork_tests::issuer::Provider;
 use foldwork_tests::server::Server;
 use poem::http::Method;
@@ -28,7 +28,7 @@ use serde_json::{Map, Value, json};
 
 const HOUR_MS: i64 = 3_600_000;
 /// An id that nothing has.
-const NOTHING: &str = "019b76da-a800-7001-8000-ffffffffffff";
+const UNKNOWN_ID: &str = "019b76da-a800-7001-8000-ffffffffffff";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -68,7 +68,7 @@ struct Operation {
     is_exact: bool,
 }
 
-fn operations(said: &Supplement) -> Vec<Operation> {
+fn operations(supplement: &Supplement) -> Vec<Operation> {
     let document = foldwork_server::openapi(&Config::default());
     let mut operations = Vec::new();
     for (path, item) in document["paths"].as_object().expect("paths") {
@@ -80,13 +80,14 @@ fn operations(said: &Supplement) -> Vec<Operation> {
             let body = operation["requestBody"]["content"].as_object().and_then(|content| content.iter().next());
             let body = body.map(|(media_type, content)| {
                 let made = || sample(&document, &content["schema"]).to_string();
-                (media_type.clone(), said.bodies.get(id).cloned().unwrap_or_else(made))
+                (media_type.clone(), supplement.bodies.get(id).cloned().unwrap_or_else(made))
             });
             let parameters = operation["parameters"].as_array().map(Vec::as_slice).unwrap_or_default();
             // Without a known value any text serves: the matrix only checks access.
-            let asked =
+            let required_query =
                 parameters.iter().filter(|parameter| parameter["in"] == "query" && parameter["required"] == true);
-            let query: Vec<String> = asked.filter_map(|one| Some(format!("{}=x", one["name"].as_str()?))).collect();
+            let query: Vec<String> =
+                required_query.filter_map(|one| Some(format!("{}=x", one["name"].as_str()?))).collect();
             let query = if query.is_empty() { String::new() } else { format!("?{}", query.join("&")) };
             let in_path = parameters.iter().filter(|parameter| parameter["in"] == "path");
             operations.push(Operation {
@@ -99,7 +100,7 @@ fn operations(said: &Supplement) -> Vec<Operation> {
                 role: operation["x-required-role"].as_str().map(str::to_owned),
                 statuses: statuses(operation),
                 parameters: in_path.filter_map(|parameter| Some(parameter["name"].as_str()?.to_owned())).collect(),
-                is_exact: body.is_none() || said.bodies.contains_key(id),
+                is_exact: body.is_none() || supplement.bodies.contains_key(id),
                 body,
             });
         }
@@ -183,7 +184,7 @@ async fn cast() -> anyhow::Result<Cast> {
 }
 
 /// Creates one record of each kind in a workspace.
-async fn things(server: &Server, workspace: &Entered, mark: &str, owner: &str) -> anyhow::Result<Things> {
+async fn things(server: &Server, workspace: &Handles, mark: &str, owner: &str) -> anyhow::Result<Things> {
     let marked = format!("marked-of-{mark}");
     let project = NewProject { name: marked.clone(), ..NewProject::default() };
     let (project, _) = workspace.writer.create_project(project).await?;
@@ -350,17 +351,17 @@ async fn cases<'a>(cast: &'a Cast, operation: &Operation) -> Vec<Case<'a>> {
 
 const NO_KEY: &str = "sk_ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff";
 
-async fn check(said: &Supplement, operation: &Operation) -> anyhow::Result<Vec<String>> {
+async fn check(supplement: &Supplement, operation: &Operation) -> anyhow::Result<Vec<String>> {
     let cast = cast().await?;
     let mut failures = Vec::new();
-    let known = |name: &String| said.parameters.get(name);
+    let known = |name: &String| supplement.parameters.get(name);
     let is_exact = operation.is_exact && operation.parameters.iter().all(|name| known(name).is_some());
     for case in cases(&cast, operation).await {
         let at = format!("{} as {}", operation.id, case.name);
         let id = |name: &String| {
             known(name)
                 .and_then(|kind| case.things.ids.get(kind.as_str()).cloned())
-                .unwrap_or_else(|| NOTHING.to_owned())
+                .unwrap_or_else(|| UNKNOWN_ID.to_owned())
         };
         let ids: Vec<String> = operation.parameters.iter().map(id).collect();
         let answered = match cast.call(operation, &ids, case.token.as_deref()).await {
@@ -374,10 +375,10 @@ async fn check(said: &Supplement, operation: &Operation) -> anyhow::Result<Vec<S
         if !operation.statuses.contains(status) {
             failures.push(format!("{at}: {status} is not in the document"));
         }
-        let exception = said.exceptions.iter().find(|one| one.operation == operation.id && one.case == case.name);
+        let exception = supplement.exceptions.iter().find(|one| one.operation == operation.id && one.case == case.name);
         let is_expected = match (&case.expected, exception) {
             (_, Some(exception)) => exception.status == *status,
-            (Expected::Refused(expected, word), None) => expected == status && word == code,
+            (Expected::Refused(expected, expected_code), None) => expected == status && expected_code == code,
             (Expected::Served, None) if operation.id == "exchange_sign_in_code" => *status == 401,
             (Expected::Served, None) if is_exact => (200..300).contains(status),
             (Expected::Served, None) => matches!(status, 200..=299 | 304 | 400 | 404 | 409),
@@ -394,14 +395,15 @@ async fn check(said: &Supplement, operation: &Operation) -> anyhow::Result<Vec<S
             }
         }
         // A response may repeat ids of the request.
-        let told = ids.iter().fold(text.clone(), |text, id| text.replace(id.as_str(), ""));
-        if let Some(mark) = case.hidden.marks.iter().find(|mark| told.contains(mark.as_str())) {
+        let without_ids = ids.iter().fold(text.clone(), |text, id| text.replace(id.as_str(), ""));
+        if let Some(mark) = case.hidden.marks.iter().find(|mark| without_ids.contains(mark.as_str())) {
             failures.push(format!("{at}: shows {mark} of another workspace: {text}"));
         }
         // An id of another workspace gets the same response as an unknown id.
         if case.name == "foreign id" && matches!(case.expected, Expected::Absent) && exception.is_none() {
-            let nothing: Vec<String> = operation.parameters.iter().map(|_| NOTHING.to_owned()).collect();
-            let unknown = cast.call(operation, &nothing, case.token.as_deref()).await.map_err(anyhow::Error::msg)?;
+            let unknown_ids: Vec<String> = operation.parameters.iter().map(|_| UNKNOWN_ID.to_owned()).collect();
+            let unknown =
+                cast.call(operation, &unknown_ids, case.token.as_deref()).await.map_err(anyhow::Error::msg)?;
             let alike = |text: &str, ids: &[String]| {
                 let mut body: Value = serde_json::from_str(text).unwrap_or_default();
                 if let Some(body) = body.as_object_mut() {
@@ -409,7 +411,7 @@ async fn check(said: &Supplement, operation: &Operation) -> anyhow::Result<Vec<S
                 }
                 ids.iter().fold(body.to_string(), |text, id| text.replace(id.as_str(), "?"))
             };
-            if (unknown.status, alike(&unknown.text, &nothing)) != (*status, alike(text, &ids)) {
+            if (unknown.status, alike(&unknown.text, &unknown_ids)) != (*status, alike(text, &ids)) {
                 failures.push(format!("{at}: {text}, but an unknown id: {}", unknown.text));
             }
         }
@@ -419,13 +421,13 @@ async fn check(said: &Supplement, operation: &Operation) -> anyhow::Result<Vec<S
 
 #[test]
 fn every_operation_gives_every_caller_the_documented_status() {
-    let said: Supplement = toml::from_str(&read(&root().join("tests/matrix.toml"))).expect("tests/matrix.toml");
-    let operations = operations(&said);
+    let supplement: Supplement = toml::from_str(&read(&root().join("tests/matrix.toml"))).expect("tests/matrix.toml");
+    let operations = operations(&supplement);
     let known = |id: &str| operations.iter().any(|operation| operation.id == id);
-    let named = said.bodies.keys().chain(said.exceptions.iter().map(|exception| &exception.operation));
+    let named = supplement.bodies.keys().chain(supplement.exceptions.iter().map(|exception| &exception.operation));
     let mut failures: Vec<String> =
         named.filter(|id| !known(id)).map(|id| format!("matrix.toml: unknown operation {id}")).collect();
-    let checked = apart::each(&operations, |operation| check(&said, operation));
+    let checked = apart::each(&operations, |operation| check(&supplement, operation));
     for (operation, checked) in operations.iter().zip(checked) {
         failures.extend(checked.unwrap_or_else(|error| vec![format!("{}: {error}", operation.id)]));
     }

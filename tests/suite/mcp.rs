@@ -33,7 +33,7 @@ async fn result(response: Response) -> Value {
     serde_json::from_str::<Value>(&text).expect("JSON")["result"].clone()
 }
 
-async fn called(server: &Server, key: &str, tool: &str, arguments: Value) -> Value {
+async fn call_tool(server: &Server, key: &str, tool: &str, arguments: Value) -> Value {
     let params = json!({"name": tool, "arguments": arguments});
     result(server.call(request(key, "tools/call", params)).await).await
 }
@@ -49,16 +49,16 @@ async fn tools_show_nothing_of_another_workspace() {
             "event_type": "article.created",
             "payload": {"title": title},
         });
-        let made = called(&server, server.key(name).expect("a key"), "append_event", event).await;
+        let made = call_tool(&server, server.key(name).expect("a key"), "append_event", event).await;
         assert_ne!(made["isError"], true, "{made}");
     }
-    let asked = (0..100).map(async |number| {
+    let reads = (0..100).map(async |number| {
         let (name, title) = both[number % 2];
         let key = server.key(name).expect("a key");
-        let shown = called(&server, key, "get_aggregate", json!({"aggregate_id": "shared"})).await;
+        let shown = call_tool(&server, key, "get_aggregate", json!({"aggregate_id": "shared"})).await;
         assert_eq!(shown["structuredContent"]["state"]["title"], title);
     });
-    join_all(asked).await;
+    join_all(reads).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -75,13 +75,13 @@ async fn oversized_results_are_rejected_and_rows_truncated() {
             "event_type": "article.created",
             "payload": {"title": id, "slug": id, "body": "x".repeat(length)},
         });
-        called(&server, key, "append_event", event).await;
+        call_tool(&server, key, "append_event", event).await;
     }
-    let refused = called(&server, key, "get_aggregate", json!({"aggregate_id": "large"})).await;
+    let refused = call_tool(&server, key, "get_aggregate", json!({"aggregate_id": "large"})).await;
     let error: Value = serde_json::from_str(refused["content"][0]["text"].as_str().expect("a text")).expect("JSON");
     assert_eq!((&refused["isError"], &error["code"]), (&json!(true), &json!("answer_too_large")));
     let pipeline = json!([{"$match": {"aggregate_type": "article"}}, {"$fold": {}}, {"$sort": {"_created_at": 1, "_position": 1}}]);
-    let cut = called(&server, key, "query", json!({"pipeline": pipeline})).await;
+    let cut = call_tool(&server, key, "query", json!({"pipeline": pipeline})).await;
     let answer = &cut["structuredContent"];
     assert_eq!((&answer["count"], &answer["more"]), (&json!(1), &json!(true)), "{answer}");
 }
@@ -101,26 +101,26 @@ async fn challenges_name_the_authorization_server() {
     };
     let place = "resource_metadata=\"https://fold.example.org/.well-known/oauth-protected-resource/mcp\"";
     let nobody = Request::builder().method(Method::POST).uri_str("/mcp").finish();
-    let wanted = format!("Bearer {place}, scope=\"mcp:read\"");
-    assert_eq!(challenge(nobody).await, (StatusCode::UNAUTHORIZED, wanted));
-    let wanted = format!("Bearer {place}, scope=\"mcp:read\", error=\"invalid_token\"");
-    assert_eq!(challenge(request("nonsense", "ping", json!({}))).await, (StatusCode::UNAUTHORIZED, wanted));
+    let expected = format!("Bearer {place}, scope=\"mcp:read\"");
+    assert_eq!(challenge(nobody).await, (StatusCode::UNAUTHORIZED, expected));
+    let expected = format!("Bearer {place}, scope=\"mcp:read\", error=\"invalid_token\"");
+    assert_eq!(challenge(request("nonsense", "ping", json!({}))).await, (StatusCode::UNAUTHORIZED, expected));
     let reader = server.key("reader").expect("a key");
     let (status, challenge) = challenge(request(reader, "ping", json!({}))).await;
     assert_eq!(status, StatusCode::FORBIDDEN);
     let description = "error_description=\"the scope mcp:read is needed\"";
-    let wanted = format!("Bearer error=\"insufficient_scope\", scope=\"mcp:read\", {place}, {description}");
-    assert_eq!(challenge, wanted);
+    let expected = format!("Bearer error=\"insufficient_scope\", scope=\"mcp:read\", {place}, {description}");
+    assert_eq!(challenge, expected);
     for path in ["/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"] {
         let response = server.call(Request::builder().uri_str(path).finish()).await;
         let document: Value =
             serde_json::from_str(&response.into_body().into_string().await.expect("a text")).expect("JSON");
-        let wanted = json!({
+        let expected = json!({
             "resource": "https://fold.example.org/mcp",
             "authorization_servers": ["https://id.example.org"],
             "scopes_supported": ["mcp:read", "mcp:write"],
             "bearer_methods_supported": ["header"],
         });
-        assert_eq!(document, wanted);
+        assert_eq!(document, expected);
     }
 }

@@ -11,7 +11,7 @@ use foldwork_engine::workspace::query::Query;
 use foldwork_engine::{Engine, Error, Plugins, Settings, Store};
 use foldwork_server::Config;
 use foldwork_tests::clock::FixedClock;
-use foldwork_tests::entered::{Entered, enter};
+use foldwork_tests::handles::{Handles, enter};
 use foldwork_tests::server::Server;
 
 fn config() -> Config {
@@ -32,17 +32,17 @@ fn event(id: &str, number: i64) -> NewEvent {
     }
 }
 
-const MINUTES: i64 = 60_000;
+const MINUTE_MS: i64 = 60_000;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_least_recently_used_workspace_is_closed_first() {
     let server = Server::start_with(&config()).await.expect("a server");
     let owner = server.workspace("owner").await.expect("a workspace");
     owner.writer.append_events(vec![event("a", 1)]).await.expect("appended");
-    server.pass(MINUTES).await.expect("timers");
+    server.pass(MINUTE_MS).await.expect("timers");
     let other = server.workspace("other").await.expect("a workspace");
     other.writer.append_events(vec![event("b", 1)]).await.expect("appended");
-    server.pass(60 * MINUTES).await.expect("timers");
+    server.pass(60 * MINUTE_MS).await.expect("timers");
     // A held handle counts as use, no matter how long ago the workspace was entered.
     assert_eq!(server.engine.close_idle().await.expect("closed"), 2);
     drop(owner);
@@ -53,7 +53,7 @@ async fn the_least_recently_used_workspace_is_closed_first() {
     drop((owner, other));
     // No handle is held, but the workspace was entered recently.
     assert_eq!(server.engine.close_idle().await.expect("closed"), 1);
-    server.pass(60 * MINUTES).await.expect("timers");
+    server.pass(60 * MINUTE_MS).await.expect("timers");
     assert_eq!(server.engine.close_idle().await.expect("closed"), 0);
     assert_eq!(server.workspace("other").await.expect("a workspace").reader.position(), 1);
 }
@@ -62,7 +62,7 @@ async fn the_least_recently_used_workspace_is_closed_first() {
 async fn a_workspace_without_events_is_closed_too() {
     let server = Server::start_with(&config()).await.expect("a server");
     server.workspace("owner").await.expect("a workspace");
-    server.pass(60 * MINUTES).await.expect("timers");
+    server.pass(60 * MINUTE_MS).await.expect("timers");
     assert_eq!(server.engine.close_idle().await.expect("closed"), 0);
 }
 
@@ -70,7 +70,7 @@ async fn a_workspace_without_events_is_closed_too() {
 async fn without_a_limit_no_workspace_is_closed() {
     let server = Server::start().await.expect("a server");
     server.workspace("owner").await.expect("a workspace");
-    server.pass(600 * MINUTES).await.expect("timers");
+    server.pass(600 * MINUTE_MS).await.expect("timers");
     assert_eq!(server.engine.close_idle().await.expect("none"), 1);
 }
 
@@ -96,7 +96,7 @@ async fn close(engine: Arc<Engine>, closed: Arc<AtomicUsize>) {
     }
 }
 
-async fn checked(workspace: &Entered, writers: usize) -> Result<(), Error> {
+async fn checked(workspace: &Handles, writers: usize) -> Result<(), Error> {
     for writer in 0..writers {
         let (state, _) = workspace.reader.aggregate(&format!("w{writer}"), Moment::Now).await?;
         assert_eq!((state.version, state.state.get("n").cloned()), (40, Some(Value::Int(39))));

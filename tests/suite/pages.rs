@@ -5,7 +5,7 @@ use foldwork_engine::model::json;
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::workspace::query::page::{Continuation, Paging};
 use foldwork_engine::workspace::query::{Answer, Query};
-use foldwork_tests::entered::Entered;
+use foldwork_tests::handles::Handles;
 use foldwork_tests::server::{Server, worked};
 
 const PIPELINES: [&str; 9] = [
@@ -20,7 +20,7 @@ const PIPELINES: [&str; 9] = [
     r#"[{"$fold": {}}, {"$lookup": {"from": "article", "localField": "n", "foreignField": "n", "as": "same"}}]"#,
 ];
 
-async fn append(workspace: &Entered, id: &str, verb: &str, n: i64) {
+async fn append(workspace: &Handles, id: &str, verb: &str, n: i64) {
     let payload = Object::from_iter([("title", Value::from("a note")), ("n", Value::Int(n))]);
     let event = NewEvent {
         aggregate_id: id.into(),
@@ -32,13 +32,13 @@ async fn append(workspace: &Entered, id: &str, verb: &str, n: i64) {
     workspace.writer.append_events(vec![event]).await.expect("appended");
 }
 
-async fn ask(workspace: &Entered, pipeline: &str, after: Option<Continuation>) -> Answer {
+async fn ask(workspace: &Handles, pipeline: &str, after: Option<Continuation>) -> Answer {
     let pipeline = json::parse(pipeline.as_bytes()).expect("JSON");
     let page = Some(Paging { limit: Some(3), after });
     workspace.reader.query(Query { page, ..Query::new(pipeline) }).await.expect("an answer")
 }
 
-async fn rest(workspace: &Entered, pipeline: &str, mut after: Option<Continuation>) -> Vec<Value> {
+async fn rest(workspace: &Handles, pipeline: &str, mut after: Option<Continuation>) -> Vec<Value> {
     let mut rows = Vec::new();
     while after.is_some() {
         let answer = ask(workspace, pipeline, after).await;
@@ -76,7 +76,7 @@ async fn later_pages_show_the_moment_of_the_first() {
 }
 
 /// Appends an event to a note. The slug of each note follows from its number; the note links to note `to`.
-async fn note(workspace: &Entered, number: u32, verb: &str, to: u32) {
+async fn note(workspace: &Handles, number: u32, verb: &str, to: u32) {
     let fields =
         [("title", format!("note {number} to {to}")), ("slug", format!("s{number}")), ("to", format!("s{to}"))];
     let event = NewEvent {

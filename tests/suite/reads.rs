@@ -14,7 +14,7 @@ use foldwork_engine::workspace::told_again::Again;
 use foldwork_engine::{ContentReader, Error, Store};
 use foldwork_server::Config;
 use foldwork_tests::embedded;
-use foldwork_tests::entered::{Entered, enter};
+use foldwork_tests::handles::{Handles, enter};
 use foldwork_tests::server::{Server, worked};
 use serde_json::json;
 
@@ -30,19 +30,19 @@ fn event(id: &str, text: &str) -> NewEvent {
     }
 }
 
-async fn append(workspace: &Entered, ids: &[&str], each: usize, text: &str) {
+async fn append(workspace: &Handles, ids: &[&str], each: usize, text: &str) {
     let events: Vec<NewEvent> = (0..each).flat_map(|_| ids.iter().map(|id| event(id, text))).collect();
     for part in events.chunks(500) {
         workspace.writer.append_events(part.to_vec()).await.expect("appended");
     }
 }
 
-async fn ask(workspace: &Entered, pipeline: serde_json::Value) -> Result<Answer, Error> {
+async fn ask(workspace: &Handles, pipeline: serde_json::Value) -> Result<Answer, Error> {
     workspace.reader.query(Query::new(Value::from(pipeline))).await
 }
 
 /// Returns the rows of a pipeline and the number of events read for them.
-async fn read(workspace: &Entered, pipeline: serde_json::Value) -> (Vec<Value>, u64) {
+async fn read(workspace: &Handles, pipeline: serde_json::Value) -> (Vec<Value>, u64) {
     let before = workspace.reader.events_read();
     let rows = ask(workspace, pipeline).await.expect("an answer").rows;
     (rows, workspace.reader.events_read() - before)
@@ -114,7 +114,7 @@ async fn reading_a_published_revision_skips_the_rest_of_the_history() {
     let (workspace, key) = embedded::first(&first).await.expect("a workspace");
     let new = NewArticle { title: "Draft 0".into(), ..NewArticle::default() };
     let id = workspace.writer.create_article(new).await.expect("an article").0.id.clone();
-    let change = async |workspace: &Entered, number: usize| {
+    let change = async |workspace: &Handles, number: usize| {
         let change = ArticleChange { title: Some(format!("Draft {number}")), ..ArticleChange::default() };
         workspace.writer.change_article(id.as_str(), change, Expected::Any).await.expect("changed");
     };
@@ -175,11 +175,11 @@ async fn a_lookup_along_edges_respects_time_and_memory_limits() {
     config.plugins.enabled.clear();
     let server = Server::start_with(&config).await.expect("a server");
     let workspace = server.workspace("owner").await.expect("a workspace");
-    let asked = |pipeline: &Value| workspace.reader.query(Query::new(pipeline.clone()));
-    assert!(asked(&pipeline).await.is_ok());
+    let run = |pipeline: &Value| workspace.reader.query(Query::new(pipeline.clone()));
+    assert!(run(&pipeline).await.is_ok());
     // The clock advances 0.1 s per 256 items, so the query has time for about 12,800 items.
     server.clock.hurry(100_000);
-    let refused = asked(&pipeline).await.expect_err("refused").to_string();
+    let refused = run(&pipeline).await.expect_err("refused").to_string();
     assert!(refused.contains("time limit"), "{refused}");
 
     config.pipeline.memory_bytes = 1 << 20;
@@ -208,9 +208,9 @@ async fn a_replay_for_an_agent_reads_only_the_end_of_its_feed() {
     let listener = second.listen(&key).await.expect("a right");
     let agent = listener.agent(agent.id.as_str()).await.expect("the agent");
     let titles = async |again: Again| {
-        let told = listener.told_again(&agent, again).await.expect("deliveries");
-        let title = |told: &Delivery| told.task.state.get("title").and_then(Value::as_str).map(str::to_owned);
-        told.iter().filter_map(title).collect::<Vec<_>>()
+        let deliveries = listener.told_again(&agent, again).await.expect("deliveries");
+        let title = |delivery: &Delivery| delivery.task.state.get("title").and_then(Value::as_str).map(str::to_owned);
+        deliveries.iter().filter_map(title).collect::<Vec<_>>()
     };
     let all = Again { after: agent.first_position, until: u64::MAX, since: None, most: 100 };
     let before = elsewhere.reader.events_read();

@@ -6,7 +6,7 @@ use foldwork_engine::pipeline::SourceChoice;
 use foldwork_engine::workspace::query::Query;
 use foldwork_engine::{Error, Store};
 use foldwork_tests::embedded::{engine, first};
-use foldwork_tests::entered::{Entered, enter};
+use foldwork_tests::handles::{Handles, enter};
 
 fn value(text: &str) -> Value {
     serde_json::from_str(text).expect("JSON")
@@ -26,7 +26,7 @@ fn event(aggregate_type: &str, id: usize) -> NewEvent {
     }
 }
 
-async fn append(workspace: &Entered, events: impl Iterator<Item = NewEvent>) {
+async fn append(workspace: &Handles, events: impl Iterator<Item = NewEvent>) {
     let events: Vec<NewEvent> = events.collect();
     for some in events.chunks(MAX_EVENTS_PER_APPEND) {
         workspace.writer.append_events(some.to_vec()).await.expect("appended");
@@ -34,7 +34,7 @@ async fn append(workspace: &Entered, events: impl Iterator<Item = NewEvent>) {
 }
 
 /// Returns the number of aggregates of the type for each total, read from a source.
-async fn totals(workspace: &Entered, source: SourceChoice) -> String {
+async fn totals(workspace: &Handles, source: SourceChoice) -> String {
     let pipeline = r#"[{"$match": {"aggregate_type": "thing"}}, {"$fold": {}},
         {"$group": {"_id": "$total", "n": {"$sum": 1}}}, {"$sort": {"_id": 1}}]"#;
     let answer = workspace.reader.query(Query { source, ..Query::new(value(pipeline)) }).await.expect("an answer");
@@ -45,7 +45,7 @@ async fn totals(workspace: &Entered, source: SourceChoice) -> String {
 async fn appends_continue_while_a_type_is_folded_again() {
     const AGGREGATES: usize = 200;
     let store = Store::connect("mem://").await.expect("a store");
-    let beside = store.share();
+    let shared_store = store.share();
     let running = engine(store).await;
     let (workspace, key) = first(&running).await.expect("a workspace");
     for name in ["thing", "other"] {
@@ -75,7 +75,7 @@ async fn appends_continue_while_a_type_is_folded_again() {
     }
     drop(workspace);
     running.close().await;
-    let again = enter(&engine(beside).await, &key).await.expect("a workspace");
+    let again = enter(&engine(shared_store).await, &key).await.expect("a workspace");
     assert_eq!(totals(&again, SourceChoice::Resident).await, after);
 }
 

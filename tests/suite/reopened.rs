@@ -6,11 +6,11 @@ use foldwork_engine::model::value::Value;
 use foldwork_engine::pipeline::SourceChoice;
 use foldwork_engine::workspace::query::Query;
 use foldwork_tests::embedded::{engine, first};
-use foldwork_tests::entered::{Entered, enter};
+use foldwork_tests::handles::{Handles, enter};
 use foldwork_tests::server::consumed;
 
 /// Pipelines whose results must not change.
-const ASKED: [&str; 4] = [
+const PIPELINES: [&str; 4] = [
     r#"[]"#,
     r#"[{"$fold": {}}]"#,
     r#"[{"$fold": {"deleted": true}}]"#,
@@ -22,9 +22,9 @@ fn value(text: &str) -> Value {
 }
 
 /// Returns the results of all pipelines from all sources.
-async fn answers(workspace: &Entered) -> Vec<String> {
+async fn answers(workspace: &Handles) -> Vec<String> {
     let mut answers = Vec::new();
-    for pipeline in ASKED {
+    for pipeline in PIPELINES {
         for source in [SourceChoice::Resident, SourceChoice::Nodes, SourceChoice::Log] {
             let query = Query { source, ..Query::new(value(pipeline)) };
             let answer = workspace.reader.query(query).await.expect("an answer");
@@ -34,7 +34,7 @@ async fn answers(workspace: &Entered) -> Vec<String> {
     answers
 }
 
-async fn append(workspace: &Entered, from: usize) {
+async fn append(workspace: &Handles, from: usize) {
     for number in from..from + 20 {
         let verb = if number % 7 == 6 { "deleted" } else { "changed" };
         let event = NewEvent {
@@ -112,7 +112,7 @@ async fn folding_many_pages_of_the_log_matches_memory() {
         };
         workspace.writer.append_events((page * 300..page * 300 + 300).map(event).collect()).await.expect("appended");
     }
-    let asked = [
+    let pipelines = [
         r#"[{"$fold": {"at": "1970-01-01T00:00:00.500Z"}}, {"$group": {"_id": "$n"}}]"#,
         r#"[{"$fold": {"at": "1970-01-01T00:00:00.100Z"}}]"#,
         r#"[{"$fold": {"version": 9, "deleted": true}}, {"$project": {"n": 1, "_version": 1}}]"#,
@@ -123,14 +123,14 @@ async fn folding_many_pages_of_the_log_matches_memory() {
         r#"[{"$match": {"version": {"$lt": 5}}}, {"$group": {"_id": "$event_type", "n": {"$sum": "$position"}}}]"#,
         r#"[{"$skip": 900}, {"$limit": 3}]"#,
     ];
-    let rows = async |workspace: &Entered, pipeline: &str| {
+    let rows = async |workspace: &Handles, pipeline: &str| {
         workspace.reader.query(Query::new(value(pipeline))).await.expect("an answer").rows
     };
     // The first engine has all events in memory, the second none.
     let second = enter(&engine(store.share()).await, &key).await.expect("a workspace");
-    for pipeline in asked {
+    for pipeline in pipelines {
         assert_eq!(rows(&second, pipeline).await, rows(&workspace, pipeline).await, "{pipeline}");
     }
-    assert_eq!(rows(&second, asked[8]).await.len(), 3);
-    assert_eq!(rows(&second, asked[5]).await.len(), 0);
+    assert_eq!(rows(&second, pipelines[8]).await.len(), 3);
+    assert_eq!(rows(&second, pipelines[5]).await.len(), 0);
 }

@@ -10,8 +10,8 @@ use foldwork_engine::model::json;
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::pipeline::error::Code;
 use foldwork_engine::workspace::query::Query;
-use foldwork_tests::entered::Entered;
 use foldwork_tests::expectation::{all_well, compare, read, root};
+use foldwork_tests::handles::Handles;
 use foldwork_tests::server::Server;
 use serde::Deserialize;
 
@@ -67,12 +67,12 @@ async fn recorded_pipelines_match_except_for_known_differences() {
         .map(|((file, line), difference)| format!("{file}:{line} {difference}"))
         .collect();
     // An update only removes cases that no longer differ.
-    let left: String = known
+    let remaining: String = known
         .iter()
         .filter(|(case, _)| different.contains_key(case))
         .map(|((file, line), reason)| format!("{file}:{line} {reason}\n"))
         .collect();
-    wrong.extend(compare(&list(), &left).err());
+    wrong.extend(compare(&list(), &remaining).err());
     all_well(wrong);
 }
 
@@ -99,23 +99,23 @@ fn known(line: &str) -> ((String, usize), &str) {
 }
 
 /// Runs one case. The error describes the difference.
-async fn replayed(workspace: &Entered, line: &str) -> Result<(), String> {
+async fn replayed(workspace: &Handles, line: &str) -> Result<(), String> {
     let recorded: Recorded = serde_json::from_str(line).expect("a recorded case");
     let first = Value::from(Object::from_iter([("$documents", recorded.docs)]));
     let foreign = recorded.foreign_docs.unwrap_or_else(|| Value::from(Vec::new()));
     let rest = with_foreign(&recorded.pipeline, &foreign);
     let stages: Vec<Value> = std::iter::once(first).chain(rest.as_array().unwrap_or_default().to_vec()).collect();
-    let asked = Value::from(stages);
-    let answer = workspace.reader.query(Query::new(asked.clone())).await;
-    let wanted = recorded.expected.unwrap_or_default();
-    let (asked, wanted_text) = (json::text(&asked), json::text(&wanted));
+    let pipeline = Value::from(stages);
+    let answer = workspace.reader.query(Query::new(pipeline.clone())).await;
+    let expected = recorded.expected.unwrap_or_default();
+    let (pipeline, expected_text) = (json::text(&pipeline), json::text(&expected));
     match (recorded.error_code, answer) {
         (Some(code), Err(Error::Pipeline(error))) if error.code == Code::Number(code) => Ok(()),
         (Some(code), Err(error)) => {
-            Err(format!("should be rejected with {code}, but is rejected with {error:?}\n{asked}"))
+            Err(format!("should be rejected with {code}, but is rejected with {error:?}\n{pipeline}"))
         }
         (Some(code), Ok(answer)) => {
-            Err(format!("should be rejected with {code}, but gives {}\n{asked}", json::text(&answer.rows)))
+            Err(format!("should be rejected with {code}, but gives {}\n{pipeline}", json::text(&answer.rows)))
         }
         (None, Ok(answer)) => {
             // Compares the values in their serialized form.
@@ -123,14 +123,14 @@ async fn replayed(workspace: &Entered, line: &str) -> Result<(), String> {
             let rows: Value = serde_json::from_str(&text).expect("rows");
             match same_rows(
                 rows.as_array().unwrap_or_default(),
-                wanted.as_array().unwrap_or_default(),
+                expected.as_array().unwrap_or_default(),
                 recorded.unordered,
             ) {
                 true => Ok(()),
-                false => Err(format!("should give {wanted_text}, but gives {}\n{asked}", json::text(&rows))),
+                false => Err(format!("should give {expected_text}, but gives {}\n{pipeline}", json::text(&rows))),
             }
         }
-        (None, Err(error)) => Err(format!("should give {wanted_text}, but is rejected with {error:?}\n{asked}")),
+        (None, Err(error)) => Err(format!("should give {expected_text}, but is rejected with {error:?}\n{pipeline}")),
     }
 }
 
@@ -159,18 +159,18 @@ fn with_foreign(value: &Value, documents: &Value) -> Value {
     }
 }
 
-fn same_rows(got: &[Value], wanted: &[Value], unordered: bool) -> bool {
-    if got.len() != wanted.len() {
+fn same_rows(got: &[Value], expected: &[Value], unordered: bool) -> bool {
+    if got.len() != expected.len() {
         return false;
     }
-    if got.iter().zip(wanted).all(|(got, wanted)| same(got, wanted)) {
+    if got.iter().zip(expected).all(|(got, expected)| same(got, expected)) {
         return true;
     }
-    let mut left: Vec<&Value> = got.iter().collect();
+    let mut unmatched: Vec<&Value> = got.iter().collect();
     unordered
-        && wanted.iter().all(|wanted| match left.iter().position(|got| same(got, wanted)) {
+        && expected.iter().all(|expected| match unmatched.iter().position(|got| same(got, expected)) {
             Some(place) => {
-                left.remove(place);
+                unmatched.remove(place);
                 true
             }
             None => false,
@@ -178,18 +178,18 @@ fn same_rows(got: &[Value], wanted: &[Value], unordered: bool) -> bool {
 }
 
 /// Returns whether two values are equal, apart from the last bits of floats and the order of fields.
-fn same(got: &Value, wanted: &Value) -> bool {
-    match (got, wanted) {
-        (Value::Array(got), Value::Array(wanted)) => {
-            got.len() == wanted.len() && got.iter().zip(wanted.iter()).all(|(got, wanted)| same(got, wanted))
+fn same(got: &Value, expected: &Value) -> bool {
+    match (got, expected) {
+        (Value::Array(got), Value::Array(expected)) => {
+            got.len() == expected.len() && got.iter().zip(expected.iter()).all(|(got, expected)| same(got, expected))
         }
-        (Value::Object(got), Value::Object(wanted)) => {
+        (Value::Object(got), Value::Object(expected)) => {
             let fits = |name: &str, value: &Value| got.get(name).is_some_and(|got| same(got, value));
-            got.len() == wanted.len() && wanted.iter().all(|(name, value)| fits(name, value))
+            got.len() == expected.len() && expected.iter().all(|(name, value)| fits(name, value))
         }
-        (got, wanted) => match (got.as_f64(), wanted.as_f64()) {
+        (got, expected) => match (got.as_f64(), expected.as_f64()) {
             (Some(a), Some(b)) => a == b || (a - b).abs() <= 1e-12 * a.abs().max(b.abs()).max(1.0),
-            _ => got == wanted,
+            _ => got == expected,
         },
     }
 }

@@ -9,8 +9,8 @@ use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::workspace::query::Query;
 use foldwork_engine::{Engine, Plugins, Settings, Store};
 use foldwork_plugins::limits::Limits;
-use foldwork_tests::entered::{Entered, enter};
 use foldwork_tests::expectation::root;
+use foldwork_tests::handles::{Handles, enter};
 use foldwork_tests::server::worked;
 
 const NAME: &str = "shaky";
@@ -25,7 +25,7 @@ async fn engine(store: &Store, fixed: bool) -> Arc<Engine> {
     Engine::open(store.share(), Arc::new(SystemClock), Settings::default(), plugins).await.expect("an engine")
 }
 
-async fn append(workspace: &Entered, numbers: std::ops::Range<usize>, fails: impl Fn(usize) -> bool) {
+async fn append(workspace: &Handles, numbers: std::ops::Range<usize>, fails: impl Fn(usize) -> bool) {
     let event = |number: usize| NewEvent {
         aggregate_id: format!("n{}", number % 10),
         aggregate_type: "note".into(),
@@ -37,7 +37,7 @@ async fn append(workspace: &Entered, numbers: std::ops::Range<usize>, fails: imp
     worked(workspace).await.expect("the plugin's turn");
 }
 
-async fn facts(workspace: &Entered) -> Vec<Value> {
+async fn facts(workspace: &Handles) -> Vec<Value> {
     let pipeline = r#"[{"$match": {"aggregate_type": "note"}}, {"$fold": {}}, {"$project": {"_facts": 1}}]"#;
     let query = Query::new(serde_json::from_str(pipeline).expect("JSON"));
     workspace.reader.query(query).await.expect("an answer").rows
@@ -53,23 +53,23 @@ async fn parked_steps_are_done_once_the_plugin_is_fixed() {
     workspace.writer.define_type(&note, false).await.expect("a type");
 
     append(&workspace, 0..30, |number| number % 3 == 2).await;
-    let told = workspace.reader.plugin(NAME).await.expect("the plugin");
-    assert_eq!((told.parked, told.stopped_by), (10, None), "every third step is parked, and the others succeed");
+    let plugin = workspace.reader.plugin(NAME).await.expect("the plugin");
+    assert_eq!((plugin.parked, plugin.stopped_by), (10, None), "every third step is parked, and the others succeed");
 
     append(&workspace, 30..36, |_| true).await;
     append(&workspace, 36..40, |_| false).await;
-    let told = workspace.reader.plugin(NAME).await.expect("the plugin");
+    let plugin = workspace.reader.plugin(NAME).await.expect("the plugin");
     // The last of the thirty had failed too: four more failures in a row stop the plugin, and six steps are parked
     // untried.
-    assert_eq!(told.parked, 20);
-    assert!(told.stopped_by.is_some(), "five failures in a row stop the plugin");
+    assert_eq!(plugin.parked, 20);
+    assert!(plugin.stopped_by.is_some(), "five failures in a row stop the plugin");
     drop(workspace);
     broken.close().await;
 
     let fixed = engine(&store, true).await;
     let workspace = enter(&fixed, &key).await.expect("a workspace");
-    let told = workspace.reader.plugin(NAME).await.expect("the plugin");
-    assert!(told.stopped_by.is_some(), "the plugin stays stopped until it is resumed");
+    let plugin = workspace.reader.plugin(NAME).await.expect("the plugin");
+    assert!(plugin.stopped_by.is_some(), "the plugin stays stopped until it is resumed");
     assert!(workspace.writer.resume_plugin(NAME).await.expect("resumed"));
     let replayed = workspace.writer.replay_all_parked(Some(NAME)).await.expect("replayed");
     assert_eq!((replayed.done, replayed.failed.len(), replayed.more), (20, 0, false));

@@ -6,14 +6,14 @@ use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::workspace::events::{Direction, Limit, LogFilter};
 use foldwork_engine::{Error, Store};
 use foldwork_tests::embedded::{engine, first};
-use foldwork_tests::entered::{Entered, enter};
+use foldwork_tests::handles::{Handles, enter};
 
 const WRITERS: usize = 4;
 const EVENTS: usize = 12;
 const STREAMS: usize = 3;
 
 /// Returns the same workspace as two engines see it.
-async fn twins() -> [Entered; 2] {
+async fn twins() -> [Handles; 2] {
     let store = Store::connect("mem://").await.expect("a store");
     let (one, two) = (engine(store.share()).await, engine(store.share()).await);
     let (workspace, key) = first(&one).await.expect("a workspace");
@@ -32,7 +32,7 @@ fn event(stream: &str, title: String, expected: Expected) -> NewEvent {
 }
 
 /// Appends events and retries while the store is unavailable.
-async fn append(workspace: &Entered, events: Vec<NewEvent>) -> Result<Appended, Error> {
+async fn append(workspace: &Handles, events: Vec<NewEvent>) -> Result<Appended, Error> {
     loop {
         match workspace.writer.append_events(events.clone()).await {
             Err(Error::Unavailable(_)) => tokio::task::yield_now().await,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use foldwork_engine::model::access::Role;
 use foldwork_engine::{AccessSettings, Error};
 use foldwork_server::Config;
-use foldwork_tests::entered::join;
+use foldwork_tests::handles::join;
 use foldwork_tests::issuer::{AUDIENCE, ISSUER, Provider, SECRET, SECRET_ISSUER, SigningKey, forged, signed_with};
 use foldwork_tests::server::{Server, claims_of};
 use jsonwebtoken::Algorithm;
@@ -123,7 +123,7 @@ async fn forged_tokens_open_nothing() {
     assert_eq!(status(&server, &rsa.sign(&with("exp", (NOW - 59).into()))).await, 200);
     assert_eq!(status(&server, &rsa.sign(&with("nbf", (NOW + 59).into()))).await, 200);
     assert_eq!(status(&server, &good).await, 200);
-    assert!(provider.asked() <= 2, "asked {} times", provider.asked());
+    assert!(provider.request_count() <= 2, "asked {} times", provider.request_count());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -202,7 +202,7 @@ async fn signing_keys_rotate_while_in_use() {
     server.clock.advance(30_000);
     assert_eq!(status(&server, &new.sign(&claims())).await, 200);
     assert_eq!(status(&server, &old.sign(&claims())).await, 200);
-    assert_eq!(provider.asked(), 2);
+    assert_eq!(provider.request_count(), 2);
     // A key that is no longer published is rejected after the next fetch.
     provider.publish(&[&new]);
     let later = SigningKey::new("later", Algorithm::ES256);
@@ -257,7 +257,7 @@ async fn unknown_key_ids_fetch_keys_at_most_twice_a_minute() {
     for attacker in attackers.collect::<Vec<_>>() {
         attacker.await.expect("an attacker");
     }
-    assert_eq!(provider.asked(), 2);
+    assert_eq!(provider.request_count(), 2);
     assert_eq!(status(&server, &key.sign(&claims())).await, 200);
 }
 

@@ -11,7 +11,7 @@ use foldwork_engine::workspace::keys::NewKey;
 use foldwork_engine::workspace::members::NewPlan;
 use foldwork_engine::{AccessSettings, Operator};
 use foldwork_server::Config;
-use foldwork_tests::entered::join;
+use foldwork_tests::handles::join;
 use foldwork_tests::issuer::Provider;
 use foldwork_tests::server::Server;
 use futures_util::future::join_all;
@@ -55,8 +55,8 @@ async fn put(server: &Server, url: &str, bytes: impl Into<Body>) -> (StatusCode,
 async fn is_refused(server: &Server, url: &str) {
     let (status, body) = put(server, url, "x").await;
     assert_eq!((status, &body["code"]), (StatusCode::FORBIDDEN, &json!("invalid_link")), "{url}");
-    let told = body.as_object().expect("an object").keys().map(String::as_str).collect::<Vec<_>>();
-    assert_eq!(told, ["error", "code", "request_id"], "the error shows nothing about the link's creator");
+    let fields = body.as_object().expect("an object").keys().map(String::as_str).collect::<Vec<_>>();
+    assert_eq!(fields, ["error", "code", "request_id"], "the error shows nothing about the link's creator");
 }
 
 /// Creates a key of a workspace for a model that writes.
@@ -156,7 +156,7 @@ async fn an_upload_link_ends_with_its_key() {
     let all = NewKey { name: "all".into(), scopes: Scope::ALL.to_vec(), ..NewKey::default() };
     let first = owner.owner.create_key(all, None).await.expect("a key");
     let by_first =
-        foldwork_tests::entered::enter(&server.engine, &first.secret.expect("its secret")).await.expect("in");
+        foldwork_tests::handles::enter(&server.engine, &first.secret.expect("its secret")).await.expect("in");
     let scopes = vec![Scope::McpRead, Scope::McpWrite];
     let derived = NewKey { name: "derived".into(), scopes, ..NewKey::default() };
     let derived = by_first.owner.create_key(derived, None).await.expect("a key");

@@ -10,11 +10,11 @@ use foldwork_engine::model::value::Value;
 use foldwork_engine::workspace::search::{Answer, Search};
 use foldwork_engine::{Engine, Store};
 use foldwork_tests::embedded;
-use foldwork_tests::entered::{Entered, enter};
+use foldwork_tests::handles::{Handles, enter};
 
 /// How long embedding may take before a test fails, and the interval between checks.
 const TIMEOUT: Duration = Duration::from_secs(20);
-const LOOK: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A model that knows the subjects of a few words. All other words have no subject.
 struct Subjects {
@@ -31,8 +31,8 @@ impl Subjects {
         Arc::new(Subjects { name, length, fails: AtomicBool::new(false), texts: Mutex::default() })
     }
 
-    fn was_given(&self, text: &str) -> bool {
-        self.texts.lock().expect("no panic before").iter().any(|given| given == text)
+    fn was_embedded(&self, text: &str) -> bool {
+        self.texts.lock().expect("no panic before").iter().any(|embedded| embedded == text)
     }
 }
 
@@ -64,7 +64,7 @@ async fn engine(store: &Store, embed: Arc<dyn Embed>) -> Arc<Engine> {
     engine
 }
 
-async fn write(workspace: &Entered, id: &str, verb: &str, title: &str) {
+async fn write(workspace: &Handles, id: &str, verb: &str, title: &str) {
     let event = NewEvent {
         aggregate_id: id.into(),
         aggregate_type: "article".into(),
@@ -75,7 +75,7 @@ async fn write(workspace: &Entered, id: &str, verb: &str, title: &str) {
     workspace.writer.append_events(vec![event]).await.expect("appended");
 }
 
-async fn ask(workspace: &Entered, query: &str) -> Answer {
+async fn ask(workspace: &Handles, query: &str) -> Answer {
     workspace.reader.search(Search { query: query.into(), ..Search::default() }).await.expect("an answer")
 }
 
@@ -83,16 +83,16 @@ fn ids(answer: &Answer) -> Vec<&str> {
     answer.results.iter().map(|found| found.aggregate.id.as_str()).collect()
 }
 
-/// Repeats a search until the response satisfies `wanted`, because vectors follow the log with a delay.
-async fn until(workspace: &Entered, query: &str, wanted: impl Fn(&Answer) -> bool) -> Answer {
+/// Repeats a search until the response satisfies `is_done`, because vectors follow the log with a delay.
+async fn until(workspace: &Handles, query: &str, is_done: impl Fn(&Answer) -> bool) -> Answer {
     let began = std::time::Instant::now();
     loop {
         let answer = ask(workspace, query).await;
-        if wanted(&answer) {
+        if is_done(&answer) {
             return answer;
         }
         assert!(began.elapsed() < TIMEOUT, "vectors do not catch up: {answer:#?}");
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
@@ -135,10 +135,10 @@ async fn search_finds_texts_with_the_same_meaning() {
     let same = Subjects::new("one", 4);
     let workspace = enter(&engine(&store, same.clone()).await, &key).await.expect("a workspace");
     until(&workspace, "bakery", |answer| ids(answer) == ["pet"]).await;
-    assert!(!same.was_given("Fresh bread"));
+    assert!(!same.was_embedded("Fresh bread"));
     let other = Subjects::new("two", 7);
     let workspace = enter(&engine(&store, other.clone()).await, &key).await.expect("a workspace");
     until(&workspace, "bakery", |answer| ids(answer) == ["pet"]).await;
     until(&workspace, "automobile", |answer| ids(answer) == ["late"]).await;
-    assert!(other.was_given("Fresh bread"));
+    assert!(other.was_embedded("Fresh bread"));
 }

@@ -22,7 +22,7 @@ impl Access {
     /// workspaces still has one. Otherwise only invited users are admitted. They have no workspace until they accept.
     pub(super) async fn admit(&self, identity: &Identity) -> Result<Arc<KnownUser>> {
         if let Some(user) = self.known.user(&identity.user_id)
-            && is_as_told(&user.record, identity)
+            && matches_claims(&user.record, identity)
         {
             return Ok(user);
         }
@@ -41,15 +41,15 @@ impl Access {
     async fn try_admit(&self, identity: &Identity) -> Result<Arc<KnownUser>> {
         let changes = self.known.changes();
         match self.control.find_user(&identity.user_id).await? {
-            Some(found) if !is_as_told(&found.user, identity) => {
-                self.control.write_user_about(&told(identity)).await?;
+            Some(found) if !matches_claims(&found.user, identity) => {
+                self.control.write_user_about(&user_record(identity)).await?;
                 self.known.forget();
-                Err(again())
+                Err(retry_error())
             }
             Some(found) if self.lacks_own_workspace(identity, &found.memberships) => {
                 self.control.write_own_workspace(&self.own_workspace(identity)).await?;
                 self.known.forget();
-                Err(again())
+                Err(retry_error())
             }
             Some(FoundUser { user, memberships }) => {
                 let user = Arc::new(KnownUser::new(user, memberships, &self.policy().settings));
@@ -60,7 +60,7 @@ impl Access {
             }
             None => {
                 self.sign_up(identity).await?;
-                Err(again())
+                Err(retry_error())
             }
         }
     }
@@ -73,7 +73,7 @@ impl Access {
         }
         let plan = default_plan(&self.policy().settings).begun_at(self.clock.now_ms());
         let plan = Some(plan).filter(|plan| plan.status == PlanStatus::Trialing);
-        let user = UserRecord { plan, ..told(identity) };
+        let user = UserRecord { plan, ..user_record(identity) };
         self.control.write_user(&user, own.as_ref()).await?;
         tracing::info!(user = %user.id, "created a user at the first sign-in");
         Ok(())
@@ -119,16 +119,16 @@ fn own_workspace_id(identity: &Identity) -> String {
 }
 
 /// Returns the error that makes the caller retry, to read what was written.
-fn again() -> Error {
+fn retry_error() -> Error {
     Error::Unavailable(store::Error::Conflict)
 }
 
 /// Returns whether the stored user record agrees with the claims of the issuer.
-fn is_as_told(user: &UserRecord, identity: &Identity) -> bool {
+fn matches_claims(user: &UserRecord, identity: &Identity) -> bool {
     user.email == identity.email && user.email_verified == identity.email_verified && user.name == identity.name
 }
 
-fn told(identity: &Identity) -> UserRecord {
+fn user_record(identity: &Identity) -> UserRecord {
     UserRecord {
         id: identity.user_id.clone(),
         email: identity.email.clone(),

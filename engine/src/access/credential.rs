@@ -9,7 +9,7 @@ use super::known::default_plan;
 use super::signing::Purpose;
 use crate::error::{Error, Result};
 use crate::model::access::{Caller, Role};
-use crate::store::members::Ground;
+use crate::store::members::GrantBasis;
 
 /// The prefix of credentials, which distinguishes them from keys.
 const PREFIX: &str = "fwrt_";
@@ -77,9 +77,9 @@ impl Access {
         }
         // A user who has become a viewer may no longer act, so such a credential is rejected.
         let role = if claims.acts { Role::Editor } else { Role::Viewer };
-        let member = Ground::Member(claims.workspace.clone(), claims.user.clone(), role);
-        let grounds: Vec<Ground> = claims.key.clone().map(Ground::Key).into_iter().chain([member]).collect();
-        if self.control.existing_grounds(&grounds).await?.len() < grounds.len() {
+        let member = GrantBasis::Member(claims.workspace.clone(), claims.user.clone(), role);
+        let bases: Vec<GrantBasis> = claims.key.clone().map(GrantBasis::Key).into_iter().chain([member]).collect();
+        if self.control.existing_grounds(&bases).await?.len() < bases.len() {
             return Err(Error::Unauthenticated("the key or the membership of the credential was revoked"));
         }
         // The caller can only listen: no scopes, the lowest sufficient role, and no subscription needed.

@@ -39,9 +39,10 @@ impl Access {
         let now = self.clock.now_ms();
         let key = |invitation: &Invitation| invitation.derived_from.clone().filter(|origin| !origin.contains(':'));
         let keys: Vec<Arc<str>> = invitations.iter().filter_map(key).collect();
-        let living = if keys.is_empty() { Default::default() } else { self.control.living_keys(&keys).await? };
+        let existing = if keys.is_empty() { Default::default() } else { self.control.living_keys(&keys).await? };
         let is_open = |invitation: &Invitation| {
-            invitation.expires_at.is_none_or(|end| end > now) && key(invitation).is_none_or(|key| living.contains(&key))
+            invitation.expires_at.is_none_or(|end| end > now)
+                && key(invitation).is_none_or(|key| existing.contains(&key))
         };
         Ok(invitations.into_iter().filter(is_open).collect())
     }

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::model::access::{self, KeyRecord, Scope};
 use crate::store;
 use crate::store::keys::Origin;
-use crate::store::members::Ground;
+use crate::store::members::GrantBasis;
 use crate::store::retry;
 
 /// The error for a key that was revoked, or a user who left, while the request was running.
@@ -92,7 +92,7 @@ impl Access {
         // Also if the outcome of the deletion is unknown. The cache is filled again by later reads.
         self.known.forget();
         deleted?;
-        self.held.end(&Ground::Key(key.id.clone()));
+        self.held.end(&GrantBasis::Key(key.id.clone()));
         self.sweep(&key.id).await;
         Ok(())
     }
@@ -107,7 +107,7 @@ impl Access {
                 }
                 let ids: Vec<Arc<str>> = derived.into_iter().map(|key| key.id).collect();
                 self.control.sweep_keys(&ids).await?;
-                ids.into_iter().for_each(|id| self.held.end(&Ground::Key(id)));
+                ids.into_iter().for_each(|id| self.held.end(&GrantBasis::Key(id)));
             }
         };
         if let Err(error) = swept.await {

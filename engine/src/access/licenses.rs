@@ -14,10 +14,10 @@ use crate::store;
 use crate::store::retry;
 
 /// The maximum number of active devices per user, whatever the plan allows. Each request reads all of them.
-const MOST_ACTIVE: u64 = 1_000;
+const MAX_ACTIVE: u64 = 1_000;
 /// The number of revoked devices kept per user, so that they cannot activate themselves again. Beyond this number, the
 /// ones revoked first are removed.
-const MOST_REVOKED: usize = 100;
+const MAX_REVOKED: usize = 100;
 
 /// A device's description of itself.
 #[derive(Debug, Clone, Default)]
@@ -80,13 +80,13 @@ impl Access {
         for wait in retry::waits() {
             let read = self.control.read_activations(user_id).await?;
             let (change, decided) = decide(&read.activations)?;
-            let written = match &change {
+            let result = match &change {
                 Change::None => Ok(()),
                 Change::Write(activation) => self.control.write_activation(activation, &[], &read).await,
                 Change::Revoke(activation, leaving) => self.control.write_activation(activation, leaving, &read).await,
                 Change::Forget(id) => self.control.delete_activation(user_id, id, &read).await,
             };
-            match written {
+            match result {
                 Err(store::Error::Conflict) => tokio::time::sleep(Duration::from_millis(wait)).await,
                 other => return Ok(other.map(|()| decided)?),
             }
@@ -129,7 +129,7 @@ enum Change {
 fn forgotten(devices: &[Activation]) -> Vec<Arc<str>> {
     let mut revoked: Vec<&Activation> = devices.iter().filter(|one| one.revoked_at.is_some()).collect();
     revoked.sort_by_key(|one| one.revoked_at);
-    let over = (revoked.len() + 1).saturating_sub(MOST_REVOKED);
+    let over = (revoked.len() + 1).saturating_sub(MAX_REVOKED);
     revoked.into_iter().take(over).map(|one| one.id.clone()).collect()
 }
 
@@ -147,7 +147,7 @@ fn validated(
         let activation = Some(revoked.clone());
         return (Change::None, Validation { verdict: Verdict::Revoked, activation, active, now });
     }
-    let has_room = (active.len() as u64) < limit.unwrap_or(MOST_ACTIVE).min(MOST_ACTIVE);
+    let has_room = (active.len() as u64) < limit.unwrap_or(MAX_ACTIVE).min(MAX_ACTIVE);
     if known.is_none() && !has_room {
         return (Change::None, Validation { verdict: Verdict::LimitReached, activation: None, active, now });
     }
@@ -166,16 +166,16 @@ fn active(devices: &[Activation]) -> Vec<Activation> {
 /// Returns the record of a device after a validation. Fields that the device does not send stay unchanged.
 fn presented(user_id: &Arc<str>, device: &Device, known: Option<&Activation>, now: i64) -> Activation {
     let name = format!("activation/{user_id}/{}", device.instance_id);
-    let said = |said: &Option<String>, before: fn(&Activation) -> &Option<String>| {
-        said.clone().or_else(|| known.and_then(|known| before(known).clone()))
+    let merged = |sent: &Option<String>, previous: fn(&Activation) -> &Option<String>| {
+        sent.clone().or_else(|| known.and_then(|known| previous(known).clone()))
     };
     Activation {
         id: Uuid::new_v5(&Uuid::NAMESPACE_OID, name.as_bytes()).to_string().into(),
         user_id: user_id.clone(),
         instance_id: device.instance_id.clone(),
-        name: said(&device.name, |known| &known.name),
-        platform: said(&device.platform, |known| &known.platform),
-        app_version: said(&device.app_version, |known| &known.app_version),
+        name: merged(&device.name, |known| &known.name),
+        platform: merged(&device.platform, |known| &known.platform),
+        app_version: merged(&device.app_version, |known| &known.app_version),
         activated_at: known.map_or(now, |known| known.activated_at),
         last_validated_at: now,
         revoked_at: None,

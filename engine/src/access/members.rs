@@ -6,7 +6,7 @@ use super::Access;
 use super::keys::refused;
 use crate::error::{Error, Result};
 use crate::model::access::{Caller, Invitation, Membership, Role, UserRecord, WorkspaceRecord};
-use crate::store::members::Ground;
+use crate::store::members::GrantBasis;
 
 /// A member of a workspace, or an invitation to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,7 +84,7 @@ impl Access {
             self.held.end_above(&workspace.id, id, None);
             // The keys may have granted access to other workspaces as well, and so may keys derived from them there.
             for key in keys {
-                self.held.end(&Ground::Key(key.clone()));
+                self.held.end(&GrantBasis::Key(key.clone()));
                 self.sweep(&key).await;
             }
             return Ok(());

@@ -3,7 +3,7 @@
 //! This module does not know the contents of workspaces.
 
 pub mod admission;
-pub mod before;
+pub mod stored_caller;
 pub mod codes;
 pub mod credential;
 pub mod invitations;
@@ -15,7 +15,7 @@ pub mod plans;
 pub mod provision;
 pub mod settings;
 pub mod signing;
-pub mod standing;
+pub mod grant;
 pub mod tokens;
 
 use std::sync::{Arc, OnceLock};
@@ -24,7 +24,7 @@ use aws_lc_rs::signature::Ed25519KeyPair;
 use known::{Known, KnownKey, KnownUser, hash_of};
 use settings::AccessSettings;
 use signing::SigningKeys;
-use standing::HeldRights;
+use grant::HeldRights;
 use tokens::Tokens;
 use tokens::key_set::FetchKeys;
 
@@ -32,7 +32,7 @@ use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::model::access::{self, Caller, Membership, Scope, WorkspaceRecord};
 use crate::store::{Database, Store};
-use crate::turns::Turns;
+use crate::named_locks::NamedLocks;
 
 /// The minimum time between two updates of a key's last use, in milliseconds.
 const TOUCH_MS: i64 = 60_000;
@@ -50,7 +50,7 @@ pub struct Access {
     policy: OnceLock<Policy>,
     /// Locks by user or by workspace, for changes that would conflict with each other. The store resolves conflicts
     /// between servers; the locks only save retries within this one.
-    turns: Arc<Turns>,
+    turns: Arc<NamedLocks>,
 }
 
 /// The operator's settings.

@@ -40,11 +40,11 @@ impl Access {
     /// Sets the plan of a user. A plan id that is not in the settings creates an individual plan.
     pub async fn set_plan(&self, user_id: &str, new: NewPlan) -> Result<Plan> {
         let settings = &self.policy().settings;
-        let present = plan_of(&self.user(user_id).await?, settings);
-        let id = new.id.unwrap_or_else(|| present.id.clone());
+        let current = plan_of(&self.user(user_id).await?, settings);
+        let id = new.id.unwrap_or_else(|| current.id.clone());
         let offered = settings.plans.iter().find(|plan| plan.id == id).map(|plan| plan.begun_at(self.clock.now_ms()));
         let base = match offered {
-            _ if id == present.id => present,
+            _ if id == current.id => current,
             Some(plan) => plan,
             None => Plan { name: id.clone(), id, ..default_plan(settings).begun_at(self.clock.now_ms()) },
         };
@@ -53,9 +53,9 @@ impl Access {
         let trial_ends_at = new.trial_ends_at.or(base.trial_ends_at).filter(|_| status == PlanStatus::Trialing);
         let plan = Plan { status, trial_ends_at, limits: new.limits.unwrap_or(base.limits), ..base };
         let _turn = self.turns.take(user_id).await;
-        let written = self.control.write_plan(user_id, &plan).await;
+        let updated = self.control.write_plan(user_id, &plan).await;
         self.known.forget();
-        match written? {
+        match updated? {
             true => Ok(plan),
             false => Err(Error::not_found("user", user_id)),
         }

@@ -16,17 +16,17 @@ use crate::error::{Error, Result};
 use crate::store::signing_keys::SigningKeyRecord;
 
 /// How long one key is used for new signatures, in milliseconds.
-const SIGNS_MS: i64 = 24 * 60 * 60 * 1_000;
+const SIGNING_PERIOD_MS: i64 = 24 * 60 * 60 * 1_000;
 /// The maximum lifetime of signed data, in milliseconds.
-pub const LONGEST_MS: i64 = 24 * 60 * 60 * 1_000;
+pub const MAX_LIFETIME_MS: i64 = 24 * 60 * 60 * 1_000;
 /// How long a key is kept after its creation, in milliseconds, so that its last signatures stay valid until they
 /// expire.
-const KNOWN_MS: i64 = SIGNS_MS + LONGEST_MS;
+const RETENTION_MS: i64 = SIGNING_PERIOD_MS + MAX_LIFETIME_MS;
 /// The minimum time between two lookups of unknown keys in the store, in milliseconds.
-const LOOK_MS: i64 = 1_000;
+const LOOKUP_INTERVAL_MS: i64 = 1_000;
 /// How long before the end of a key's use the next key is created, in milliseconds. When the next key starts to sign,
 /// every server finds it in the store, even one that looked for another key just before its creation.
-const AHEAD_MS: i64 = 60_000;
+const ROTATION_LEAD_MS: i64 = 60_000;
 /// The maximum length of a text with signed claims, in bytes.
 const MAX_LENGTH: usize = 8 << 10;
 
@@ -64,7 +64,7 @@ pub struct Signature {
 pub struct SigningKeys {
     known: Mutex<Known>,
     /// Held while a key is created. Other tasks wait for the new key.
-    making: tokio::sync::Mutex<()>,
+    creating: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
@@ -85,7 +85,7 @@ impl Known {
     fn learn(&mut self, read: Vec<SigningKeyRecord>, now: i64) {
         let unknown: Vec<_> = read.into_iter().filter(|key| self.find(&key.id).is_none()).collect();
         self.keys.extend(unknown);
-        self.keys.retain(|key| key.created_at >= now.saturating_sub(KNOWN_MS));
+        self.keys.retain(|key| key.created_at >= now.saturating_sub(RETENTION_MS));
         self.keys.sort_unstable_by(|one, other| (other.created_at, &other.id).cmp(&(one.created_at, &one.id)));
         self.read_at = self.read_at.max(Some(now));
     }
@@ -96,13 +96,13 @@ impl Known {
 
     /// Returns whether the newest key can be used for some time.
     fn is_ahead(&self, now: i64) -> bool {
-        self.keys.first().is_some_and(|key| key.created_at.saturating_add(SIGNS_MS - AHEAD_MS) > now)
+        self.keys.first().is_some_and(|key| key.created_at.saturating_add(SIGNING_PERIOD_MS - ROTATION_LEAD_MS) > now)
     }
 
     /// Returns the newest key that every server can know, or else the oldest key in use.
     fn signing(&self, now: i64) -> Option<SigningKeyRecord> {
-        let signing = || self.keys.iter().filter(|key| key.created_at.saturating_add(SIGNS_MS) > now);
-        let settled = signing().find(|key| key.created_at.saturating_add(LOOK_MS) < now);
+        let signing = || self.keys.iter().filter(|key| key.created_at.saturating_add(SIGNING_PERIOD_MS) > now);
+        let settled = signing().find(|key| key.created_at.saturating_add(LOOKUP_INTERVAL_MS) < now);
         settled.or_else(|| signing().next_back()).cloned()
     }
 }
@@ -153,7 +153,7 @@ impl Access {
         if let Some(key) = known() {
             return Ok(key);
         }
-        let _making = self.signing.making.lock().await;
+        let _creating = self.signing.creating.lock().await;
         self.read_signing_keys(now).await?;
         if let Some(key) = known() {
             return Ok(key);
@@ -161,7 +161,7 @@ impl Access {
         // If two servers create a key at the same time, both keys sign, and both are in the store.
         let (id, secret) = (self.clock.new_id().to_string(), hex::encode(self.clock.random()));
         let key = SigningKeyRecord { id, secret, created_at: now };
-        self.control.write_signing_key(&key, now.saturating_sub(KNOWN_MS)).await?;
+        self.control.write_signing_key(&key, now.saturating_sub(RETENTION_MS)).await?;
         let mut known = self.signing.known();
         known.learn(vec![key.clone()], now);
         Ok(known.signing(now).unwrap_or(key))
@@ -178,7 +178,7 @@ impl Access {
             }
             known.read_at
         };
-        if !read_at.is_some_and(|at| (at..at.saturating_add(LOOK_MS)).contains(&now)) {
+        if !read_at.is_some_and(|at| (at..at.saturating_add(LOOKUP_INTERVAL_MS)).contains(&now)) {
             self.read_signing_keys(now).await?;
         }
         // Another task may have read the key meanwhile.
@@ -277,14 +277,14 @@ mod tests {
         let (store, clock) = (Store::connect("mem://").await.expect("a store"), hand());
         let (here, there) = (opened(&store, &clock).await, opened(&store, &clock).await);
         let first = here.sign(Purpose::Realtime, b"one").await.expect("signed");
-        clock.now_ms.fetch_add(SIGNS_MS - AHEAD_MS, Ordering::SeqCst);
+        clock.now_ms.fetch_add(SIGNING_PERIOD_MS - ROTATION_LEAD_MS, Ordering::SeqCst);
         // The other server looks up an unknown key, and therefore does not read the store again for a while.
         let unknown = Signature { key_id: "unknown".into(), ..first.clone() };
         assert!(!there.verify(Purpose::Realtime, b"one", &unknown).await.expect("verified"));
         let second = here.sign(Purpose::Realtime, b"one").await.expect("signed");
         assert_eq!(second.key_id, first.key_id);
         assert!(there.verify(Purpose::Realtime, b"one", &second).await.expect("verified"));
-        clock.now_ms.fetch_add(LOOK_MS + 1, Ordering::SeqCst);
+        clock.now_ms.fetch_add(LOOKUP_INTERVAL_MS + 1, Ordering::SeqCst);
         let third = here.sign(Purpose::Realtime, b"one").await.expect("signed");
         assert_ne!(third.key_id, first.key_id);
         assert!(there.verify(Purpose::Realtime, b"one", &third).await.expect("verified"));
@@ -295,11 +295,11 @@ mod tests {
         let (store, clock) = (Store::connect("mem://").await.expect("a store"), hand());
         let access = opened(&store, &clock).await;
         let first = access.sign(Purpose::Realtime, b"one").await.expect("signed");
-        clock.now_ms.fetch_add(SIGNS_MS, Ordering::SeqCst);
+        clock.now_ms.fetch_add(SIGNING_PERIOD_MS, Ordering::SeqCst);
         let second = access.sign(Purpose::Realtime, b"one").await.expect("signed");
         assert_ne!(first.key_id, second.key_id);
         assert!(access.verify(Purpose::Realtime, b"one", &first).await.expect("verified"));
-        clock.now_ms.fetch_add(SIGNS_MS + LONGEST_MS, Ordering::SeqCst);
+        clock.now_ms.fetch_add(SIGNING_PERIOD_MS + MAX_LIFETIME_MS, Ordering::SeqCst);
         access.sign(Purpose::Realtime, b"one").await.expect("signed");
         assert!(!access.verify(Purpose::Realtime, b"one", &first).await.expect("verified"));
     }

@@ -1,5 +1,4 @@
-//! Calls a plugin for a run of events, with retries. Failed steps are parked, and no call is made once the circuit is
-//! open.
+//! Calls a plugin for several events, with retries. Failed steps are parked. An open circuit prevents further calls.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,19 +10,19 @@ use crate::core::State;
 use crate::core::plugins::{HookCall, PluginIndex};
 use crate::hook::{Failure, OnError, Outcome};
 
-/// Waits before the retries of a failed call.
-const WAITS: [Duration; 3] = [Duration::from_millis(5), Duration::from_millis(25), Duration::from_millis(100)];
-/// Longest wait between retries of a plugin whose failures block the log.
-const LONGEST_WAIT: Duration = Duration::from_secs(10);
+/// The delays before the retries of a failed call.
+const RETRY_DELAYS: [Duration; 3] = [Duration::from_millis(5), Duration::from_millis(25), Duration::from_millis(100)];
+/// The longest delay between retries of a plugin whose failures block the log.
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(10);
 
-/// The outcome of one call.
+/// The outcome of one call, including its retries.
 pub enum Attempt<T> {
     Done(T),
-    /// The step must be parked, after this many attempts.
+    /// The call failed in every attempt, and the step must be parked.
     Failed {
         failure: Failure,
         attempts: u32,
-        /// Whether this failure opened the circuit.
+        /// Whether this failure opened the plugin's circuit.
         opened: bool,
     },
     /// No call was made, because the circuit is open.
@@ -35,9 +34,9 @@ pub enum Attempt<T> {
 /// How long to retry a plugin whose failures block the log.
 #[derive(Clone, Copy)]
 pub enum RetryPolicy<'a> {
-    /// Until the call succeeds or another task requests the worker.
-    UntilWanted(&'a Interrupt),
-    /// As often as a plugin whose failures are parked.
+    /// Retries until the call succeeds or another task requests the worker.
+    UntilInterrupted(&'a Interrupt),
+    /// Retries as often as for a plugin whose failures are parked.
     Limited,
 }
 
@@ -50,7 +49,7 @@ pub struct Calls<'a> {
 }
 
 impl Calls<'_> {
-    /// Calls a hook for each input, in order. `step_of` returns the step of an input.
+    /// Calls a hook for each input, in order. `step_of` returns the event and aggregate of an input.
     pub async fn run<I, T>(
         &mut self,
         inputs: &[Arc<I>],
@@ -70,10 +69,10 @@ impl Calls<'_> {
             }
             let outcomes = self.call(rest.to_vec(), hook).await;
             if outcomes.is_empty() {
-                // The threads have ended, so the outcome of these events is unknown.
+                // The plugin threads have ended, so the outcome of these events is unknown.
                 return Err(Interrupted);
             }
-            let outcomes = self.again(rest, outcomes, &step_of, hook, on_error).await?;
+            let outcomes = self.retry(rest, outcomes, &step_of, hook, on_error).await?;
             for (input, (outcome, tries)) in rest.iter().zip(outcomes) {
                 let attempt = match outcome {
                     Ok(done) => {
@@ -103,11 +102,12 @@ impl Calls<'_> {
         self.state.plugins.call(self.plugin, inputs, hook, self.circuit.bears()).await
     }
 
-    /// Retries the failed calls, all of them after each wait. Returns each outcome with the number of attempts.
+    /// Retries the failed calls. Each delay applies to all of them together. Returns each outcome with the number of
+    /// attempts.
     ///
-    /// A failure for an aggregate that is already failing is parked without a retry. The circuit does not open for a
-    /// single aggregate, so each of that aggregate's events would otherwise delay the log by all waits.
-    async fn again<I, T>(
+    /// A failure for an aggregate that is already failing is parked without a retry. Failures of a single aggregate do
+    /// not open the circuit, so retries for each of its events would delay the log again and again.
+    async fn retry<I, T>(
         &self,
         inputs: &[Arc<I>],
         outcomes: Vec<Outcome<T>>,
@@ -142,19 +142,19 @@ impl Calls<'_> {
     fn waits(&self, on_error: OnError) -> Box<dyn Iterator<Item = Duration> + Send> {
         match (on_error, self.policy) {
             (OnError::Skip, _) => Box::new(std::iter::empty()),
-            (OnError::Park, _) | (OnError::Retry, RetryPolicy::Limited) => Box::new(WAITS.into_iter()),
-            (OnError::Retry, RetryPolicy::UntilWanted(_)) => {
-                let doubled = |wait: &Duration| Some((*wait * 2).min(LONGEST_WAIT));
-                Box::new(std::iter::successors(Some(WAITS[0]), doubled))
+            (OnError::Park, _) | (OnError::Retry, RetryPolicy::Limited) => Box::new(RETRY_DELAYS.into_iter()),
+            (OnError::Retry, RetryPolicy::UntilInterrupted(_)) => {
+                let doubled = |wait: &Duration| Some((*wait * 2).min(MAX_RETRY_DELAY));
+                Box::new(std::iter::successors(Some(RETRY_DELAYS[0]), doubled))
             }
         }
     }
 
     async fn wait(&self, wait: Duration, on_error: OnError) -> Result<(), Interrupted> {
         match (on_error, self.policy) {
-            (OnError::Retry, RetryPolicy::UntilWanted(interrupt)) => tokio::select! {
+            (OnError::Retry, RetryPolicy::UntilInterrupted(interrupt)) => tokio::select! {
                 biased;
-                () = interrupt.wanted() => Err(Interrupted),
+                () = interrupt.requested() => Err(Interrupted),
                 () = tokio::time::sleep(wait) => Ok(()),
             },
             _ => {

@@ -1,4 +1,4 @@
-//! Writes changes of the graph and the checkpoint of its follower in one transaction.
+//! Writes changes of the graph together with the follower's checkpoint, in one transaction.
 
 use std::sync::Arc;
 
@@ -14,18 +14,19 @@ use crate::model::value::Object;
 use crate::resident::graph::Changes;
 use crate::store::graph::{Effects, GraphCheckpoint};
 
-/// Limits on the events without changes, in number and bytes, after which the checkpoint is written anyway. After a
-/// crash, these events go through the plugins again.
-const UNSTORED: u64 = 4_096;
-const UNSTORED_BYTES: usize = 16 << 20;
+/// The number of events without changes after which the checkpoint is written anyway. After a crash, the plugins
+/// process these events again.
+const MAX_UNSTORED_EVENTS: u64 = 4_096;
+/// The size of the events without changes after which the checkpoint is written anyway, in bytes.
+const MAX_UNSTORED_BYTES: usize = 16 << 20;
 
-/// Effects that are in the graph but not yet stored, and the follower's position.
+/// The effects that are in the graph but not yet stored, and the follower's position.
 pub struct Checkpointer {
     state: Arc<State>,
-    /// The follower's position. The stored position may be lower, by events that changed nothing.
+    /// The follower's current checkpoint. The stored checkpoint may be older, if the events since then changed nothing.
     checkpoint: GraphCheckpoint,
     stored: u64,
-    /// Bytes of the events after the stored position.
+    /// The size of the events after the stored position, in bytes.
     unstored_bytes: usize,
     facts: IndexMap<AggregateId, Option<Arc<EnrichmentFacts>>>,
     edges: Vec<Arc<Edge>>,
@@ -43,12 +44,12 @@ impl Checkpointer {
         self.checkpoint.position
     }
 
-    /// Adds the bytes of processed events.
+    /// Adds the size of processed events to the bytes after the stored position.
     pub fn pass(&mut self, bytes: usize) {
         self.unstored_bytes += bytes;
     }
 
-    /// Adds changes to be written.
+    /// Adds changes of the graph to the next write.
     pub fn note(&mut self, changes: Changes) {
         for id in changes.nodes {
             let facts = self.state.graph.facts(id.as_str());
@@ -57,12 +58,13 @@ impl Checkpointer {
         self.edges.extend(changes.edges);
     }
 
-    /// Writes the changes together with the checkpoint, and shows them to pipelines and search. Without changes, the
-    /// checkpoint is written only occasionally.
+    /// Writes the changes together with the checkpoint, and makes the changes visible to pipelines and search. Without
+    /// changes, the checkpoint is written only occasionally.
     pub async fn commit(&mut self, position: u64, circuits: Object, parking: &mut Parking) -> Result<()> {
         let unchanged = self.facts.is_empty() && self.edges.is_empty() && parking.is_empty();
         let unchanged = unchanged && circuits == self.checkpoint.circuits;
-        let is_near = position.saturating_sub(self.stored) < UNSTORED && self.unstored_bytes < UNSTORED_BYTES;
+        let is_near =
+            position.saturating_sub(self.stored) < MAX_UNSTORED_EVENTS && self.unstored_bytes < MAX_UNSTORED_BYTES;
         if unchanged && is_near {
             self.checkpoint.position = position;
             self.state.graph_progress.set(position);
@@ -81,7 +83,8 @@ impl Checkpointer {
         self.write(after, parking).await
     }
 
-    /// Writes that another generation serves. Changes not yet written belong to the old generation and are dropped.
+    /// Writes that another generation of the graph serves. Drops unwritten changes, because they belong to the old
+    /// generation.
     pub async fn swap(&mut self, generation: u64, circuits: Object, parking: &mut Parking) -> Result<()> {
         self.facts.clear();
         self.edges.clear();
@@ -89,14 +92,15 @@ impl Checkpointer {
         self.write(after, parking).await
     }
 
-    /// After an error the stored state is unknown, so the caller must load the worker again.
+    /// Writes the changes and the checkpoint. After an error, the stored state is unknown, so the caller must load the
+    /// worker again.
     async fn write(&mut self, after: GraphCheckpoint, parking: &mut Parking) -> Result<()> {
         let (parked, released) = parking.take();
         let edges = std::mem::take(&mut self.edges);
         let facts: Vec<_> = std::mem::take(&mut self.facts).into_iter().collect();
         let effects = Effects { facts, edges, parked, released };
         let before = GraphCheckpoint { position: self.stored, ..self.checkpoint.clone() };
-        self.state.log.write_effects(&effects, &before, &after).await?;
+        self.state.db.write_effects(&effects, &before, &after).await?;
         show(&self.state, effects.facts.iter().map(|(id, facts)| (id, facts.as_deref())));
         self.stored = after.position;
         self.unstored_bytes = 0;
@@ -106,7 +110,7 @@ impl Checkpointer {
     }
 }
 
-/// Shows pipelines and search what was found about aggregates; `None` removes it.
+/// Makes the facts about aggregates visible to pipelines and search. `None` removes the facts of an aggregate.
 pub fn show<'a>(state: &State, found: impl Iterator<Item = (&'a AggregateId, Option<&'a EnrichmentFacts>)> + Clone) {
     let derived = found.clone().map(|(id, facts)| (id.clone(), facts.map_or_else(no_facts, facts_of)));
     state.folded.set_facts(derived);

@@ -1,5 +1,5 @@
-//! The circuit of a plugin. It opens after too many consecutive failures, so that one broken script does not delay the
-//! others.
+//! The circuit of a plugin. A circuit opens after too many consecutive failures, so that one broken script does not
+//! delay the other plugins.
 //!
 //! Failures count per aggregate: a plugin that fails only on the content of one aggregate keeps running for all others.
 
@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::model::value::{Object, Value};
 
-/// Number of aggregates for which a plugin must fail, without a success in between, to open its circuit.
+/// The number of aggregates for which a plugin must fail, without a success in between, to open its circuit.
 pub const FAILURES: usize = 5;
 
 /// The event and the aggregate of a plugin call.
@@ -18,14 +18,16 @@ pub struct Step<'a> {
     pub aggregate_id: &'a str,
 }
 
-/// The state of a circuit. It is stored with the checkpoint and survives a crash.
+/// The state of a plugin's circuit. The state is stored with the checkpoint and survives a crash.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Circuit {
-    /// Aggregates for which the plugin failed since its last success, each once; at most [`FAILURES`].
+    /// The ids of the aggregates for which the plugin failed since its last success. Contains each id once, and at most
+    /// [`FAILURES`] ids.
     failing: Vec<Arc<str>>,
-    /// The event whose failure opened the circuit.
+    /// The id of the event whose failure opened the circuit.
     opened_by: Option<Arc<str>>,
-    /// Whether the circuit never opens, so that a repair calls the plugin however often it fails.
+    /// Whether the circuit never opens. A repair uses such a circuit, so that it calls the plugin however often the
+    /// plugin fails.
     forced_closed: bool,
 }
 
@@ -43,7 +45,7 @@ impl Circuit {
         self.opened_by.is_some()
     }
 
-    /// Returns how many failures for different aggregates open the circuit.
+    /// Returns the number of further aggregates for which the plugin must fail to open the circuit.
     pub fn bears(&self) -> usize {
         if self.forced_closed { usize::MAX } else { FAILURES.saturating_sub(self.failing.len()).max(1) }
     }
@@ -69,7 +71,7 @@ impl Circuit {
         opens
     }
 
-    /// Returns the circuit in its stored form; `None` for a circuit without failures.
+    /// Returns the circuit in its stored form, or `None` for a circuit without failures.
     pub fn stored(&self) -> Option<Value> {
         let failing: Vec<Value> = self.failing.iter().cloned().map(Value::from).collect();
         let opened_by = self.opened_by.clone();
@@ -77,8 +79,8 @@ impl Circuit {
             .then(|| Object::from_iter([("failing", Value::from(failing)), ("opened_by", opened_by.into())]).into())
     }
 
-    /// Reads what [`Circuit::stored`] wrote. Older versions stored a count of failures without their aggregates. Such a
-    /// count is ignored and counting starts at 0.
+    /// Restores a circuit from the result of [`Circuit::stored`]. Older versions stored the number of failures without
+    /// the aggregates. Such a number is ignored, and counting starts at 0.
     pub fn restore(stored: Option<&Value>) -> Circuit {
         let field = |name: &str| stored.and_then(Value::as_object).and_then(|stored| stored.get(name));
         let failing = field("failing").and_then(Value::as_array).unwrap_or_default();

@@ -11,7 +11,7 @@ use crate::model::value::Object;
 pub struct Circuits {
     state: Arc<State>,
     circuits: PluginMap<Circuit>,
-    /// Plugins whose circuit opened, each with the event whose failure opened it.
+    /// The plugins whose circuits opened since the last commit, each with the event whose failure opened the circuit.
     opened: Vec<(PluginIndex, Arc<Event>)>,
 }
 

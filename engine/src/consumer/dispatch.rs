@@ -1,6 +1,7 @@
-//! Appends what plugins request as events: derived events, and tasks.
+//! Appends the events that plugins request: derived events and tasks.
 //!
-//! The ids follow from the event, the plugin and a number, so a step that runs several times appends its events once.
+//! The id of a new event is computed from the causing event, the plugin and a number. A step that runs several times
+//! therefore appends its events only once.
 
 use std::sync::Arc;
 
@@ -20,9 +21,9 @@ use crate::model::facts::{Assignee, Assignment, EventFact, Priority};
 use crate::model::task::{Status, TaskEvent};
 use crate::model::value::{Object, Value};
 
-/// Maximum length of a chain of events that cause events.
+/// The maximum length of a chain of events that plugins derive from each other.
 const MAX_DEPTH: i64 = 8;
-/// Prefix of the actor of events made here. Clients cannot choose such an actor.
+/// The prefix of the actor of events that plugins request. Clients cannot choose an actor with this prefix.
 const ACTOR: &str = "plugin:";
 
 /// Returns the id of an event that a plugin derives from another event.
@@ -30,7 +31,7 @@ pub fn derived_id(event_id: &str, maker: &str, number: usize) -> String {
     Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("{event_id}/{maker}/{number}").as_bytes()).to_string()
 }
 
-/// Returns the events that a plugin's facts request; none if the chain has reached its maximum length.
+/// Returns the events that a plugin's facts request. Returns no events if the chain has reached its maximum length.
 pub fn derived_events(context: &EventContext, plugin: &Arc<str>, facts: Vec<EventFact>) -> Vec<NewEvent> {
     let depth = depth_of(&context.event) + 1;
     if depth > MAX_DEPTH && !facts.is_empty() {
@@ -59,8 +60,8 @@ fn of_stream(aggregate: &Aggregate, fact: EventFact, occurred_at: i64) -> NewEve
 
 /// Returns the length of the chain of derived events that ends with this event.
 pub fn depth_of(event: &Event) -> i64 {
-    let said = event.metadata.get("depth").and_then(Value::as_int).unwrap_or(0);
-    if event.actor.starts_with(ACTOR) { said } else { 0 }
+    let depth = event.metadata.get("depth").and_then(Value::as_int).unwrap_or(0);
+    if event.actor.starts_with(ACTOR) { depth } else { 0 }
 }
 
 /// Returns the metadata of an event that a plugin derives from another event.
@@ -73,7 +74,8 @@ pub fn caused_by(event: &Event, plugin: &Arc<str>, depth: i64) -> Object {
     ])
 }
 
-/// Returns the task events of a plugin's assignments. Fails for all of them if one names an unknown or disabled agent.
+/// Returns the events that create the tasks of a plugin's assignments. Fails if any assignment names an unknown or
+/// disabled agent.
 pub fn tasks(
     context: &EventContext,
     plugin: &Arc<str>,
@@ -89,7 +91,7 @@ pub fn tasks(
             return Err(Failure { kind: FailureKind::Result, message, line: None, column: None });
         }
         let task = task(context, plugin, assignment);
-        // Assigning twice for one event still makes one task.
+        // Two assignments to the same assignee for one event create one task.
         if !tasks.iter().any(|known| known.event_id == task.event_id) {
             tasks.push(task);
         }
@@ -104,27 +106,28 @@ fn task(context: &EventContext, plugin: &Arc<str>, assignment: Assignment) -> Ne
         let ms = i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1_000);
         Value::Date(context.event.occurred_at.saturating_add(ms))
     });
-    let given = Given { title, assignee: assignment.assignee, priority: assignment.priority, due_at };
-    new_task(&context.event, Some(&context.after), plugin, given, assignment.metadata)
+    let content = TaskContent { title, assignee: assignment.assignee, priority: assignment.priority, due_at };
+    new_task(&context.event, Some(&context.after), plugin, content, assignment.metadata)
 }
 
-/// The content of a task, apart from its cause.
-pub struct Given {
+/// The content of a new task, without the event that caused the task.
+pub struct TaskContent {
     pub title: String,
     pub assignee: Assignee,
     pub priority: Priority,
     pub due_at: Option<Value>,
 }
 
-/// Returns the event that creates a task. Each pair of event and assignee has only one such task.
+/// Returns the event that creates a task. A pair of event and assignee always gives the same event id, so the pair has
+/// only one such task.
 pub fn new_task(
     event: &Event,
     about: Option<&Aggregate>,
     plugin: &Arc<str>,
-    given: Given,
+    content: TaskContent,
     metadata: Object,
 ) -> NewEvent {
-    let (assignee_type, assignee_id) = match given.assignee {
+    let (assignee_type, assignee_id) = match content.assignee {
         Assignee::Agent(id) => ("agent", id),
         Assignee::User(id) => ("user", id),
     };
@@ -136,9 +139,9 @@ pub fn new_task(
         ("plugin", plugin.clone().into()),
     ]);
     let mut payload = Object::from_iter([
-        ("title", Value::from(given.title)),
+        ("title", Value::from(content.title)),
         ("status", Status::Pending.name().into()),
-        ("priority", given.priority.name().into()),
+        ("priority", content.priority.name().into()),
         ("assignee_type", assignee_type.into()),
         ("assignee_id", assignee_id.into()),
         ("source_type", "event".into()),
@@ -148,7 +151,7 @@ pub fn new_task(
         ("attempt", 1.into()),
         ("created_by", format!("{ACTOR}{plugin}").into()),
     ]);
-    if let Some(due_at) = given.due_at {
+    if let Some(due_at) = content.due_at {
         payload.push("due_at", due_at);
     }
     NewEvent {
@@ -175,12 +178,13 @@ impl Dispatcher {
         Dispatcher { appender }
     }
 
-    /// Appends the events that a plugin derived from one event, all or none. Returns the reason if they are rejected.
+    /// Appends all events that a plugin derived from one event, or none of them. Returns the reason if the events are
+    /// rejected.
     ///
-    /// Events that exist already are skipped. Events of a deleted aggregate are dropped, because no plugin may bring a
-    /// deleted aggregate back.
+    /// Existing events are skipped. Events of a deleted aggregate are dropped, because a plugin must not restore a
+    /// deleted aggregate.
     pub async fn append(&self, plugin: &Arc<str>, events: Vec<NewEvent>) -> Result<Result<(), Failure>> {
-        // The first of several events may have deleted the aggregate of the others.
+        // The first of several events may delete the aggregate of the other events.
         let several = if events.len() > 1 { events.clone() } else { Vec::new() };
         let mut result = self.append_together(plugin, events).await;
         if is_deleted(&result) {
@@ -217,8 +221,9 @@ impl Dispatcher {
         self.appender.append(append).await.map(drop)
     }
 
-    /// Appends the output of a scripted agent, decided like any other act on a task. If the task has moved on without
-    /// the output, the output is dropped. Returns the reason if the output is rejected otherwise.
+    /// Appends the output of a scripted agent. The output is checked like any other action on a task. If the task no
+    /// longer waits for the output, the output is dropped. Returns the reason if the output is rejected for another
+    /// cause.
     pub async fn deliver(&self, plugin: &Arc<str>, delivery: Delivery) -> Result<Result<(), Failure>> {
         let (event_id, size_bytes) = (Arc::from(delivery.event_id.as_str()), delivery.size_bytes());
         let append = Append {
@@ -240,8 +245,8 @@ impl Dispatcher {
         }
     }
 
-    /// Appends events one by one. Returns the reason of the first rejection; the other events are appended
-    /// nevertheless.
+    /// Appends events one by one. A rejected event does not prevent the other events. Returns the reason of the first
+    /// rejection.
     pub async fn append_each(&self, plugin: &Arc<str>, events: Vec<NewEvent>) -> Result<Result<(), Failure>> {
         let mut outcome = Ok(());
         for event in events {

@@ -1,4 +1,4 @@
-//! A dry run: returns what a plugin would make of events, and writes nothing.
+//! A dry run: calls a plugin for events and returns the results, without writing anything.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub struct Trial {
 }
 
 pub enum HookResult {
-    /// The facts, and what the plugin has found about the aggregate so far.
+    /// The facts of this call, and the facts that the plugin has found about the aggregate so far.
     Facts(Facts, Option<PluginFacts>),
     Assignments(Vec<Assignment>),
 }

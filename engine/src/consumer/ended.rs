@@ -1,15 +1,15 @@
-//! The reasons why a step of the follower ends early.
+//! The reasons why a step of the log's follower ends early.
 
 use crate::error::Error;
 
-/// The waits for a plugin ended because another task requested the worker.
+/// The retries of a plugin ended because another task requested the worker.
 #[derive(Debug)]
 pub struct Interrupted;
 
 pub enum Ended {
     /// Another task requested the worker while a plugin was being retried.
     Interrupted,
-    /// Another server has processed these events. What that server wrote counts.
+    /// Another server has processed these events. The result of that server is kept.
     Overtaken,
     Failed(Error),
 }

@@ -1,4 +1,4 @@
-//! Enrichment: collects every plugin's facts about each event of a batch.
+//! Enrichment: collects the facts that plugins find about each event of a batch.
 
 use std::sync::Arc;
 
@@ -32,29 +32,29 @@ impl<'a> Enricher<'a> {
         Enricher { state, policy }
     }
 
-    /// Calls every plugin that matches the events. Different plugins run concurrently; each plugin sees its events in
-    /// order. Returns the outcomes for each event.
+    /// Calls every plugin that subscribes to the events. Different plugins run concurrently, and each plugin gets its
+    /// events in order. Returns the outcomes for each event.
     pub async fn enrich(
         &self,
         circuits: &mut Circuits,
         contexts: &[Arc<EventContext>],
     ) -> Result<Vec<Vec<Enriched>>, Interrupted> {
         let (state, policy) = (self.state, self.policy);
-        let mut wanted: PluginMap<Vec<usize>> = PluginMap::new(&state.plugins, |_| Vec::new());
+        let mut indexes: PluginMap<Vec<usize>> = PluginMap::new(&state.plugins, |_| Vec::new());
         for (at, context) in contexts.iter().enumerate() {
             for plugin in state.plugins.called(Hook::Enrich, &context.event.event_type, &context.definition.traits) {
-                wanted[plugin].push(at);
+                indexes[plugin].push(at);
             }
         }
-        let calls = circuits.iter_mut().map(|(plugin, circuit)| (plugin, circuit, &wanted[plugin]));
-        let calls = calls.filter(|(_, _, wanted)| !wanted.is_empty()).map(|(plugin, circuit, wanted)| async move {
-            let inputs: Vec<Arc<EventContext>> = wanted.iter().filter_map(|at| contexts.get(*at).cloned()).collect();
+        let calls = circuits.iter_mut().map(|(plugin, circuit)| (plugin, circuit, &indexes[plugin]));
+        let calls = calls.filter(|(_, _, indexes)| !indexes.is_empty()).map(|(plugin, circuit, indexes)| async move {
+            let inputs: Vec<Arc<EventContext>> = indexes.iter().filter_map(|at| contexts.get(*at).cloned()).collect();
             let mut calls = Calls { state, plugin, circuit, policy };
-            (plugin, wanted, calls.run(&inputs, step_of, call).await)
+            (plugin, indexes, calls.run(&inputs, step_of, call).await)
         });
         let mut enriched: Vec<Vec<Enriched>> = contexts.iter().map(|_| Vec::new()).collect();
-        for (plugin, wanted, attempts) in join_all(calls).await {
-            for (at, attempt) in wanted.iter().zip(attempts?) {
+        for (plugin, indexes, attempts) in join_all(calls).await {
+            for (at, attempt) in indexes.iter().zip(attempts?) {
                 if let Some(enriched) = enriched.get_mut(*at) {
                     enriched.push(Enriched { plugin, attempt });
                 }
@@ -68,12 +68,12 @@ fn step_of(context: &EventContext) -> Step<'_> {
     Step { event_id: &context.event.event_id, aggregate_id: context.event.aggregate_id.as_str() }
 }
 
-/// Calls the hook with an event and the aggregate after it.
+/// Calls the hook `enrich` with an event and the aggregate after the event.
 pub fn call(plugin: &dyn Plugin, context: &EventContext) -> Outcome<Facts> {
     let enrich = Enrich { event: &context.event, aggregate: &context.after, definition: &context.definition };
     let mut done = plugin.enrich(&enrich)?;
     let facts = &mut done.value;
-    // Facts are stored as JSON, so the store must be able to read them back.
+    // Facts are stored as JSON. Facts that nest too deep could not be read back from the store.
     if !facts.derived.nests_within(MAX_KEPT_DEPTH) {
         return Err(refused(FailureKind::Depth, format!("derived: {}", too_deep(MAX_KEPT_DEPTH))));
     }

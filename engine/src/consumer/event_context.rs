@@ -16,7 +16,7 @@ use crate::resident::graph::StateView;
 /// The aggregates after the last event that the follower has processed.
 pub struct FollowerView<'a> {
     pub state: &'a State,
-    /// Aggregates that the batch has changed so far.
+    /// The aggregates that the batch has changed so far, by id.
     pub changed: FxHashMap<AggregateId, Arc<Aggregate>>,
 }
 
@@ -41,7 +41,7 @@ impl StateView for FollowerView<'_> {
     }
 }
 
-/// An event and the aggregate before and after it.
+/// An event, with the aggregate before and after this event.
 pub struct EventContext {
     pub event: Arc<Event>,
     pub before: Option<Arc<Aggregate>>,
@@ -49,17 +49,17 @@ pub struct EventContext {
     pub definition: Arc<Definition>,
 }
 
-/// The part of a batch that was observed in one step, with the aggregates around each event.
+/// The part of a batch that one call of [`observe`] folded, with the aggregates before and after each event.
 pub struct Observed {
     pub contexts: Vec<Arc<EventContext>>,
-    /// Position of the last event read.
+    /// The position of the last event that was folded or skipped.
     pub position: u64,
-    /// Bytes of the events, and of the states that were folded for them.
+    /// The size of the events and of the states that were folded for them, in bytes.
     pub bytes: usize,
 }
 
-/// Folds a batch of events over the aggregates as the follower sees them. Stops after the event that reaches
-/// `most_bytes`, because each event of a large aggregate has a whole state. Events of unknown types are skipped.
+/// Folds a batch of events over the aggregates as the follower sees them. Stops after the event with which the result
+/// reaches `most_bytes`, because each event of a large aggregate adds a whole state. Skips events of unknown types.
 pub fn observe(state: &State, events: &[Arc<Event>], most_bytes: usize) -> Observed {
     let mut view = FollowerView::new(state);
     let mut observed = Observed { contexts: Vec::with_capacity(events.len()), position: 0, bytes: 0 };
@@ -86,7 +86,7 @@ pub fn observe(state: &State, events: &[Arc<Event>], most_bytes: usize) -> Obser
     observed
 }
 
-/// Folds the aggregate before and after an event from the log, however old the event is.
+/// Folds the aggregate before and after an event from the log. Works for events of any age.
 pub async fn recall(state: &State, event: Arc<Event>) -> Result<Option<EventContext>> {
     let Some(definition) = state.types.get(&event.aggregate_type) else { return Ok(None) };
     let earlier = event.version.saturating_sub(1);
@@ -95,8 +95,7 @@ pub async fn recall(state: &State, event: Arc<Event>) -> Result<Option<EventCont
     Ok(Some(EventContext { event, before, after, definition }))
 }
 
-/// Sets the state at the follower's position for every aggregate that changed between this position and its resident
-/// state.
+/// Sets the follower's state of every aggregate that changed after the follower's position.
 pub async fn look_back(state: &State, position: u64) -> Result<()> {
     let mut visited: rustc_hash::FxHashSet<AggregateId> = Default::default();
     let (mut next, end) = (position, state.folded.position());

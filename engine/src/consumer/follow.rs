@@ -1,4 +1,5 @@
-//! The loop of a follower: it rests near the log's end, waits after failures, and ends when it is stopped.
+//! The loop of a follower: runs steps, pauses near the log's end, waits after failures, and ends when the consumer is
+//! stopped.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,38 +10,40 @@ use crate::core::State;
 use crate::core::background::Stopped;
 use crate::error::Result;
 
-/// Distance from the log's end, in events, from which a batch is processed without a rest.
-const FAR: u64 = 256;
-/// Shortest and longest wait after a failure; each failure doubles the wait.
-const FIRST_WAIT: Duration = Duration::from_millis(50);
-const LONGEST_WAIT: Duration = Duration::from_secs(10);
-/// How long the consumer continues after a stop, so that little work is left for the next start.
+/// The number of events between a follower and the log's end from which the follower no longer pauses between steps.
+const MAX_RESTING_LAG: u64 = 256;
+/// The shortest wait after a failed step. Each further failure doubles the wait.
+const MIN_RETRY_DELAY: Duration = Duration::from_millis(50);
+/// The longest wait after a failed step.
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(10);
+/// How long a follower continues after the consumer is stopped, so that little work is left for the next start.
 const STOP_WITHIN: Duration = Duration::from_secs(1);
 
-/// When a follower rests.
+/// When a follower pauses between steps, and for how long.
 #[derive(Clone, Copy)]
 pub enum Rest {
-    /// After each step, while appends go on.
+    /// Pauses after a step if more events were appended during the step.
     WhileAppending(Duration),
-    /// While less than [`FAR`] events from the log's end.
+    /// Pauses while the follower is less than [`MAX_RESTING_LAG`] events behind the log's end.
     NearTheEnd(Duration),
 }
 
 /// The outcome of a step.
 pub enum Stepped {
-    /// The follower has reached this position.
+    /// The follower has processed the log up to this position.
     To(u64),
-    /// The follower has reached this position, and has nothing to do before a time unless the log grows.
+    /// The follower has processed the log up to `reached`. The next work is due at `until_ms`, unless the log grows
+    /// earlier.
     Resting {
         reached: u64,
-        /// Milliseconds since the epoch.
+        /// The time of the next work, in milliseconds since the epoch.
         until_ms: i64,
     },
-    /// The step gave way to another task or server, and its events must be processed again.
+    /// The step ended early in favor of another task or server, and its events must be processed again.
     MadeWay,
 }
 
-/// Runs steps after the log until the consumer is stopped.
+/// Runs `step` whenever the log has unprocessed events, until the consumer is stopped.
 pub async fn follow(
     state: Arc<State>,
     name: &'static str,
@@ -69,7 +72,7 @@ pub async fn follow(
             Ok(Stepped::MadeWay) => u64::MAX,
             Err(error) => {
                 tracing::warn!(%error, consumer = name, "the step failed and will be retried");
-                wait = (wait * 2).clamp(FIRST_WAIT, LONGEST_WAIT);
+                wait = (wait * 2).clamp(MIN_RETRY_DELAY, MAX_RETRY_DELAY);
                 u64::MAX
             }
         };
@@ -91,7 +94,7 @@ pub async fn follow(
             && rest_until.is_none()
             && match rest {
                 Rest::WhileAppending(_) => lag > 0 && !head.has_changed().unwrap_or(true),
-                Rest::NearTheEnd(_) => lag >= FAR,
+                Rest::NearTheEnd(_) => lag >= MAX_RESTING_LAG,
             };
         if !hurries {
             self::rest(&mut stopped, wait).await;
@@ -99,7 +102,7 @@ pub async fn follow(
     }
 }
 
-/// Returns when a time has come; never, if there is none.
+/// Waits until a time. Waits forever if `at_ms` is `None`.
 async fn until(state: &State, at_ms: Option<i64>) {
     match at_ms {
         Some(at_ms) => state.clock.wait_until(at_ms).await,
@@ -107,7 +110,7 @@ async fn until(state: &State, at_ms: Option<i64>) {
     }
 }
 
-/// Waits for a time, or until the consumer is stopped.
+/// Waits for a duration, or until the consumer is stopped.
 pub async fn rest(stopped: &mut Stopped, time: Duration) {
     if !stopped.has_begun() {
         tokio::select! {

@@ -1,34 +1,34 @@
-//! Ends long waits of the follower early when another task requests the worker.
+//! Ends long waits of the log's follower early when another task requests the worker.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// Counts the tasks that request the worker between two of its steps.
+/// Counts the tasks that are requesting the worker. The worker serves them between two of the follower's steps.
 #[derive(Clone, Default)]
 pub struct Interrupt {
     waiting: Arc<watch::Sender<usize>>,
 }
 
 /// A request for the worker. Dropping it ends the request.
-pub struct Wanted {
+pub struct InterruptRequest {
     waiting: Arc<watch::Sender<usize>>,
 }
 
 impl Interrupt {
-    pub fn want(&self) -> Wanted {
+    pub fn request(&self) -> InterruptRequest {
         self.waiting.send_modify(|waiting| *waiting += 1);
-        Wanted { waiting: self.waiting.clone() }
+        InterruptRequest { waiting: self.waiting.clone() }
     }
 
-    /// Returns once the worker is requested.
-    pub async fn wanted(&self) {
-        // The sender lives as long as this value.
+    /// Waits until a task requests the worker.
+    pub async fn requested(&self) {
+        // Waiting never fails, because the sender lives as long as `self`.
         let _ = self.waiting.subscribe().wait_for(|waiting| *waiting > 0).await;
     }
 }
 
-impl Drop for Wanted {
+impl Drop for InterruptRequest {
     fn drop(&mut self) {
         self.waiting.send_modify(|waiting| *waiting = waiting.saturating_sub(1));
     }

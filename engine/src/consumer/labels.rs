@@ -1,4 +1,4 @@
-//! Keeps the label index current with the log, so that a search has little to index itself.
+//! Keeps the label index current with the log, so that searches rarely have to index aggregates themselves.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,10 +6,10 @@ use std::time::Duration;
 use crate::core::State;
 use crate::core::background::Stopped;
 
-/// A pause between steps lets several changes of one aggregate become one.
+/// The pause between two updates of the index. Several changes of one aggregate during the pause cause only one update.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Follows the log until the consumer is stopped. Does nothing before the first search.
+/// Updates the label index until the consumer is stopped. Does nothing before the first search.
 pub async fn follow(state: Arc<State>, mut stopped: Stopped) {
     let mut head = state.folded.head().follow();
     while !stopped.has_begun() {

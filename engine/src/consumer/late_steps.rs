@@ -1,4 +1,4 @@
-//! Retries parked steps, after their events were processed.
+//! Retries parked steps, whose events were processed earlier.
 
 use std::sync::Arc;
 
@@ -23,11 +23,11 @@ use crate::model::fold::Folding;
 use crate::model::id::AggregateId;
 use crate::store::parked::{Parked, Reason, StepId};
 
-/// Number of steps retried in one turn of the worker. New events are processed between two turns.
+/// The number of steps retried in one turn of the worker. New events are processed between two turns.
 pub const STEPS_PER_TURN: usize = 64;
 
-/// Retries parked steps, in the order of their events. Returns the steps that failed; these stay parked with the new
-/// reason.
+/// Retries parked steps, in the order of their events. Returns the steps that failed again. These stay parked with the
+/// reason of the new failure.
 pub async fn replay_parked(worker: &mut Worker, parked: Vec<Parked>) -> Result<Vec<Parked>> {
     let mut streams = Streams::default();
     let mut failed = Vec::new();
@@ -61,23 +61,23 @@ async fn replay_step(worker: &mut Worker, parked: Parked, streams: &mut Streams)
             Ok(())
         }
         Err(failure) => {
-            let again = again(parked, failure, &state.plugins.about(plugin).version);
-            worker.parking.park_again(again.clone());
-            Err(again)
+            let failed_again = failed_again(parked, failure, &state.plugins.about(plugin).version);
+            worker.parking.park_again(failed_again.clone());
+            Err(failed_again)
         }
     };
     worker.commit(worker.position()).await?;
     Ok(outcome)
 }
 
-/// The parts of streams read in one turn, so that each stream is read once for all of its parked steps.
+/// The parts of streams read in one turn. Each stream is read only once for all of its parked steps.
 #[derive(Default)]
 struct Streams {
     states: FxHashMap<AggregateId, Arc<Aggregate>>,
     newest: FxHashMap<(PluginIndex, AggregateId), Newest>,
 }
 
-/// The newest version of a stream whose step by a plugin is done, among the versions after `after`.
+/// The newest version of a stream after `after` whose step by a plugin is done.
 #[derive(Clone, Copy)]
 struct Newest {
     done: Option<u64>,
@@ -85,7 +85,7 @@ struct Newest {
 }
 
 impl Streams {
-    /// Returns the event and the aggregate around it. Folds the stream on from the previous step.
+    /// Returns the event with the aggregate before and after it. Continues folding the stream from the previous step.
     async fn recall(&mut self, state: &State, event: Arc<Event>) -> Result<Option<EventContext>> {
         let Some(definition) = state.types.get(&event.aggregate_type) else { return Ok(None) };
         let known = self.states.remove(&event.aggregate_id).filter(|known| known.version < event.version);
@@ -94,7 +94,7 @@ impl Streams {
             known.as_ref().map_or(1, |known| known.version + 1)..=event.version.saturating_sub(1),
         );
         let mut folding = known.map(|known| Folding::from(Arc::unwrap_or_clone(known)));
-        while let Some(events) = pages.next(&state.log).await? {
+        while let Some(events) = pages.next(&state.db).await? {
             for event in &events {
                 folding.get_or_insert_with(|| Folding::new(event)).fold(event, &definition);
             }
@@ -102,12 +102,12 @@ impl Streams {
         }
         let before = folding.map(|folding| Arc::new(folding.into_aggregate()));
         let after = Arc::new(Aggregate::fold(before.as_deref(), &event, &definition));
-        // Several plugins may have steps of the same event.
+        // Several plugins may have parked steps for the same event.
         self.states.extend(before.iter().map(|before| (before.id.clone(), before.clone())));
         Ok(Some(EventContext { event, before, after, definition }))
     }
 
-    /// Returns whether the plugin has been called for a later event of the stream whose step is not parked itself.
+    /// Returns whether a step of the plugin for a later event of the stream is already done.
     async fn is_superseded(&mut self, worker: &Worker, plugin: PluginIndex, event: &Event) -> Result<bool> {
         let key = (plugin, event.aggregate_id.clone());
         let newest = match self.newest.get(&key).filter(|newest| newest.after <= event.version) {
@@ -122,7 +122,7 @@ impl Streams {
         Ok(newest.done.is_some_and(|done| done > event.version))
     }
 
-    /// Records that a step is done.
+    /// Records that the plugin's step for an event is done.
     fn done(&mut self, plugin: PluginIndex, event: &Event) {
         if let Some(newest) = self.newest.get_mut(&(plugin, event.aggregate_id.clone())) {
             newest.done = newest.done.max(Some(event.version));
@@ -141,7 +141,7 @@ async fn newest_done(worker: &Worker, plugin: PluginIndex, event: &Event) -> Res
     let mut stride = Stride::new(Stride::FIRST);
     while last > event.version {
         let first = last.saturating_sub(stride.events() as u64 - 1).max(event.version + 1);
-        let events = state.log.read_stream(&event.aggregate_id, first, last).await?;
+        let events = state.db.read_stream(&event.aggregate_id, first, last).await?;
         stride.learn(&events);
         let called = |event: &&Event| {
             event.position <= worker.position() && about.on.admits(&event.event_type, &definition.traits)
@@ -151,7 +151,7 @@ async fn newest_done(worker: &Worker, plugin: PluginIndex, event: &Event) -> Res
             .filter(called)
             .map(|event| (step_id(event, Hook::Enrich, &about.name), event.version))
             .collect();
-        let parked = state.log.which_are_parked(steps.iter().map(|(step, _)| step)).await?;
+        let parked = state.db.which_are_parked(steps.iter().map(|(step, _)| step)).await?;
         if let Some((_, version)) = steps.into_iter().rev().find(|(step, _)| !parked.contains(step)) {
             return Ok(Some(version));
         }
@@ -222,7 +222,7 @@ fn with_message(parked: Parked, message: &str) -> Parked {
     Parked { reason: Reason { message: message.to_owned(), ..parked.reason }, ..parked }
 }
 
-fn again(parked: Parked, failure: Failure, version: &str) -> Parked {
+fn failed_again(parked: Parked, failure: Failure, version: &str) -> Parked {
     let reason = Reason {
         kind: failure.kind.name().into(),
         message: failure.message,

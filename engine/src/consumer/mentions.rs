@@ -1,4 +1,4 @@
-//! Finds the aggregates that a text mentions: their labels occur in the text word for word.
+//! Finds the aggregates that a text mentions. A mention is a label that occurs in the text word for word.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,24 +11,26 @@ use crate::model::definition::Definition;
 use crate::model::id::AggregateId;
 use crate::resident::graph::StateView;
 
-/// Shorter labels are ordinary words that occur in any text.
-const SHORTEST_LABEL: usize = 4;
-/// Maximum length, in words, of a label that is searched for.
-const LONGEST_LABEL: usize = 12;
+/// The minimum length of a label that is searched for, in bytes. Shorter labels are ordinary words that occur in any
+/// text.
+const MIN_LABEL_BYTES: usize = 4;
+/// The maximum length of a label that is searched for, in words.
+const MAX_LABEL_WORDS: usize = 12;
 
-/// Aggregates by project and by the words of their labels, as the follower sees them. Built on first use.
+/// An index of aggregates by project and by the words of their labels, as the log's follower sees them. Built on first
+/// use.
 #[derive(Default)]
 pub struct Mentions {
     index: Option<Index>,
 }
 
-/// Aggregates with the same label, by the position of their first event.
+/// The aggregates with the same label, by the position of their first event.
 type Called = BTreeMap<u64, AggregateId>;
 
 #[derive(Default)]
 struct Index {
     called: FxHashMap<Option<Arc<str>>, FxHashMap<String, Called>>,
-    /// The label fields of each type when its aggregates were indexed.
+    /// The label fields that each type had when its aggregates were indexed.
     fields: FxHashMap<Arc<str>, Vec<Arc<str>>>,
 }
 
@@ -46,8 +48,8 @@ impl Mentions {
         index.insert(after, definition);
     }
 
-    /// Returns other aggregates of the project whose labels occur word for word in the texts of `about`: the oldest
-    /// `most` of each label.
+    /// Returns the other aggregates of the project whose labels occur word for word in the texts of `about`. For each
+    /// label, returns at most `most` aggregates, oldest first.
     pub fn find(&mut self, view: &FollowerView<'_>, about: &Aggregate, most: usize) -> Vec<AggregateId> {
         let is_outdated = |index: &Index| {
             let mut types = index.fields.keys().filter_map(|type_name| view.definition(type_name));
@@ -99,19 +101,19 @@ impl Index {
 
     fn find(&self, about: &Aggregate, most: usize) -> Vec<AggregateId> {
         let Some(project) = self.called.get(&about.project_id) else { return Vec::new() };
-        let mut said: FxHashSet<&str> = FxHashSet::default();
+        let mut seen: FxHashSet<&str> = FxHashSet::default();
         let mut found: Vec<(u64, AggregateId)> = Vec::new();
         for text in about.state.iter().filter_map(|(_, value)| value.as_str()) {
             let words = words(text);
             for start in 0..words.len() {
                 let mut run = String::new();
-                for word in words.iter().skip(start).take(LONGEST_LABEL) {
+                for word in words.iter().skip(start).take(MAX_LABEL_WORDS) {
                     if !run.is_empty() {
                         run.push(' ');
                     }
                     run.push_str(word);
                     if let Some((label, called)) = project.get_key_value(&run)
-                        && said.insert(label)
+                        && seen.insert(label)
                     {
                         let others = called.iter().filter(|(_, id)| **id != about.id).take(most);
                         found.extend(others.map(|(position, id)| (*position, id.clone())));
@@ -128,11 +130,11 @@ fn label_fields(definition: &Definition) -> Vec<Arc<str>> {
     definition.fields().iter().filter(|field| field.label).map(|field| field.name.clone()).collect()
 }
 
-/// Returns the words of an aggregate's label; `None` if the label is not searched for.
+/// Returns the words of an aggregate's label, or `None` if the label is not searched for.
 fn label_words(aggregate: &Aggregate, definition: &Definition) -> Option<String> {
-    let label = definition.label_of(&aggregate.state).filter(|label| label.len() >= SHORTEST_LABEL)?;
+    let label = definition.label_of(&aggregate.state).filter(|label| label.len() >= MIN_LABEL_BYTES)?;
     let words = words(&label);
-    (!aggregate.deleted && (1..=LONGEST_LABEL).contains(&words.len())).then(|| words.join(" "))
+    (!aggregate.deleted && (1..=MAX_LABEL_WORDS).contains(&words.len())).then(|| words.join(" "))
 }
 
 fn words(text: &str) -> Vec<String> {
@@ -164,7 +166,7 @@ mod tests {
         }
     }
 
-    /// Searches for every aggregate of the project, one by one.
+    /// Finds mentions without an index: searches the texts for the label of every aggregate of the project.
     fn one_by_one(all: &[Aggregate], about: &Aggregate, definition: &Definition) -> Vec<AggregateId> {
         let texts = about.state.iter().filter_map(|(_, value)| value.as_str());
         let texts: Vec<String> = texts.map(|text| format!(" {} ", words(text).join(" "))).collect();

@@ -1,8 +1,8 @@
-//! The consumer: follows the log after its checkpoints and maintains what is derived from events.
+//! The consumer: follows the log from its checkpoints and maintains the data that is derived from events.
 //!
-//! There are two followers, each with its own checkpoint. `nodes` writes the snapshots of folded states. `graph` takes
+//! There are two followers, each with its own checkpoint. `nodes` writes the snapshots of folded states. `graph` passes
 //! every event through enrichment, projection and dispatch. The effects are committed together with the checkpoint, so
-//! the follower resumes there after a crash. Work that runs twice has the same result.
+//! the follower resumes at the checkpoint after a crash. Repeated work has the same result.
 
 mod attempt;
 mod checkpointer;
@@ -45,11 +45,13 @@ use ended::Ended;
 use follow::{Rest, Stepped, follow};
 pub use working::{WorkerTurn, Working};
 
-/// Pause between the writes of snapshots during appends. Lets several events of one aggregate become one write.
+/// The pause between two writes of snapshots during appends. Several events of one aggregate during the pause cause
+/// only one write.
 const PAUSE: Duration = Duration::from_millis(300);
-/// Shorter pause near the log's end. Lets single appends become one batch.
+/// The pause between two steps of the graph's follower near the log's end. Single appends during the pause are
+/// processed as one batch.
 const GATHER: Duration = Duration::from_millis(10);
-/// A follower that has not ended by then is aborted.
+/// The time after which followers that have not ended are aborted when the consumer stops.
 const END_WITHIN: Duration = Duration::from_secs(2);
 
 /// The followers of one open workspace.
@@ -85,18 +87,18 @@ impl Consumer {
         Consumer { stop, working: kept, tasks: [Background::spawn(nodes), Background::spawn(graph), labels], vectors }
     }
 
-    /// Gives the followers a short time to approach the log's end, then ends them.
+    /// Gives the followers a short time to process the end of the log, then ends them.
     pub async fn stop(self) {
         self.stop.begin();
         let _hurry = self.working.hurry();
-        // A model may be slow; the next start resumes what is left.
+        // The embedding model may be slow. The next start embeds the labels that are left.
         self.vectors.abort();
         let end = Instant::now() + END_WITHIN;
         for mut task in self.tasks {
             match tokio::time::timeout_at(end, task.ended()).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => tracing::error!(%error, "a follower of the log did not end cleanly"),
-                // The follower waits for a plugin. Uncommitted work is repeated at the next start.
+                // The follower is still waiting for a plugin. The next start repeats the uncommitted work.
                 Err(_) => task.abort(),
             }
         }
@@ -107,7 +109,7 @@ impl Consumer {
     }
 }
 
-/// Runs a step of the graph's follower. A step that ended early is repeated from the stored state.
+/// Runs one step of the graph's follower. A step that ended early is repeated from the stored state.
 async fn work_on(state: &Arc<State>, appender: &Appender, working: &Working) -> Result<Stepped> {
     let mut turn = working.next_step(state, appender).await?;
     match turn.step().await {

@@ -1,4 +1,4 @@
-//! Parking: a failed step is stored with its reason, and the follower continues with the log.
+//! Parking: stores a failed step with its reason, so that the follower can continue with the log.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::store::parked::{Parked, Reason, StepId};
 /// The failure kind of a step that was not attempted because its plugin's circuit was open.
 const CIRCUIT_OPEN: &str = "circuit_open";
 
-/// Parked and released steps that are not yet written.
+/// The parked and released steps that are not yet written.
 pub struct Parking {
     state: Arc<State>,
     parked: Vec<Parked>,
@@ -26,7 +26,7 @@ impl Parking {
         Parking { state: state.clone(), parked: Vec::new(), released: Vec::new() }
     }
 
-    /// Returns the value of a call. A failed call is parked.
+    /// Returns the value of a successful call. Parks the step of a failed call.
     pub fn receive<T>(
         &mut self,
         circuits: &mut Circuits,
@@ -67,12 +67,12 @@ impl Parking {
         self.parked.push(parked);
     }
 
-    /// Parks a step again, with its new reason.
+    /// Parks a step again, with the reason of its new failure.
     pub fn park_again(&mut self, parked: Parked) {
         self.parked.push(parked);
     }
 
-    /// Releases a parked step, because the step is done.
+    /// Releases a parked step that is done.
     pub fn release(&mut self, step: StepId) {
         self.released.push(step);
     }
@@ -81,7 +81,7 @@ impl Parking {
         self.parked.is_empty() && self.released.is_empty()
     }
 
-    /// Takes the changes to be written: parked steps and released ones.
+    /// Takes the unwritten changes: the parked steps and the released steps.
     pub fn take(&mut self) -> (Vec<Parked>, Vec<StepId>) {
         (std::mem::take(&mut self.parked), std::mem::take(&mut self.released))
     }
@@ -104,7 +104,7 @@ impl Parking {
     }
 }
 
-/// Returns the id of the step of a plugin's hook for an event.
+/// Returns the id of a step: the call of a plugin's hook for an event.
 pub fn step_id(event: &Event, hook: Hook, plugin: &Arc<str>) -> StepId {
     StepId { position: event.position, hook: hook.name().into(), plugin: plugin.clone() }
 }

@@ -1,4 +1,5 @@
-//! Projection: applies events and the facts found in them to the graph, and agents and their tasks to the roster.
+//! Projection: applies events and the facts found in them to the graph, and applies changed agents and tasks to the
+//! roster.
 
 use std::sync::Arc;
 
@@ -32,8 +33,8 @@ impl Projection {
         &mut self.roster
     }
 
-    /// Applies an event and the facts that plugins found in it. The view must show the aggregates right after the
-    /// event.
+    /// Applies an event and the facts that plugins found in the event. The view must show the aggregates right after
+    /// the event.
     pub fn take(
         &mut self,
         view: &FollowerView<'_>,
@@ -49,7 +50,7 @@ impl Projection {
         changes
     }
 
-    /// Applies facts that a plugin found after its event was applied. `position` is the follower's position.
+    /// Applies facts that a plugin found in an event which was applied earlier. `position` is the follower's position.
     pub fn amend(&self, plugin: PluginIndex, event: &Event, facts: Facts, position: u64) -> Changes {
         let view = FollowerView::new(&self.state);
         self.state.graph.amend(&view, self.state.plugins.name(plugin), event, facts, position)

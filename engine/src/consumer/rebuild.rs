@@ -1,4 +1,4 @@
-//! Rebuild: builds the graph again from the log's first event while the old graph serves, then replaces the old graph.
+//! Rebuild: builds a new graph from the log's first event while the old graph serves, then replaces the old graph.
 
 use std::sync::Arc;
 
@@ -23,18 +23,19 @@ use crate::resident::graph::{Changes, Edges, EnrichedEvent, StateView};
 use crate::store::graph::{Claim, Effects};
 use crate::store::{self, retry};
 
-/// Distance from the follower, in events, below which the rebuild catches up while the follower waits.
-const CLOSE: u64 = 2_048;
+/// The number of events behind the follower below which the rebuild makes the follower wait and processes the remaining
+/// events.
+const MAX_BLOCKING_LAG: u64 = 2_048;
 
 /// The result of a rebuild.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rebuilt {
     pub events: u64,
-    /// Aggregates that have facts.
+    /// The number of aggregates that have facts.
     pub nodes: u64,
-    /// Open edges.
+    /// The number of open edges.
     pub edges: u64,
-    /// Steps that failed and are parked.
+    /// The number of steps that failed and were parked.
     pub parked: u64,
 }
 
@@ -65,26 +66,26 @@ struct Rebuild<'a> {
     position: u64,
     generation: u64,
     rebuilt: Rebuilt,
-    /// Steps that failed, by plugin and event.
+    /// The steps that failed: the plugin, the event and the failure.
     failed: Vec<(PluginIndex, Arc<Event>, Failure)>,
 }
 
 /// Rebuilds the graph of a workspace. The old graph serves until the new one is complete.
 ///
 /// Each rebuild writes to its own generation. If two servers begin a rebuild on the same generation, the first to
-/// complete serves, and the other is dropped.
+/// complete replaces the graph, and the other rebuild is dropped.
 pub async fn rebuild(state: &Arc<State>, appender: &Appender, working: &Working) -> Result<Rebuilt> {
     let _one = working.begin_rebuild()?;
     let claim = {
-        // Taken between two steps, because a step writes the checkpoint that is claimed.
+        // The generation is claimed between two steps of the worker, because a step writes the same checkpoint.
         let _paused = working.pause().await;
-        state.log.claim_generation().await?
+        state.db.claim_generation().await?
     };
     let result = build(state, appender, working, &claim).await;
-    // Drops the generations that no longer serve, or never will. Generations are claimed in order: a rebuild that still
-    // builds an older generation began on one that is gone, and drops its own data itself.
-    let gone = if result.is_ok() { 0..claim.generation } else { claim.generation..claim.generation + 1 };
-    let dropped = state.log.drop_generations(gone).await;
+    // Drops the generations that no longer serve or never will. Generations are claimed in order. A rebuild that still
+    // builds an older generation began on a generation that is gone, so that rebuild drops its own data itself.
+    let unused = if result.is_ok() { 0..claim.generation } else { claim.generation..claim.generation + 1 };
+    let dropped = state.db.drop_generations(unused).await;
     match (result, dropped) {
         (Ok(rebuilt), Ok(())) => Ok(rebuilt),
         (Ok(rebuilt), Err(error)) => {
@@ -107,7 +108,7 @@ async fn build(state: &Arc<State>, appender: &Appender, working: &Working, claim
     };
     loop {
         let target = state.graph_progress.position();
-        if target.saturating_sub(rebuild.position) <= CLOSE {
+        if target.saturating_sub(rebuild.position) <= MAX_BLOCKING_LAG {
             break;
         }
         rebuild.advance(target).await?;
@@ -130,8 +131,8 @@ async fn build(state: &Arc<State>, appender: &Appender, working: &Working, claim
             Err(error) => return Err(error),
         }
         drop(turn);
-        // Another server was faster, with events or with a rebuild.
-        if state.log.read_graph_checkpoint().await?.generation != claim.serving {
+        // Another server completed a rebuild first.
+        if state.db.read_graph_checkpoint().await?.generation != claim.serving {
             return Err(Error::conflict("rebuild_overtaken", "another server has rebuilt the graph in the meantime"));
         }
     }
@@ -168,7 +169,7 @@ impl Rebuild<'_> {
             let Some(definition) = state.types.get(&event.aggregate_type) else { continue };
             let id = event.aggregate_id.clone();
             let before = changed.get(&id).or_else(|| self.past.states.get(&id)).cloned();
-            // Shared with the resident state if that has the same version.
+            // Reuses the resident state if it has the same version, to save memory.
             let resident = state.folded.get(id.as_str()).filter(|known| known.version == event.version);
             let fold = || Arc::new(Aggregate::fold(before.as_deref(), &event, &definition));
             let after = resident.unwrap_or_else(fold);
@@ -191,9 +192,9 @@ impl Rebuild<'_> {
         self.past.states.insert(context.after.id.clone(), context.after.clone());
         let event =
             EnrichedEvent { event: &context.event, before: context.before.as_deref(), after: &context.after, found };
-        let made = self.edges.take(&self.past, event);
-        changes.nodes.extend(made.nodes);
-        changes.edges.extend(made.edges);
+        let taken = self.edges.take(&self.past, event);
+        changes.nodes.extend(taken.nodes);
+        changes.edges.extend(taken.edges);
     }
 
     async fn write(&mut self, changes: Changes) -> Result<()> {
@@ -202,6 +203,6 @@ impl Rebuild<'_> {
             (id, facts)
         });
         let effects = Effects { facts: facts.collect(), edges: changes.edges, ..Effects::default() };
-        Ok(self.state.log.prepare_effects(&effects, self.generation).await?)
+        Ok(self.state.db.prepare_effects(&effects, self.generation).await?)
     }
 }

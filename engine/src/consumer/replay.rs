@@ -21,17 +21,17 @@ use crate::model::facts::Facts;
 use crate::model::id::AggregateId;
 use crate::store::parked::StepId;
 
-/// Number of aggregates whose facts are applied in one commit.
+/// The number of aggregates whose facts are applied in one commit.
 const PAGE: usize = 512;
 
-/// The changes that a replay made.
+/// The numbers of calls and changes of a replay.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Events for which the plugin was called.
+    /// The number of events for which the plugin was called.
     pub events: u64,
-    /// Calls that failed; their steps are parked.
+    /// The number of failed calls. The step of each failed call stays parked.
     pub failed: u64,
-    /// Aggregates for which the plugin's facts changed.
+    /// The number of aggregates for which the plugin's facts changed.
     pub changed: u64,
     pub edges_opened: u64,
     pub edges_closed: u64,
@@ -46,19 +46,19 @@ pub async fn replay_plugin(worker: &mut Worker, plugin: PluginIndex, from_positi
     while let Some(page) = contexts.page(&mut position, &mut states).await? {
         replay.call(page).await?;
     }
-    replay.take_in().await
+    replay.apply().await
 }
 
 /// The events for which a plugin is called again.
 struct Contexts {
     state: Arc<State>,
     plugin: PluginIndex,
-    /// Position of the last event that the follower has processed.
+    /// The position of the last event that the follower has processed.
     end: u64,
 }
 
 impl Contexts {
-    /// Returns the next events with the states after them. Folds on from the states of the previous page.
+    /// Returns the next events with the states after them. Continues folding from the states of the previous page.
     async fn page(
         &self,
         position: &mut u64,
@@ -102,7 +102,7 @@ impl Contexts {
     }
 }
 
-/// The result of a replay for one aggregate: the last facts, and the parked steps that are done once these facts are
+/// The result of a replay for one aggregate: the last facts, and the parked steps that are done after these facts are
 /// applied.
 struct Replayed {
     event: Arc<Event>,
@@ -137,7 +137,7 @@ impl PluginReplay<'_> {
             let event = context.event.clone();
             let step = step_id(&event, Hook::Enrich, name);
             let done = match appended {
-                Ok(()) => state.log.find_parked(&step).await?.map(|parked| parked.id),
+                Ok(()) => state.db.find_parked(&step).await?.map(|parked| parked.id),
                 Err(failure) => {
                     self.worker.parking.park(self.plugin, Hook::Enrich, &event, failure, 1);
                     None
@@ -151,13 +151,13 @@ impl PluginReplay<'_> {
         Ok(())
     }
 
-    /// Applies the facts, page by page. A step is released in the same commit as its facts, so a crash between two
-    /// pages loses neither.
-    async fn take_in(self) -> Result<Tally> {
+    /// Applies the facts page by page. A step is released in the same commit that writes its facts, so a crash between
+    /// two pages loses neither.
+    async fn apply(self) -> Result<Tally> {
         let PluginReplay { worker, plugin, mut tally, last } = self;
-        let mut left = last.into_values().peekable();
-        while left.peek().is_some() {
-            for Replayed { event, facts, done } in left.by_ref().take(PAGE) {
+        let mut remaining = last.into_values().peekable();
+        while remaining.peek().is_some() {
+            for Replayed { event, facts, done } in remaining.by_ref().take(PAGE) {
                 let (changed, opened, closed) = worker.amend(plugin, &event, facts);
                 tally.changed += changed;
                 tally.edges_opened += opened;

@@ -1,4 +1,4 @@
-//! The roster: the agents and their open tasks as the log's follower sees them. A `route` hook chooses among these
+//! The roster: the agents and their open tasks as the log's follower sees them. `route` hooks choose among these
 //! agents.
 
 use std::sync::Arc;
@@ -17,23 +17,24 @@ use crate::model::value::{Object, Value};
 #[derive(Default)]
 pub struct Roster {
     agents: IndexMap<AggregateId, Arc<Aggregate>>,
-    /// Each open task and the agent for which it waits.
+    /// The id of the agent that each open task is assigned to, by task.
     tasks: FxHashMap<AggregateId, Arc<str>>,
     open: FxHashMap<Arc<str>, i64>,
-    /// The agents in the form that hooks get, built on demand. There is one list of all agents, and one for each list
+    /// The lists of agents that hooks receive, built on demand. There is one list of all agents, and one for each list
     /// of traits that a type has.
     lists: FxHashMap<(Candidates, Vec<Arc<str>>), List>,
 }
 
-/// Some of the agents.
+/// The agents that are candidates for the `route` hooks of one kind of event.
 struct List {
-    /// Indices into the list of all agents.
+    /// The indices of the agents in the roster's list of all agents.
     agents: Vec<usize>,
     shown: Option<Arc<[Value]>>,
 }
 
 impl Roster {
-    /// Updates the roster from the current state of an aggregate; most aggregates are neither agents nor tasks.
+    /// Updates the roster from the current state of an aggregate. Aggregates that are neither agents nor tasks change
+    /// nothing.
     pub fn observe(&mut self, aggregate: &Arc<Aggregate>) {
         match &*aggregate.aggregate_type {
             AGENT => {
@@ -68,7 +69,7 @@ impl Roster {
         }
     }
 
-    /// Returns an agent, if it is registered and not disabled.
+    /// Returns the agent with this id, if the agent is registered and not disabled.
     pub fn agent(&self, id: &str) -> Option<&Arc<Aggregate>> {
         self.agents.get(id).filter(|agent| !is_disabled(agent))
     }

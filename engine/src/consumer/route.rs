@@ -28,7 +28,7 @@ pub struct RouteInput {
 }
 
 impl RouteInput {
-    /// Prepares the input of a plugin's hook for an event, with the facts and agents known now.
+    /// Prepares the input of a plugin's hook for an event, with the current facts and agents.
     pub fn prepare(state: &State, roster: &mut Roster, plugin: PluginIndex, context: &Arc<EventContext>) -> RouteInput {
         let candidates = state.plugins.about(plugin).candidates;
         let facts = state.graph.facts(context.after.id.as_str());
@@ -44,7 +44,7 @@ impl Input for RouteInput {
     }
 }
 
-/// Calls the hook.
+/// Calls the hook `route`.
 pub fn call(plugin: &dyn Plugin, input: &RouteInput) -> Outcome<Vec<Assignment>> {
     plugin.route(&Route {
         event: &input.context.event,
@@ -54,7 +54,7 @@ pub fn call(plugin: &dyn Plugin, input: &RouteInput) -> Outcome<Vec<Assignment>>
     })
 }
 
-/// The calls of `route` that the events of a batch require.
+/// The waiting calls of `route` for the events of a batch.
 pub struct Router {
     state: Arc<State>,
     waiting: Waiting<RouteInput>,
@@ -85,10 +85,12 @@ impl Router {
         interrupt: &Interrupt,
     ) -> Result<(), Ended> {
         let mut waiting = self.waiting.take();
-        while let Some(given) = waiting.next(circuits, parking, interrupt, call).await? {
-            for (input, assigned) in given.values {
-                if let Err(failure) = self.assign(given.plugin, &input.context, roster, assigned, dispatcher).await? {
-                    parking.park(given.plugin, Hook::Route, &input.context.event, failure, 1);
+        while let Some(completed) = waiting.next(circuits, parking, interrupt, call).await? {
+            for (input, assigned) in completed.values {
+                if let Err(failure) =
+                    self.assign(completed.plugin, &input.context, roster, assigned, dispatcher).await?
+                {
+                    parking.park(completed.plugin, Hook::Route, &input.context.event, failure, 1);
                 }
             }
         }

@@ -6,12 +6,12 @@ use std::time::Duration;
 use crate::core::State;
 use crate::core::background::Stopped;
 
-/// A pause after changes lets several changes of one aggregate become one.
+/// The pause after changes. Several changes of one aggregate during the pause cause only one update.
 const PAUSE: Duration = Duration::from_millis(200);
-/// Longest wait after failures; the wait starts with the pause and doubles.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// The longest wait after failures. The first wait equals the pause, and each further failure doubles the wait.
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
 
-/// Follows the log until the consumer is stopped.
+/// Updates the vectors until the consumer is stopped.
 pub async fn follow(state: Arc<State>, mut stopped: Stopped) {
     let Some(vectors) = &state.search.vectors else { return };
     let mut head = state.folded.head().follow();
@@ -24,7 +24,7 @@ pub async fn follow(state: Arc<State>, mut stopped: Stopped) {
                     error = &error as &dyn std::error::Error,
                     "labels were not embedded; this will be retried"
                 );
-                wait = (wait * 2).min(LONGEST_WAIT);
+                wait = (wait * 2).min(MAX_RETRY_DELAY);
                 super::follow::rest(&mut stopped, wait).await;
                 continue;
             }

@@ -1,4 +1,5 @@
-//! The calls of one hook for the events of a batch: they are recorded with their inputs, then made plugin by plugin.
+//! The calls of one hook for the events of a batch. The calls are first recorded with their inputs, and then made
+//! plugin by plugin.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,21 +20,21 @@ use crate::hook::Hook;
 pub trait Input: Send + Sync + 'static {
     fn context(&self) -> &Arc<EventContext>;
 
-    /// Returns the aggregate whose content the hook works on. By default this is the event's aggregate.
+    /// Returns the id of the aggregate whose content the hook works on. By default, this is the event's aggregate.
     fn aggregate_id(&self) -> &str {
         self.context().event.aggregate_id.as_str()
     }
 }
 
-/// Calls that wait to be made.
+/// The calls of a hook that are recorded but not yet made.
 pub struct Waiting<I> {
     state: Arc<State>,
     hook: Hook,
     by_plugin: BTreeMap<PluginIndex, Vec<Arc<I>>>,
 }
 
-/// The values that the calls of one plugin returned; failed calls are parked.
-pub struct Given<I, T> {
+/// The values that the successful calls of one plugin returned. Failed calls are parked.
+pub struct Completed<I, T> {
     pub plugin: PluginIndex,
     pub values: Vec<(Arc<I>, T)>,
 }
@@ -47,28 +48,28 @@ impl<I: Input> Waiting<I> {
         self.by_plugin.entry(plugin).or_default().push(input);
     }
 
-    /// Takes all waiting calls. None are left, even if the caller fails.
+    /// Takes all waiting calls. No calls are left, even if the caller fails to make them.
     pub fn take(&mut self) -> Waiting<I> {
         Waiting { by_plugin: std::mem::take(&mut self.by_plugin), ..Waiting::new(&self.state, self.hook) }
     }
 
-    /// Makes the calls of the next plugin, if any wait.
+    /// Makes all calls of the next plugin that has waiting calls. Returns `None` if no calls are left.
     pub async fn next<T: Send + 'static>(
         &mut self,
         circuits: &mut Circuits,
         parking: &mut Parking,
         interrupt: &Interrupt,
         call: HookCall<I, T>,
-    ) -> Result<Option<Given<I, T>>, Ended> {
+    ) -> Result<Option<Completed<I, T>>, Ended> {
         let Some((plugin, inputs)) = self.by_plugin.pop_first() else { return Ok(None) };
         let circuit = circuits.get_mut(plugin);
-        let mut calls = Calls { state: &self.state, plugin, circuit, policy: RetryPolicy::UntilWanted(interrupt) };
+        let mut calls = Calls { state: &self.state, plugin, circuit, policy: RetryPolicy::UntilInterrupted(interrupt) };
         let attempts = calls.run(&inputs, step_of, call).await?;
-        let given = inputs.into_iter().zip(attempts).filter_map(|(input, attempt)| {
+        let values = inputs.into_iter().zip(attempts).filter_map(|(input, attempt)| {
             let value = parking.receive(circuits, plugin, self.hook, input.context(), attempt)?;
             Some((input, value))
         });
-        Ok(Some(Given { plugin, values: given.collect() }))
+        Ok(Some(Completed { plugin, values: values.collect() }))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Work: a scripted agent works on its task.
+//! Work: prepares the input of a scripted agent for its task, and calls the agent's plugin.
 
 use std::sync::Arc;
 
@@ -25,14 +25,14 @@ use crate::model::task::{Status, Task, TaskEvent};
 use crate::model::value::{Object, Value};
 use crate::resident::graph::{Kinds, StateView, Walk};
 
-/// The field of an agent that names the plugin that does its work.
+/// The field of an agent that contains the name of the plugin that does the agent's work.
 pub const PLUGIN: &str = "plugin";
-/// Limit on the related nodes passed to the hook.
-const RELATED: usize = 200;
+/// The maximum number of related nodes passed to the hook.
+const MAX_RELATED: usize = 200;
 
 /// The input of a scripted agent for a task.
 pub struct WorkInput {
-    /// The event from which on the task waits for its agent.
+    /// The event that made the task wait for its agent.
     pub context: Arc<EventContext>,
     task: Value,
     messages: Vec<Value>,
@@ -41,7 +41,7 @@ pub struct WorkInput {
     now_ms: i64,
 }
 
-/// Returns the plugin that must work because of an event: from this event on, a task waits for the plugin's agent.
+/// Returns the plugin that must work because of an event: after this event, a task waits for the plugin's agent.
 pub fn worker(plugins: &Plugins, roster: &Roster, context: &EventContext) -> Option<PluginIndex> {
     if &*context.event.aggregate_type != TASK || !asks_for_work(&context.event)? {
         return None;
@@ -64,7 +64,7 @@ fn asks_for_work(event: &Event) -> Option<bool> {
         TaskEvent::Delivered | TaskEvent::Completed | TaskEvent::Failed | TaskEvent::Canceled => false,
         TaskEvent::Approved | TaskEvent::Edited | TaskEvent::Rejected | TaskEvent::Deferred => false,
         TaskEvent::Read | TaskEvent::Unread | TaskEvent::Overdue => false,
-        // If the task stays with its agent, that agent has it already.
+        // If an escalation does not name a new assignee, the task's agent already has the task.
         TaskEvent::Escalated => event.payload.contains(field::ASSIGNEE_ID),
     })
 }
@@ -74,15 +74,15 @@ impl Input for WorkInput {
         &self.context
     }
 
-    /// Returns the subject of the task. Each task is a separate aggregate, so failures caused by the subject's content
-    /// would not be recognized by the task's own id.
+    /// Returns the task's subject. Each task is a separate aggregate, so failures caused by the subject's content could
+    /// not be recognized by the ids of the tasks.
     fn aggregate_id(&self) -> &str {
         Task::new(&self.context.after).subject().unwrap_or(self.context.event.aggregate_id.as_str())
     }
 }
 
 impl WorkInput {
-    /// Prepares the input as of the task's event.
+    /// Prepares the input with the state at the task's event.
     pub fn prepare(
         state: &State,
         view: &FollowerView<'_>,
@@ -104,12 +104,12 @@ impl WorkInput {
     }
 }
 
-/// Returns the aggregate that a task is about.
+/// Returns the id of the aggregate that a task is about.
 pub fn subject(task: &EventContext) -> Option<Arc<str>> {
     Task::new(&task.after).subject().map(Arc::from)
 }
 
-/// Calls the hook.
+/// Calls the hook `work`.
 pub fn call(plugin: &dyn Plugin, input: &WorkInput) -> Outcome<Product> {
     plugin.work(&Work {
         task: &input.task,
@@ -120,16 +120,17 @@ pub fn call(plugin: &dyn Plugin, input: &WorkInput) -> Outcome<Product> {
     })
 }
 
-/// Returns the nodes that are linked with the aggregate, and the nodes of its project whose labels its texts mention.
+/// Returns the nodes that are linked with an aggregate, and the nodes of the same project whose labels occur in the
+/// aggregate's texts.
 fn related(state: &State, view: &FollowerView<'_>, mentions: &mut Mentions, about: &Aggregate) -> Vec<Value> {
-    let walk = Walk { kinds: Kinds::default(), direction: Direction::Both, depth: 1, most: RELATED };
+    let walk = Walk { kinds: Kinds::default(), direction: Direction::Both, depth: 1, most: MAX_RELATED };
     let near = state.graph.walk(&about.id, &walk).nodes;
     let mut linked: FxHashSet<AggregateId> = near.into_iter().map(|(id, _)| id).collect();
     linked.remove(&about.id);
-    // The linked nodes may be among the mentioned ones.
-    let mentioned = mentions.find(view, about, RELATED + linked.len());
+    // The mentioned nodes may include linked nodes, so more are requested than fit.
+    let mentioned = mentions.find(view, about, MAX_RELATED + linked.len());
     let mut ids: Vec<&AggregateId> = linked.iter().chain(mentioned.iter().filter(|id| !linked.contains(*id))).collect();
-    ids.truncate(RELATED);
+    ids.truncate(MAX_RELATED);
     let mut nodes: Vec<Arc<Aggregate>> = ids.into_iter().filter_map(|id| view.aggregate(id.as_str())).collect();
     nodes.sort_unstable_by_key(|node| node.first_position);
     nodes.iter().filter(|node| !node.deleted).filter_map(|node| show(view, node, linked.contains(&node.id))).collect()

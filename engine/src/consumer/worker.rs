@@ -32,8 +32,7 @@ use crate::resident::graph::Edges;
 use crate::store;
 use crate::store::key_range::{KeyRange, read_ahead};
 
-/// Processes the log of one workspace in steps. Each step keeps its own intermediate data. A workspace has one worker
-/// at a time.
+/// Processes the log of one workspace in steps. A workspace has one worker at a time.
 pub struct Worker {
     pub(super) state: Arc<State>,
     pub(super) circuits: Circuits,
@@ -46,7 +45,7 @@ pub struct Worker {
     interrupt: Interrupt,
 }
 
-/// Events that a plugin derives from an event, to be appended.
+/// The events to append that a plugin derived from one event.
 struct Derived {
     plugin: PluginIndex,
     context: Arc<EventContext>,
@@ -54,9 +53,9 @@ struct Derived {
 }
 
 impl Worker {
-    /// Resumes from the stored checkpoint, with the aggregates as they were at its position.
+    /// Resumes from the stored checkpoint, with the aggregates as of the checkpoint's position.
     pub async fn resume(state: Arc<State>, appender: Appender, interrupt: Interrupt) -> Result<Worker> {
-        let checkpoint = state.log.read_graph_checkpoint().await?;
+        let checkpoint = state.db.read_graph_checkpoint().await?;
         state.folded.follower_caught_up();
         look_back(&state, checkpoint.position).await?;
         let view = FollowerView::new(&state);
@@ -81,9 +80,9 @@ impl Worker {
         self.checkpointer.position()
     }
 
-    /// Processes the next events. Returns the position reached.
+    /// Processes the next events. Returns the position of the last event processed.
     ///
-    /// After an error the worker must not be used for another step: its memory may be ahead of the store.
+    /// After an error, the worker must not be used for another step, because its memory may be ahead of the store.
     pub async fn step(&mut self) -> Result<u64, Ended> {
         if self.state.plugins.is_empty() && self.state.graph.is_empty() {
             return Ok(self.pass_over());
@@ -95,7 +94,7 @@ impl Worker {
         let Observed { contexts, position, bytes } = observe(&self.state, &events, BATCH.bytes);
         self.checkpointer.pass(bytes);
         drop(events);
-        let enricher = Enricher::new(&self.state, RetryPolicy::UntilWanted(&self.interrupt));
+        let enricher = Enricher::new(&self.state, RetryPolicy::UntilInterrupted(&self.interrupt));
         let enriched = enricher.enrich(&mut self.circuits, &contexts).await?;
         let derived = self.project(&contexts, enriched);
         self.append_derived(derived).await?;
@@ -108,8 +107,8 @@ impl Worker {
         Ok(position)
     }
 
-    /// Without plugins and without a graph, events are not even read. A plugin that is enabled later begins where the
-    /// last one ended.
+    /// Skips to the log's end without reading events, because there are no plugins and no graph. A plugin that is
+    /// enabled later begins at the last stored checkpoint.
     fn pass_over(&self) -> u64 {
         self.state.folded.follower_caught_up();
         let position = self.state.folded.position();
@@ -117,8 +116,8 @@ impl Worker {
         position
     }
 
-    /// Applies the events and the facts found in them to the graph, one after the other, and records the calls that
-    /// they require.
+    /// Applies the events and their facts to the graph one after the other, and records the calls that the events
+    /// require.
     fn project(&mut self, contexts: &[Arc<EventContext>], enriched: Vec<Vec<Enriched>>) -> Vec<Derived> {
         let state = self.state.clone();
         let mut derived = Vec::new();
@@ -143,8 +142,8 @@ impl Worker {
         derived
     }
 
-    /// Sends all appends of derived events in their order, then waits for their results. A rejected event is a failure
-    /// of its step.
+    /// Sends the appends of all derived events in order, then waits for the results. A rejected event is a failure of
+    /// the step that derived it.
     async fn append_derived(&mut self, derived: Vec<Derived>) -> Result<()> {
         let Worker { state, dispatcher, .. } = self;
         let appends = derived.into_iter().map(|Derived { plugin, context, events }| {
@@ -163,7 +162,7 @@ impl Worker {
     async fn tell_owner(&mut self) -> Result<()> {
         for (plugin, event) in self.circuits.take_opened() {
             let task = self.stopped_task(plugin, &event);
-            // If no task can be created for the owner, the worker continues nevertheless.
+            // The worker continues even if the task for the owner cannot be created.
             if let Err(failure) = self.dispatcher.append(self.state.plugins.name(plugin), vec![task]).await? {
                 tracing::error!(%failure, "no task could be created for the owner about a stopped plugin");
             }
@@ -173,13 +172,13 @@ impl Worker {
 
     fn stopped_task(&self, plugin: PluginIndex, event: &Event) -> NewEvent {
         let name = self.state.plugins.name(plugin);
-        let given = dispatch::Given {
+        let content = dispatch::TaskContent {
             title: format!("The plugin {name} is stopped: it failed for {} aggregates in a row", circuit::FAILURES),
             assignee: Assignee::User(self.state.record.owner_id.clone()),
             priority: Priority::High,
             due_at: None,
         };
-        dispatch::new_task(event, None, name, given, Object::from_iter([("plugin", name.clone())]))
+        dispatch::new_task(event, None, name, content, Object::from_iter([("plugin", name.clone())]))
     }
 
     /// Closes the circuit of a plugin. Returns whether it was open.
@@ -189,12 +188,12 @@ impl Worker {
         Ok(was_open)
     }
 
-    /// Writes the checkpoint if earlier steps left it unwritten. The next start resumes there.
+    /// Writes the checkpoint if earlier steps left it unwritten. The next start resumes at this checkpoint.
     pub(super) async fn settle(&mut self) -> Result<()> {
         self.checkpointer.settle(self.circuits.stored(), &mut self.parking).await
     }
 
-    /// Writes the changes together with the checkpoint, and shows them to pipelines and search.
+    /// Writes the changes together with the checkpoint, and makes the changes visible to pipelines and search.
     pub(super) async fn commit(&mut self, position: u64) -> Result<()> {
         self.checkpointer.commit(position, self.circuits.stored(), &mut self.parking).await
     }
@@ -206,8 +205,8 @@ impl Worker {
         }
     }
 
-    /// Applies facts that a plugin found after its event was applied. Returns the numbers of aggregates with changed
-    /// facts, opened edges and closed edges.
+    /// Applies facts that a plugin found in an event which was applied earlier. Returns the numbers of aggregates with
+    /// changed facts, opened edges and closed edges.
     pub(super) fn amend(&mut self, plugin: PluginIndex, event: &Event, facts: Facts) -> (u64, u64, u64) {
         let changes = self.projection.amend(plugin, event, facts, self.position());
         let closed = changes.edges.iter().filter(|edge| edge.valid_to.is_some()).count() as u64;
@@ -216,7 +215,7 @@ impl Worker {
         tally
     }
 
-    /// Replaces the graph that serves with a rebuilt one, after this is written to the store.
+    /// Replaces the serving graph with a rebuilt one, after the store records that the rebuilt generation serves.
     pub(super) async fn swap(&mut self, edges: &mut Edges, generation: u64) -> Result<()> {
         self.checkpointer.swap(generation, self.circuits.stored(), &mut self.parking).await?;
         let before = self.state.graph.replace(std::mem::take(edges));
@@ -227,19 +226,19 @@ impl Worker {
     }
 }
 
-/// Reads the stored graph and shows the facts found while reading.
+/// Reads the stored graph, and makes the stored facts visible to pipelines and search.
 async fn restored(view: &FollowerView<'_>, generation: u64) -> Result<Edges> {
     let state = view.state;
     let ranges = KeyRange::of(state.folded.snapshot().iter().map(|known| known.id.text()));
     let mut edges = Edges::default();
     let mut pages = pin!(read_ahead(ranges.clone(), |key_range| {
-        let log = state.log.clone();
+        let log = state.db.clone();
         async move { log.read_facts(generation, key_range).await }
     }));
     while let Some(found) = pages.try_next().await? {
         let readable = found.into_iter().filter_map(|(id, found)| match found {
             Ok(found) => Some((id, found)),
-            // The next event of the aggregate, or a rebuild, replaces these facts.
+            // The stored facts are skipped. The aggregate's next event or a rebuild replaces them.
             Err(error) => {
                 tracing::error!(%error, aggregate = %id, "stored facts cannot be read and are skipped");
                 None
@@ -249,7 +248,7 @@ async fn restored(view: &FollowerView<'_>, generation: u64) -> Result<Edges> {
         show(state, found.iter().map(|(id, facts)| (id, Some(&**facts))));
     }
     let mut pages = pin!(read_ahead(ranges, |key_range| {
-        let log = state.log.clone();
+        let log = state.db.clone();
         async move { log.read_open_edges(generation, key_range).await }
     }));
     while let Some(found) = pages.try_next().await? {

@@ -1,20 +1,20 @@
-//! Shares the worker between the follower and requests that repair the graph.
+//! Shares the worker between the log's follower and requests that repair the graph.
 //!
-//! A worker that failed, or whose work was cancelled, may differ from the store. Such a worker is dropped, and the next
-//! turn starts from the stored state.
+//! A worker that failed or was cancelled may differ from the store. Such a worker is dropped, and the next turn starts
+//! from the stored state.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use tokio::sync::{Mutex, MutexGuard};
 
-use super::interrupt::{Interrupt, Wanted};
+use super::interrupt::{Interrupt, InterruptRequest};
 use super::worker::Worker;
 use crate::core::State;
 use crate::core::append::Appender;
 use crate::error::{Error, Result};
 
-/// The worker of one open workspace, once it has resumed.
+/// The slot for the worker of one open workspace, shared by the tasks that use the worker.
 pub type Working = Arc<WorkerSlot>;
 
 #[derive(Default)]
@@ -26,23 +26,23 @@ pub struct WorkerSlot {
 
 /// Exclusive access to the worker.
 ///
-/// The worker is kept for the next turn only by [`WorkerTurn::keep`]. If the turn ends otherwise, by a failure or a
-/// cancelled request, the next turn starts from the stored state.
+/// [`WorkerTurn::keep`] keeps the worker for the next turn. If the turn ends without it, by a failure or a cancelled
+/// request, the next turn starts from the stored state.
 pub struct WorkerTurn<'a> {
     slot: MutexGuard<'a, Option<Worker>>,
     worker: Worker,
 }
 
 impl WorkerSlot {
-    /// Waits for the worker. Retries of a failing plugin end early meanwhile.
+    /// Waits for the worker and takes a turn. While a task waits, the worker ends its retries of failing plugins early.
     pub async fn turn(&self, state: &Arc<State>, appender: &Appender) -> Result<WorkerTurn<'_>> {
-        let wanted = self.interrupt.want();
+        let request = self.interrupt.request();
         let slot = self.worker.lock().await;
-        drop(wanted);
+        drop(request);
         self.begin(slot, state, appender).await
     }
 
-    /// Takes the follower's turn. Waits for other turns without interrupting them.
+    /// Waits for other turns without interrupting them, then takes the follower's turn.
     pub(super) async fn next_step(&self, state: &Arc<State>, appender: &Appender) -> Result<WorkerTurn<'_>> {
         let slot = self.worker.lock().await;
         self.begin(slot, state, appender).await
@@ -61,15 +61,16 @@ impl WorkerSlot {
         Ok(WorkerTurn { slot, worker })
     }
 
-    /// Pauses the worker while the caller writes the same records.
+    /// Pauses the worker until the returned guard is dropped, so that the caller can write records that the worker
+    /// writes as well.
     pub async fn pause(&self) -> impl Drop + Send {
-        let wanted = self.interrupt.want();
+        let request = self.interrupt.request();
         let paused = self.worker.lock().await;
-        drop(wanted);
+        drop(request);
         paused
     }
 
-    /// Writes the worker's checkpoint for the next start.
+    /// Writes the worker's checkpoint. The next start resumes there.
     pub(super) async fn settle(&self) -> Result<()> {
         let mut slot = self.worker.lock().await;
         let Some(mut worker) = slot.take() else { return Ok(()) };
@@ -78,19 +79,19 @@ impl WorkerSlot {
         Ok(())
     }
 
-    /// Ends waits for failing plugins until the returned value is dropped.
-    pub fn hurry(&self) -> Wanted {
-        self.interrupt.want()
+    /// Ends retries of failing plugins early until the returned value is dropped.
+    pub fn hurry(&self) -> InterruptRequest {
+        self.interrupt.request()
     }
 
-    /// Acquires the right to rebuild the graph. Only one rebuild runs at a time.
+    /// Acquires the right to rebuild the graph until the returned guard is dropped. Only one rebuild runs at a time.
     pub(super) fn begin_rebuild(&self) -> Result<impl Drop + Send> {
         self.rebuilding.try_lock().map_err(|_| Error::conflict("rebuild_running", "the graph is already being rebuilt"))
     }
 }
 
 impl WorkerTurn<'_> {
-    /// Keeps the worker for the next turn. Everything that the turn began must be written.
+    /// Ends the turn and keeps the worker for the next turn. All changes of the turn must be written before.
     pub fn keep(self) {
         let WorkerTurn { mut slot, worker } = self;
         *slot = Some(worker);

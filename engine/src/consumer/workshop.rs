@@ -18,7 +18,7 @@ use crate::error::Result;
 use crate::hook::{Failure, Hook};
 use crate::model::facts::Product;
 
-/// The calls of `work` that the events of a batch require.
+/// The waiting calls of `work` for the events of a batch.
 pub struct Workshop {
     state: Arc<State>,
     mentions: Mentions,
@@ -30,7 +30,8 @@ impl Workshop {
         Workshop { state: state.clone(), mentions: Mentions::default(), waiting: Waiting::new(state, Hook::Work) }
     }
 
-    /// Applies an event and records the call that it requires. The view must show the aggregates right after the event.
+    /// Applies an event to the index of mentions, and records the call that the event requires. The view must show the
+    /// aggregates right after the event.
     pub fn note(&mut self, view: &FollowerView<'_>, roster: &Roster, context: &Arc<EventContext>) {
         self.mentions.observe(context.before.as_deref(), &context.after, &context.definition);
         if let Some(plugin) = work::worker(&self.state.plugins, roster, context) {
@@ -39,7 +40,7 @@ impl Workshop {
         }
     }
 
-    /// Prepares the input for the work on a task.
+    /// Prepares the input of the hook `work` for a task.
     pub fn prepare(&mut self, view: &FollowerView<'_>, context: &Arc<EventContext>) -> WorkInput {
         WorkInput::prepare(&self.state, view, &mut self.mentions, context)
     }
@@ -53,17 +54,17 @@ impl Workshop {
         interrupt: &Interrupt,
     ) -> Result<(), Ended> {
         let mut waiting = self.waiting.take();
-        while let Some(given) = waiting.next(circuits, parking, interrupt, work::call).await? {
-            for (input, product) in given.values {
-                if let Err(failure) = self.deliver(given.plugin, &input.context, product, dispatcher).await? {
-                    parking.park(given.plugin, Hook::Work, &input.context.event, failure, 1);
+        while let Some(completed) = waiting.next(circuits, parking, interrupt, work::call).await? {
+            for (input, product) in completed.values {
+                if let Err(failure) = self.deliver(completed.plugin, &input.context, product, dispatcher).await? {
+                    parking.park(completed.plugin, Hook::Work, &input.context.event, failure, 1);
                 }
             }
         }
         Ok(())
     }
 
-    /// Appends the output of a scripted agent for its task. Returns the reason if the output is rejected.
+    /// Appends the output of a scripted agent to its task. Returns the reason if the output is rejected.
     pub async fn deliver(
         &self,
         plugin: PluginIndex,

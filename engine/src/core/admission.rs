@@ -10,7 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::error::{Error, Result};
 
 /// The maximum number of waiting queries of one workspace. Further queries are rejected immediately.
-const WAITING: usize = 256;
+const MAX_WAITING: usize = 256;
 
 /// The limits on concurrent queries and on the bytes that they allocate together. 0 means no limit.
 #[derive(Debug, Clone)]
@@ -52,7 +52,7 @@ impl Share {
     }
 
     fn take(&self, bytes: usize) -> bool {
-        let taken = |left: usize| left.checked_sub(bytes);
+        let taken = |available: usize| available.checked_sub(bytes);
         self.bytes_left.fetch_update(Ordering::AcqRel, Ordering::Acquire, taken).is_ok()
     }
 
@@ -110,11 +110,11 @@ struct Waiting<'a>(&'a AtomicUsize);
 
 impl Waiting<'_> {
     fn begin(waiting: &AtomicUsize) -> Result<Waiting<'_>> {
-        let begun = Waiting(waiting);
-        if waiting.fetch_add(1, Ordering::AcqRel) >= WAITING {
+        let guard = Waiting(waiting);
+        if waiting.fetch_add(1, Ordering::AcqRel) >= MAX_WAITING {
             return Err(Error::TooManyQueries("too many queries are waiting"));
         }
-        Ok(begun)
+        Ok(guard)
     }
 }
 

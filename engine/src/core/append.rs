@@ -73,7 +73,7 @@ struct Waiting {
     append: Append,
     /// The events already in the log whose ids were generated here.
     known: HashMap<Arc<str>, Event>,
-    answer: oneshot::Sender<Result<Appended>>,
+    reply: oneshot::Sender<Result<Appended>>,
 }
 
 /// An entry of the queue.
@@ -82,7 +82,7 @@ enum Task {
     /// Defines a type. If the new definition folds differently, also replaces its aggregates with the refolded ones.
     Define {
         redefinition: Redefinition,
-        answer: oneshot::Sender<Result<()>>,
+        reply: oneshot::Sender<Result<()>>,
     },
 }
 
@@ -106,17 +106,17 @@ impl Appender {
     pub async fn append(&self, append: Append) -> Result<Appended> {
         // Generated ids are looked up here, since in the queue other appends would wait for the lookup. An event with
         // such an id is already in the log, since nobody can guess the id of a future event.
-        let known = self.state.log.find_generated(&append.event_ids, self.state.folded.position()).await?;
-        let (answer, answered) = oneshot::channel();
-        self.queue.send(Task::Append(Waiting { append, known, answer })).await.map_err(|_| closing())?;
-        answered.await.map_err(|_| self.unanswered())?
+        let known = self.state.db.find_generated(&append.event_ids, self.state.folded.position()).await?;
+        let (reply, response) = oneshot::channel();
+        self.queue.send(Task::Append(Waiting { append, known, reply })).await.map_err(|_| closing())?;
+        response.await.map_err(|_| self.unanswered())?
     }
 
     /// Defines a type between two batches. Returns when the states folded under the definition are visible.
     pub async fn define(&self, redefinition: Redefinition) -> Result<()> {
-        let (answer, answered) = oneshot::channel();
-        self.queue.send(Task::Define { redefinition, answer }).await.map_err(|_| closing())?;
-        answered.await.map_err(|_| self.unanswered())?
+        let (reply, response) = oneshot::channel();
+        self.queue.send(Task::Define { redefinition, reply }).await.map_err(|_| closing())?;
+        response.await.map_err(|_| self.unanswered())?
     }
 
     /// Returns the error for a request that got no response: the appender has ended, or a panic ended the batch.
@@ -130,15 +130,15 @@ fn closing() -> Error {
 }
 
 async fn run(state: Arc<State>, mut queue: mpsc::Receiver<Task>) {
-    let mut course = Course::default();
+    let mut history = History::default();
     let mut next = queue.recv().await;
     while let Some(task) = next.take() {
         let first = match task {
             Task::Append(first) => first,
-            Task::Define { redefinition, answer } => {
+            Task::Define { redefinition, reply } => {
                 match AssertUnwindSafe(state.define(redefinition)).catch_unwind().await {
-                    Ok(defined) => drop(answer.send(defined)),
-                    Err(_) => course.doubtful = true,
+                    Ok(defined) => drop(reply.send(defined)),
+                    Err(_) => history.needs_catch_up = true,
                 }
                 next = queue.recv().await;
                 continue;
@@ -160,8 +160,8 @@ async fn run(state: Arc<State>, mut queue: mpsc::Receiver<Task>) {
             }
         }
         // A panic ends only this batch. Its waiters notice because their response channels are dropped.
-        if AssertUnwindSafe(commit(&state, batch, &mut course)).catch_unwind().await.is_err() {
-            course.doubtful = true;
+        if AssertUnwindSafe(commit(&state, batch, &mut history)).catch_unwind().await.is_err() {
+            history.needs_catch_up = true;
         }
         if next.is_none() {
             next = queue.recv().await;
@@ -171,81 +171,86 @@ async fn run(state: Arc<State>, mut queue: mpsc::Receiver<Task>) {
 
 /// What the appender remembers from earlier batches.
 #[derive(Default)]
-struct Course {
+struct History {
     /// Whether the outcome of the last batch is unknown. If so, the log is read before the next decision.
-    doubtful: bool,
+    needs_catch_up: bool,
     /// The number of further batches for which client-chosen ids and keys are looked up before writing.
-    asking: u32,
+    lookups_left: u32,
 }
 
 /// The number of batches with lookups after a batch that contained a repeat.
-const ASKED: u32 = 64;
+const LOOKUPS_AFTER_REPEAT: u32 = 64;
 
 /// Commits a batch and responds to its waiters.
 ///
 /// Event ids and idempotency keys are almost always new, and the store rejects those that are not. Therefore they are
 /// looked up only if the store rejected some recently, or if a rejected append may be a repeat.
-async fn commit(state: &State, batch: Vec<Waiting>, course: &mut Course) {
+async fn commit(state: &State, batch: Vec<Waiting>, history: &mut History) {
     let folding = state.folding().await;
-    if course.doubtful
+    if history.needs_catch_up
         && let Err(error) = state.catch_up_while(&folding).await
     {
         return refuse_all(batch, error);
     }
-    course.doubtful = false;
+    history.needs_catch_up = false;
     let named = batch.iter().any(|waiting| waiting.append.may_be_known());
-    let mut asks = named && course.asking > 0;
+    let mut looks_up = named && history.lookups_left > 0;
     for wait in retry::waits() {
-        let (staged, outcomes) = match stage(state, &batch, &mut asks).await {
+        let (staged, outcomes) = match stage(state, &batch, &mut looks_up).await {
             Ok(staged) => staged,
             Err(error) => return refuse_all(batch, error.into()),
         };
         let Staged { events, chosen_ids, answers, taken, freed, feed, published, types_changed, .. } = &staged;
         let types_changed = *types_changed;
         let write = Batch { events, chosen_ids, answers, taken, freed, feed, published, types_changed };
-        match state.log.append(write).await {
+        match state.db.append(write).await {
             Ok(()) => {
-                if asks {
+                if looks_up {
                     let known = outcomes.iter().flatten().any(Appended::is_repeat);
-                    course.asking = if known { ASKED } else { course.asking.saturating_sub(1) };
+                    history.lookups_left =
+                        if known { LOOKUPS_AFTER_REPEAT } else { history.lookups_left.saturating_sub(1) };
                 }
                 metrics::counter!("foldwork_events_appended_total").increment(staged.events.len() as u64);
                 state.publish(&staged.events, staged.aggregates, &staged.feed);
                 for (waiting, outcome) in batch.into_iter().zip(outcomes) {
                     // The waiter may be gone.
-                    let _ = waiting.answer.send(outcome);
+                    let _ = waiting.reply.send(outcome);
                 }
                 return;
             }
             Err(store::Error::Conflict) => {
-                if named && !asks {
-                    asks = true;
-                    course.asking = ASKED;
+                if named && !looks_up {
+                    looks_up = true;
+                    history.lookups_left = LOOKUPS_AFTER_REPEAT;
                 } else {
                     metrics::counter!("foldwork_append_conflicts_total").increment(1);
                     tokio::time::sleep(std::time::Duration::from_millis(wait)).await;
                 }
                 if let Err(error) = state.catch_up_while(&folding).await {
-                    course.doubtful = true;
+                    history.needs_catch_up = true;
                     return refuse_all(batch, error);
                 }
             }
             Err(error) => {
                 tracing::error!(%error, "append failed");
-                course.doubtful = true;
+                history.needs_catch_up = true;
                 return refuse_all(batch, error.into());
             }
         }
     }
-    course.doubtful = true;
+    history.needs_catch_up = true;
     refuse_all(batch, Error::Unavailable(store::Error::Conflict));
 }
 
 /// Stages a batch. If an append that may be a repeat is rejected, looks up everything known and stages the batch again.
-async fn stage(state: &State, batch: &[Waiting], asks: &mut bool) -> store::Result<(Staged, Vec<Result<Appended>>)> {
+async fn stage(
+    state: &State,
+    batch: &[Waiting],
+    looks_up: &mut bool,
+) -> store::Result<(Staged, Vec<Result<Appended>>)> {
     loop {
         let mut known = Known::default();
-        if *asks {
+        if *looks_up {
             known.look_up(state, batch.iter().map(|waiting| &waiting.append)).await?;
         }
         for (id, event) in batch.iter().flat_map(|waiting| &waiting.known) {
@@ -258,10 +263,10 @@ async fn stage(state: &State, batch: &[Waiting], asks: &mut bool) -> store::Resu
         let mut staging = Staging::new(state, &definitions, &known);
         let outcomes: Vec<_> = batch.iter().map(|waiting| staging.stage(&waiting.append)).collect();
         let refused = |(waiting, outcome): (&Waiting, &Result<_>)| outcome.is_err() && waiting.append.may_be_known();
-        if *asks || !batch.iter().zip(&outcomes).any(refused) {
+        if *looks_up || !batch.iter().zip(&outcomes).any(refused) {
             return Ok((Staged { types_changed, ..staging.finish() }, outcomes));
         }
-        *asks = true;
+        *looks_up = true;
     }
 }
 
@@ -269,7 +274,7 @@ async fn stage(state: &State, batch: &[Waiting], asks: &mut bool) -> store::Resu
 fn refuse_all(batch: Vec<Waiting>, error: Error) {
     let error = Arc::new(error);
     for waiting in batch {
-        let _ = waiting.answer.send(Err(repeated(&error)));
+        let _ = waiting.reply.send(Err(repeated(&error)));
     }
 }
 
@@ -295,9 +300,9 @@ mod tests {
             Error::internal(store::Error::Corrupt("a commit".into())),
         ];
         for failure in failures {
-            let (mut batch, mut answers) = (Vec::new(), Vec::new());
+            let (mut batch, mut responses) = (Vec::new(), Vec::new());
             for _ in 0..3 {
-                let (answer, answered) = oneshot::channel();
+                let (reply, response) = oneshot::channel();
                 let append = Append {
                     decide: Box::new(|_| Ok(Vec::new())),
                     event_ids: Vec::new(),
@@ -307,15 +312,15 @@ mod tests {
                     size_bytes: 0,
                     upload: None,
                 };
-                batch.push(Waiting { append, known: HashMap::new(), answer });
-                answers.push(answered);
+                batch.push(Waiting { append, known: HashMap::new(), reply });
+                responses.push(response);
             }
             refuse_all(batch, failure);
-            let told: Vec<String> = answers
+            let errors: Vec<String> = responses
                 .iter_mut()
-                .map(|answered| format!("{:?}", answered.try_recv().expect("an answer").expect_err("an error")))
+                .map(|response| format!("{:?}", response.try_recv().expect("an answer").expect_err("an error")))
                 .collect();
-            assert!(told.iter().all(|error| *error == told[0]), "errors differ: {told:?}");
+            assert!(errors.iter().all(|error| *error == errors[0]), "errors differ: {errors:?}");
         }
     }
 }

@@ -36,10 +36,10 @@ impl State {
     /// Returns the next events after a position from the store. The batch ends with the end of a commit, so events
     /// appended together are applied together.
     pub(super) async fn stored_after(&self, position: u64, limit: BatchLimit) -> Result<Vec<Event>> {
-        let refs = self.log.event_refs_after(position, limit.events).await?;
+        let refs = self.db.event_refs_after(position, limit.events).await?;
         let (mut events, mut bytes) = (Vec::new(), 0);
         for range in queries(&refs) {
-            let read = self.log.read_event_refs(refs.get(range).unwrap_or_default(), None).await?;
+            let read = self.db.read_event_refs(refs.get(range).unwrap_or_default(), None).await?;
             bytes += read.iter().map(Event::size_bytes).sum::<usize>();
             events.extend(read);
             if bytes >= limit.bytes {

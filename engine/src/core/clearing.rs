@@ -15,7 +15,7 @@ pub async fn keep_clearing(state: Arc<State>) {
     looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         looks.tick().await;
-        if let Err(error) = state.storage.clear_leftovers(&state.log, &state.record.id).await {
+        if let Err(error) = state.storage.clear_leftovers(&state.db, &state.record.id).await {
             tracing::warn!(%error, cause = ?error, workspace = %state.record.id, "failed to remove unused uploads");
         }
     }

@@ -27,15 +27,15 @@ impl Deadlines {
         self.outlook.send_replace(Some(Outlook { position, next }));
     }
 
-    /// Returns whether a deadline is pending. Before the first report, assumes that one is.
+    /// Returns whether a deadline is pending. StoredCaller the first report, assumes that one is.
     pub fn is_awaited(&self) -> bool {
-        self.outlook.borrow().is_none_or(|told| told.next.is_some())
+        self.outlook.borrow().is_none_or(|outlook| outlook.next.is_some())
     }
 
     /// Waits until everything due at `now_ms` has been processed, up to a position of the log.
     pub async fn passed(&self, position: u64, now_ms: i64) {
-        let passed = |told: &Option<Outlook>| {
-            told.is_some_and(|told| told.position >= position && told.next.is_none_or(|next| next > now_ms))
+        let passed = |outlook: &Option<Outlook>| {
+            outlook.is_some_and(|outlook| outlook.position >= position && outlook.next.is_none_or(|next| next > now_ms))
         };
         // This never fails, since the sender lives as long as the workspace.
         let _ = self.outlook.subscribe().wait_for(passed).await;

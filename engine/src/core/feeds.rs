@@ -81,9 +81,9 @@ impl Feeds {
             return None;
         }
         let first = inner.concerns.partition_point(|concern| concern.event.position <= position);
-        let wanted = |concern: &&Concern| agent.is_none_or(|agent| *concern.agent == *agent);
+        let concerns_agent = |concern: &&Concern| agent.is_none_or(|agent| *concern.agent == *agent);
         let mut events: Vec<Arc<Event>> = Vec::new();
-        for concern in inner.concerns.range(first..).filter(wanted) {
+        for concern in inner.concerns.range(first..).filter(concerns_agent) {
             // An event may concern two agents.
             if events.last().is_some_and(|last| last.position == concern.event.position) {
                 continue;

@@ -6,27 +6,27 @@ use rustc_hash::FxHashMap;
 use tokio::sync::watch;
 
 /// The minimum number of keys at which unfollowed keys are removed.
-const FEW: usize = 64;
+const MIN_THRESHOLD: usize = 64;
 
 /// The followed keys and their values.
 pub struct Followed<K, V> {
     by_key: FxHashMap<K, (watch::Sender<u64>, V)>,
     /// The number of keys at which unfollowed keys are removed.
-    full: usize,
+    threshold: usize,
 }
 
 impl<K, V> Default for Followed<K, V> {
     fn default() -> Followed<K, V> {
-        Followed { by_key: FxHashMap::default(), full: FEW }
+        Followed { by_key: FxHashMap::default(), threshold: MIN_THRESHOLD }
     }
 }
 
 impl<K: Hash + Eq + Clone, V: Default> Followed<K, V> {
     /// Follows a key. The receiver changes when the key is woken.
     pub fn follow(&mut self, key: &K) -> watch::Receiver<u64> {
-        if self.by_key.len() >= self.full {
+        if self.by_key.len() >= self.threshold {
             self.by_key.retain(|_, (sender, _)| sender.receiver_count() > 0);
-            self.full = FEW.max(2 * self.by_key.len());
+            self.threshold = MIN_THRESHOLD.max(2 * self.by_key.len());
         }
         self.by_key.entry(key.clone()).or_default().0.subscribe()
     }
@@ -60,8 +60,8 @@ mod tests {
     fn entries_without_followers_are_removed() {
         let mut followed: Followed<usize, ()> = Followed::default();
         let first = followed.follow(&0);
-        (1..10 * FEW).for_each(|key| drop(followed.follow(&key)));
-        assert!(followed.kept().len() <= FEW && followed.get(&0).is_some());
+        (1..10 * MIN_THRESHOLD).for_each(|key| drop(followed.follow(&key)));
+        assert!(followed.kept().len() <= MIN_THRESHOLD && followed.get(&0).is_some());
         drop(first);
         followed.wake(&0, 1, |()| ());
         assert!(followed.get(&0).is_none());

@@ -37,11 +37,11 @@ impl Known {
     ) -> store::Result<()> {
         let ids: Vec<Arc<str>> = appends.clone().flat_map(|append| append.event_ids.iter().cloned()).collect();
         if !ids.is_empty() {
-            self.events = state.log.find_chosen(&ids).await?;
+            self.events = state.db.find_chosen(&ids).await?;
         }
         let uploads: Vec<Arc<str>> = appends.clone().filter_map(|append| append.upload.clone()).collect();
         if !uploads.is_empty() {
-            let under_way = state.log.uploads_under_way(&uploads).await?;
+            let under_way = state.db.uploads_under_way(&uploads).await?;
             self.lost_uploads = uploads.into_iter().filter(|id| !under_way.contains(id)).collect();
         }
         let requests: Vec<&RequestId> = appends.filter_map(|append| append.request.as_ref()).collect();
@@ -54,9 +54,9 @@ impl Known {
     async fn look_up_answers(&mut self, state: &State, requests: &[&RequestId]) -> store::Result<()> {
         let keys: Vec<Arc<str>> = requests.iter().map(|request| request.key.clone()).collect();
         let expired = state.clock.now_ms() - KEPT_MS;
-        for (key, kept) in state.log.read_answers(&keys).await? {
+        for (key, kept) in state.db.read_answers(&keys).await? {
             if kept.created_at <= expired {
-                state.log.forget_answer(&key, expired, false).await?;
+                state.db.forget_answer(&key, expired, false).await?;
                 continue;
             }
             let is_asked = requests.iter().any(|request| request.key == key && request.check(&kept).is_ok());
@@ -74,7 +74,7 @@ impl Known {
 async fn read(state: &State, runs: &[Run]) -> store::Result<Appended> {
     let mut appended = Appended { events: Vec::new(), repeated: Vec::new(), replayed: true };
     for run in runs {
-        let events = state.log.read_run(*run).await?;
+        let events = state.db.read_run(*run).await?;
         if events.len() as u64 != run.count {
             return Err(store::Error::Corrupt("events of a stored response are missing".into()));
         }

@@ -15,7 +15,7 @@ use super::plugins::PluginHost;
 use super::presence::Presence;
 use super::progress::Progress;
 use super::published::PublishedRevisions;
-use super::redefine::Aside;
+use super::redefine::Refolding;
 use super::search::SearchIndex;
 use super::storage::Storage;
 use super::stream_pages::StreamPages;
@@ -56,16 +56,16 @@ pub struct FoldGuard<'a> {
 
 impl State {
     /// Loads a workspace: the snapshots first, then the events after each of them.
-    pub async fn load(record: WorkspaceRecord, log: Database, environment: Environment) -> Result<State> {
+    pub async fn load(record: WorkspaceRecord, db: Database, environment: Environment) -> Result<State> {
         let Environment { clock, settings, plugins, patterns, embed, storage, exclusive } = environment;
         // Read before the definitions: the next check detects a change in between.
-        let types_changed = log.types_changed().await?;
+        let types_changed = db.types_changed().await?;
         let state = State {
             record,
-            types: Types::new(read_definitions(&log).await?),
-            feed_begin: log.feed_begin().await?,
-            presence: Presence::new(log.clone(), exclusive),
-            log,
+            types: Types::new(read_definitions(&db).await?),
+            feed_begin: db.feed_begin().await?,
+            presence: Presence::new(db.clone(), exclusive),
+            db,
             folded: Folded::default(),
             graph: Graph::default(),
             graph_progress: Progress::default(),
@@ -89,15 +89,15 @@ impl State {
 
     async fn load_states(&self) -> Result<()> {
         let definitions = self.types.all();
-        let checkpoint = self.log.checkpoint(NODES).await?;
-        if let Some(observed) = self.log.read_observed().await? {
+        let checkpoint = self.db.checkpoint(NODES).await?;
+        if let Some(observed) = self.db.read_observed().await? {
             self.folded.observed().restore(&observed);
         }
         let mut states: FxHashMap<AggregateId, Arc<Aggregate>> = FxHashMap::default();
         let mut refolded = Vec::new();
-        let ranges = self.log.node_ranges().await?;
+        let ranges = self.db.node_ranges().await?;
         let mut pages = pin!(read_ahead(ranges, |key_range| {
-            let (log, known) = (self.log.clone(), definitions.clone());
+            let (log, known) = (self.db.clone(), definitions.clone());
             async move { log.read_nodes(key_range, |name| known.get(name).cloned()).await }
         }));
         while let Some(page) = pages.try_next().await? {
@@ -147,7 +147,7 @@ impl State {
 
     /// Folds an aggregate of which only the id is known.
     async fn fold_again(&self, id: &AggregateId, definitions: &Definitions) -> Result<Option<Aggregate>> {
-        let first = self.log.read_stream(id, 1, 1).await?;
+        let first = self.db.read_stream(id, 1, 1).await?;
         let definition = first.first().and_then(|first| definitions.get(&first.aggregate_type));
         match definition {
             Some(definition) => self.fold_stream(id, LAST_VERSION, None, definition).await,
@@ -165,9 +165,9 @@ impl State {
     /// Applies the events and definitions that other writers added to the store. Types that fold differently now are
     /// refolded first, without blocking other folds.
     pub async fn catch_up(&self) -> Result<()> {
-        let aside = self.fold_redefined().await?;
+        let refolding = self.fold_redefined().await?;
         let folding = self.folding().await;
-        self.catch_up_with(aside, &folding).await
+        self.catch_up_with(refolding, &folding).await
     }
 
     /// Locks folding: blocks other tasks that fold events or change how they are folded.
@@ -177,11 +177,11 @@ impl State {
 
     /// Like [`State::catch_up`], for a caller that already holds the lock.
     pub async fn catch_up_while(&self, folding: &FoldGuard<'_>) -> Result<()> {
-        self.catch_up_with(Aside::none(), folding).await
+        self.catch_up_with(Refolding::none(), folding).await
     }
 
-    async fn catch_up_with(&self, aside: Aside<'_>, folding: &FoldGuard<'_>) -> Result<()> {
-        self.reload_definitions(aside, folding).await?;
+    async fn catch_up_with(&self, refolding: Refolding<'_>, folding: &FoldGuard<'_>) -> Result<()> {
+        self.reload_definitions(refolding, folding).await?;
         let definitions = self.types.all();
         loop {
             let events = self.stored_after(self.folded.position(), BATCH).await?;
@@ -213,7 +213,7 @@ impl State {
         if self.exclusive {
             return Ok(());
         }
-        let ends = self.log.ends().await?;
+        let ends = self.db.ends().await?;
         if ends.position <= self.folded.position() && ends.types_changed == self.types.changed() {
             return Ok(());
         }
@@ -232,7 +232,7 @@ impl State {
     ) -> Result<Option<Aggregate>> {
         let mut pages = StreamPages::new(id.clone(), 1..=version);
         let mut folded: Option<Folding> = None;
-        while let Some(events) = pages.next(&self.log).await? {
+        while let Some(events) = pages.next(&self.db).await? {
             if events.is_empty() {
                 break;
             }

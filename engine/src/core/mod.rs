@@ -66,7 +66,7 @@ pub const NODES: &str = "nodes";
 pub const GRAPH: &str = "graph";
 
 /// How often a waiting reader checks for appends by other servers.
-const LOOK_AGAIN: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The maximum size of events read from the store at a time, in bytes.
 const PART_BYTES: usize = 8 << 20;
@@ -127,7 +127,7 @@ pub struct Environment {
 pub struct State {
     pub record: WorkspaceRecord,
     /// The database of the workspace in the store.
-    pub log: Database,
+    pub db: Database,
     pub types: Types,
     pub folded: Folded,
     /// The knowledge graph, up to the position of its follower.
@@ -167,7 +167,7 @@ impl State {
     /// Waits until a followed position has moved, or until `deadline`. Returns earlier if other servers may have
     /// appended events, since those do not move positions in this process. Callers must check again.
     pub async fn moved(&self, position: &mut watch::Receiver<u64>, deadline: Instant) {
-        let until = if self.exclusive { deadline } else { deadline.min(Instant::now() + LOOK_AGAIN) };
+        let until = if self.exclusive { deadline } else { deadline.min(Instant::now() + POLL_INTERVAL) };
         let _ = tokio::time::timeout_at(until, position.changed()).await;
     }
 
@@ -185,8 +185,8 @@ impl State {
             definition.fields().iter().filter(|field| field.label).map(|field| field.name.clone()).collect()
         };
         let after = labels(&definition);
-        let before = self.types.set(definition);
-        if before.is_some_and(|before| labels(&before) != after) {
+        let previous = self.types.set(definition);
+        if previous.is_some_and(|previous| labels(&previous) != after) {
             self.search.forget(self.folded.snapshot().iter().map(|aggregate| &aggregate.id));
         }
     }
@@ -198,8 +198,8 @@ impl State {
             return Ok(events);
         }
         // Commits may hold far more events than requested. The others are not read.
-        let mut refs = VecDeque::from(self.log.event_refs_after(position, limit).await?);
-        let events = self.log.read_event_refs(&take_part(&mut refs, limit, PART_BYTES), None).await?;
+        let mut refs = VecDeque::from(self.db.event_refs_after(position, limit).await?);
+        let events = self.db.read_event_refs(&take_part(&mut refs, limit, PART_BYTES), None).await?;
         Ok(events.into_iter().map(Arc::new).collect())
     }
 
@@ -211,7 +211,7 @@ impl State {
 
     /// Returns the source data of vectors.
     pub fn labelled(&self) -> Labelled<'_> {
-        Labelled { log: &self.log, folded: &self.folded, types: &self.types }
+        Labelled { db: &self.db, folded: &self.folded, types: &self.types }
     }
 
     /// Returns the approximate memory that the workspace takes, in bytes.

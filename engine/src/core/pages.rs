@@ -27,7 +27,7 @@ pub struct Continuation {
 
 impl Continuation {
     /// Returns the part that is equal for all pages of one result.
-    fn answer(self) -> Continuation {
+    fn key(self) -> Continuation {
         Continuation { offset: 0, limit: 0, ..self }
     }
 }
@@ -40,7 +40,7 @@ pub struct Rows {
 }
 
 struct Entry {
-    answer: Continuation,
+    key: Continuation,
     rows: Rows,
     bytes: usize,
     until: i64,
@@ -56,7 +56,7 @@ impl PageCache {
     pub fn take(&self, page: Continuation, now_ms: i64) -> Option<Rows> {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         entries.retain(|entry| entry.until > now_ms);
-        let index = entries.iter().position(|entry| entry.answer == page.answer())?;
+        let index = entries.iter().position(|entry| entry.key == page.key())?;
         let mut entry = entries.remove(index)?;
         entry.until = now_ms.saturating_add(KEPT_MS);
         let rows = entry.rows.clone();
@@ -66,11 +66,11 @@ impl PageCache {
 
     pub fn put(&self, page: Continuation, rows: Rows, now_ms: i64) {
         let bytes = rows.rows.iter().map(Value::size_bytes).sum();
-        let answer = page.answer();
+        let key = page.key();
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        entries.retain(|entry| entry.until > now_ms && entry.answer != answer);
+        entries.retain(|entry| entry.until > now_ms && entry.key != key);
         if bytes <= KEPT_BYTES {
-            entries.push_back(Entry { answer, rows, bytes, until: now_ms.saturating_add(KEPT_MS) });
+            entries.push_back(Entry { key, rows, bytes, until: now_ms.saturating_add(KEPT_MS) });
         }
         while entries.iter().map(|entry| entry.bytes).sum::<usize>() > KEPT_BYTES {
             entries.pop_front();

@@ -97,7 +97,7 @@ impl Plugins {
         let mut outcomes = Vec::with_capacity(inputs.len());
         let mut failed = 0;
         while outcomes.len() < inputs.len() && failed < streak {
-            let (answer, answered) = oneshot::channel();
+            let (sender, receiver) = oneshot::channel();
             let (plugin, from, inputs) = (self.list[plugin.0].clone(), outcomes.len(), inputs.clone());
             let (meter, clock) = (meter.clone(), clock.clone());
             self.threads.spawn(move || {
@@ -116,9 +116,9 @@ impl Plugins {
                     }
                 }
                 // The caller may be gone.
-                let _ = answer.send((portion, failed));
+                let _ = sender.send((portion, failed));
             });
-            let Ok((portion, failures)) = answered.await else { break };
+            let Ok((portion, failures)) = receiver.await else { break };
             outcomes.extend(portion);
             failed = failures;
         }
@@ -297,7 +297,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn a_busy_plugin_does_not_starve_others() {
-        const MUCH: usize = 512;
+        const INPUTS: usize = 512;
         let plugins = Arc::new(Plugins::new(vec![named("much"), named("little")], 1).expect("a thread"));
         let host = Arc::new(PluginHost::new(plugins, Arc::new(SystemClock)));
         let calls: Arc<AtomicUsize> = Arc::default();
@@ -308,7 +308,7 @@ mod tests {
             Arc::new(Input { calls: calls.clone(), began, gate })
         };
         let mut inputs = vec![input(Some(began), Some(gate))];
-        inputs.extend((1..MUCH).map(|_| input(None, None)));
+        inputs.extend((1..INPUTS).map(|_| input(None, None)));
         let index = |name| host.find(name).expect("a plugin");
         let (first, second) = (index("much"), index("little"));
         let kept = host.clone();
@@ -320,6 +320,6 @@ mod tests {
         open.send(()).expect("the gate opens");
         let before = call.await.expect("called").value;
         assert!((1..=PORTION).contains(&before), "{before} calls ran first");
-        assert_eq!(much.await.expect("all calls"), MUCH);
+        assert_eq!(much.await.expect("all calls"), INPUTS);
     }
 }

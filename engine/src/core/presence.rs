@@ -17,22 +17,22 @@ use crate::store::presence::PresenceRecord;
 /// Updates within this time are written together.
 const GATHER: Duration = Duration::from_secs(1);
 /// The maximum delay between retries of a failed write. Delays double up to this.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
 /// How far the clock of another server may be ahead, in milliseconds. A later time comes from a wrong clock and is
 /// ignored.
-const AHEAD_MS: i64 = 60_000;
+const MAX_CLOCK_SKEW_MS: i64 = 60_000;
 /// The maximum age of what was last read from other servers, in milliseconds.
-const STALE_MS: i64 = 1_000;
+const MAX_AGE_MS: i64 = 1_000;
 /// The number of agents whose rows one statement removes.
-const FORGOTTEN_AT_ONCE: usize = 500;
+const DELETE_BATCH: usize = 500;
 
 /// The presence of the agents of one workspace.
 pub struct Presence {
-    log: Database,
+    db: Database,
     exclusive: bool,
     inner: Mutex<Inner>,
     /// Notifies the writer that updates are waiting.
-    said: Notify,
+    updated: Notify,
 }
 
 #[derive(Default)]
@@ -48,13 +48,13 @@ struct Inner {
 impl Inner {
     /// Returns the latest plausible time of a heartbeat.
     fn latest(&self) -> i64 {
-        self.now_ms.saturating_add(AHEAD_MS)
+        self.now_ms.saturating_add(MAX_CLOCK_SKEW_MS)
     }
 }
 
 impl Presence {
-    pub fn new(log: Database, exclusive: bool) -> Presence {
-        Presence { log, exclusive, inner: Mutex::default(), said: Notify::new() }
+    pub fn new(db: Database, exclusive: bool) -> Presence {
+        Presence { db, exclusive, inner: Mutex::default(), updated: Notify::new() }
     }
 
     /// Reads the store if it has not been read yet, or if other servers write to it and the last read is too old.
@@ -64,10 +64,10 @@ impl Presence {
             inner.now_ms = now_ms;
             inner.read_at
         };
-        if read_at.is_some_and(|at| self.exclusive || (at..at.saturating_add(STALE_MS)).contains(&now_ms)) {
+        if read_at.is_some_and(|at| self.exclusive || (at..at.saturating_add(MAX_AGE_MS)).contains(&now_ms)) {
             return Ok(());
         }
-        let rows = self.log.read_presence().await?;
+        let rows = self.db.read_presence().await?;
         let mut inner = self.inner();
         let latest = inner.latest();
         for (agent, record) in rows {
@@ -81,12 +81,12 @@ impl Presence {
     pub fn seen<'a>(&self, agents: impl IntoIterator<Item = &'a Arc<str>>, now_ms: i64) {
         let record = PresenceRecord { last_seen_at: now_ms, ..PresenceRecord::default() };
         self.inner().now_ms = now_ms;
-        self.say(agents, record);
+        self.update(agents, record);
     }
 
     /// Records that an agent has processed its feed up to a position.
     pub fn acknowledge(&self, agent: &Arc<str>, position: u64) {
-        self.say([agent], PresenceRecord { acknowledged: position, ..PresenceRecord::default() });
+        self.update([agent], PresenceRecord { acknowledged: position, ..PresenceRecord::default() });
     }
 
     /// Returns the time of an agent's last heartbeat, as far as this server knows.
@@ -110,25 +110,25 @@ impl Presence {
                 inner.unwritten.remove(agent);
             }
         }
-        for some in agents.chunks(FORGOTTEN_AT_ONCE) {
-            self.log.forget_presence(some).await?;
+        for batch in agents.chunks(DELETE_BATCH) {
+            self.db.forget_presence(batch).await?;
         }
         Ok(())
     }
 
     /// Returns the agents that have a row in the store.
     pub async fn kept(&self) -> Result<Vec<Arc<str>>> {
-        Ok(self.log.read_presence().await?.into_iter().map(|(agent, _)| agent).collect())
+        Ok(self.db.read_presence().await?.into_iter().map(|(agent, _)| agent).collect())
     }
 
     /// Writes the waiting updates. Updates that cannot be written are kept for a later attempt.
     pub async fn write(&self) -> Result<()> {
         let (rows, latest) = self.take_unwritten();
-        let written = self.log.write_presence(&rows, latest).await;
-        if written.is_err() {
+        let result = self.db.write_presence(&rows, latest).await;
+        if result.is_err() {
             self.put_back(rows);
         }
-        Ok(written?)
+        Ok(result?)
     }
 
     /// Takes the waiting updates. Also returns the latest plausible time of a heartbeat.
@@ -142,7 +142,7 @@ impl Presence {
     /// Puts back updates that could not be written. Notifies the writer, since the next update may be long in coming.
     fn put_back(&self, rows: Vec<(Arc<str>, PresenceRecord)>) {
         self.inner().unwritten.extend(rows.into_iter().map(|(agent, _)| agent));
-        self.said.notify_one();
+        self.updated.notify_one();
     }
 
     /// Writes updates whenever there are some. Retries a failed write after a delay.
@@ -155,7 +155,7 @@ impl Presence {
                 Err(error) => {
                     tracing::warn!(%error, "failed to write the presence of agents; will retry");
                     tokio::time::sleep(wait).await;
-                    wait = (wait * 2).min(LONGEST_WAIT);
+                    wait = (wait * 2).min(MAX_RETRY_DELAY);
                 }
             }
         }
@@ -163,23 +163,23 @@ impl Presence {
 
     /// Waits until there are updates, and then for more of them.
     async fn gathered(&self) {
-        self.said.notified().await;
+        self.updated.notified().await;
         tokio::time::sleep(GATHER).await;
     }
 
-    fn say<'a>(&self, agents: impl IntoIterator<Item = &'a Arc<str>>, record: PresenceRecord) {
+    fn update<'a>(&self, agents: impl IntoIterator<Item = &'a Arc<str>>, record: PresenceRecord) {
         let mut inner = self.inner();
         let latest = inner.latest();
         for agent in agents {
             let known = inner.known.entry(agent.clone()).or_default();
-            let before = *known;
+            let previous = *known;
             known.merge(record, latest);
-            if *known != before {
+            if *known != previous {
                 inner.unwritten.insert(agent.clone());
             }
         }
         if !inner.unwritten.is_empty() {
-            self.said.notify_one();
+            self.updated.notify_one();
         }
     }
 
@@ -209,15 +209,15 @@ mod tests {
         assert_eq!((here.last_seen_at("a"), here.acknowledged("a")), (Some(500), 3));
         here.gathered().await;
         here.write().await.expect("written");
-        there.refresh(STALE_MS - 1).await.expect("nothing is read");
+        there.refresh(MAX_AGE_MS - 1).await.expect("nothing is read");
         assert_eq!(there.last_seen_at("a"), None);
-        there.refresh(STALE_MS).await.expect("read");
+        there.refresh(MAX_AGE_MS).await.expect("read");
         assert_eq!((there.last_seen_at("a"), there.acknowledged("a")), (Some(500), 3));
         there.forget(std::slice::from_ref(&agent)).await.expect("removed");
         assert_eq!((there.last_seen_at("a"), there.kept().await.expect("read")), (None, Vec::new()));
         // A server keeps its own newer observations when it reads older ones from the store.
         there.seen([&agent], 900);
-        there.refresh(STALE_MS * 3).await.expect("read");
+        there.refresh(MAX_AGE_MS * 3).await.expect("read");
         assert_eq!(there.last_seen_at("a"), Some(900));
     }
 
@@ -230,10 +230,10 @@ mod tests {
         here.gathered().await;
         let (rows, _) = here.take_unwritten();
         here.put_back(rows);
-        assert!(here.log.read_presence().await.expect("read").is_empty());
-        tokio::time::timeout(LONGEST_WAIT, here.gathered()).await.expect("the writer is notified");
+        assert!(here.db.read_presence().await.expect("read").is_empty());
+        tokio::time::timeout(MAX_RETRY_DELAY, here.gathered()).await.expect("the writer is notified");
         here.write().await.expect("written");
-        assert_eq!(here.log.read_presence().await.expect("read").len(), 1);
+        assert_eq!(here.db.read_presence().await.expect("read").len(), 1);
     }
 
     #[tokio::test]

@@ -12,8 +12,8 @@ use crate::model::id::AggregateId;
 use crate::store;
 
 /// The maximum number and size of cached revisions.
-const MOST: usize = 1_024;
-const MOST_BYTES: usize = 4 << 20;
+const MAX_REVISIONS: usize = 1_024;
+const MAX_BYTES: usize = 4 << 20;
 
 /// A cache of recently read revisions.
 #[derive(Default)]
@@ -38,13 +38,13 @@ impl PublishedRevisions {
     fn put(&self, revision: u64, article: Arc<Aggregate>) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = article.size_bytes();
-        if bytes > MOST_BYTES {
+        if bytes > MAX_BYTES {
             return;
         }
         kept.bytes += bytes;
-        let before = kept.revisions.insert(article.id.clone(), (revision, article));
-        kept.bytes -= before.map_or(0, |(_, before)| before.size_bytes());
-        while kept.revisions.len() > MOST || kept.bytes > MOST_BYTES {
+        let replaced = kept.revisions.insert(article.id.clone(), (revision, article));
+        kept.bytes -= replaced.map_or(0, |(_, replaced)| replaced.size_bytes());
+        while kept.revisions.len() > MAX_REVISIONS || kept.bytes > MAX_BYTES {
             let Some((_, (_, oldest))) = kept.revisions.shift_remove_index(0) else { break };
             kept.bytes -= oldest.size_bytes();
         }
@@ -63,7 +63,7 @@ impl State {
         if let Some(known) = self.published.get(id, version, definition.revision) {
             return Ok(Some(known));
         }
-        let stored = match self.log.read_published(id, &definition).await {
+        let stored = match self.db.read_published(id, &definition).await {
             Ok(stored) => stored,
             Err(store::Error::Corrupt(reason)) => {
                 tracing::warn!(article = %id, reason, "cannot read a stored published revision; folding it again");

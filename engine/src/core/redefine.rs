@@ -19,7 +19,7 @@ use crate::model::id::AggregateId;
 use crate::store::definitions::StoredDefinition;
 
 /// The number of events that may be folded while appends wait.
-const FEW: u64 = 64;
+const MAX_BLOCKING_EVENTS: u64 = 64;
 /// The maximum number of rounds that fold the events appended meanwhile, while appends continue. During each round, the
 /// events of the next one are appended. Reading events takes less time than writing them, so the rounds get shorter.
 const ROUNDS: usize = 16;
@@ -47,24 +47,24 @@ impl Refolded {
 }
 
 /// Types that other servers redefined, folded into separate states while the old ones stay in use.
-pub struct Aside<'a> {
+pub struct Refolding<'a> {
     refolded: Vec<Refolded>,
     _one: Option<MutexGuard<'a, ()>>,
 }
 
-impl Aside<'_> {
-    pub fn none() -> Aside<'static> {
-        Aside { refolded: Vec::new(), _one: None }
+impl Refolding<'_> {
+    pub fn none() -> Refolding<'static> {
+        Refolding { refolded: Vec::new(), _one: None }
     }
 }
 
 impl State {
     /// Folds the aggregates of a type under a definition that is not in use yet. Repeats with the events appended
     /// meanwhile, until only few of them are left.
-    pub async fn fold_aside(&self, definition: &Arc<Definition>) -> Result<Refolded> {
+    pub async fn fold_separately(&self, definition: &Arc<Definition>) -> Result<Refolded> {
         let mut refolded = Refolded::under(definition.clone());
         for _ in 0..ROUNDS {
-            if self.fold_changed(&mut refolded).await? <= FEW {
+            if self.fold_changed(&mut refolded).await? <= MAX_BLOCKING_EVENTS {
                 break;
             }
         }
@@ -110,51 +110,51 @@ impl State {
     pub async fn define(&self, redefinition: Redefinition) -> Result<()> {
         let Redefinition { mut refolded, types_changed } = redefinition;
         let folding = self.folding().await;
-        if self.folds_otherwise(&refolded.definition) {
+        if self.needs_refold(&refolded.definition) {
             self.fold_changed(&mut refolded).await?;
         }
-        self.log.replace_definition(&refolded.definition, types_changed).await?;
+        self.db.replace_definition(&refolded.definition, types_changed).await?;
         self.types.set_changed(types_changed + 1);
         self.show_defined(refolded, &folding);
         Ok(())
     }
 
     /// Folds the types that other servers redefined, into separate states. Concurrent calls wait.
-    pub(super) async fn fold_redefined(&self) -> Result<Aside<'_>> {
+    pub(super) async fn fold_redefined(&self) -> Result<Refolding<'_>> {
         if self.is_exclusive() {
-            return Ok(Aside::none());
+            return Ok(Refolding::none());
         }
         let one = self.types.refolding().await;
         let mut refolded = Vec::new();
-        if self.log.types_changed().await? != self.types.changed() {
-            for StoredDefinition { definition, .. } in self.log.read_definitions().await? {
-                if self.folds_otherwise(&definition) {
-                    refolded.push(self.fold_aside(&Arc::new(definition)).await?);
+        if self.db.types_changed().await? != self.types.changed() {
+            for StoredDefinition { definition, .. } in self.db.read_definitions().await? {
+                if self.needs_refold(&definition) {
+                    refolded.push(self.fold_separately(&Arc::new(definition)).await?);
                 }
             }
         }
-        Ok(Aside { refolded, _one: Some(one) })
+        Ok(Refolding { refolded, _one: Some(one) })
     }
 
     /// Puts the definitions in the store into use, if other servers have changed some.
-    pub(super) async fn reload_definitions(&self, aside: Aside<'_>, folding: &FoldGuard<'_>) -> Result<()> {
+    pub(super) async fn reload_definitions(&self, refolding: Refolding<'_>, folding: &FoldGuard<'_>) -> Result<()> {
         if self.is_exclusive() {
             return Ok(());
         }
         // Read before the definitions: the next check detects a change in between.
-        let changed = self.log.types_changed().await?;
+        let changed = self.db.types_changed().await?;
         if changed == self.types.changed() {
             return Ok(());
         }
-        let mut aside = aside.refolded;
-        for StoredDefinition { definition, .. } in self.log.read_definitions().await? {
+        let mut refolding = refolding.refolded;
+        for StoredDefinition { definition, .. } in self.db.read_definitions().await? {
             let definition = Arc::new(definition);
-            let index = aside.iter().position(|refolded| refolded.definition == definition);
+            let index = refolding.iter().position(|refolded| refolded.definition == definition);
             let mut refolded = match index {
-                Some(index) => aside.swap_remove(index),
+                Some(index) => refolding.swap_remove(index),
                 None => Refolded::under(definition.clone()),
             };
-            if self.folds_otherwise(&definition) {
+            if self.needs_refold(&definition) {
                 self.fold_changed(&mut refolded).await?;
             }
             self.show_defined(refolded, folding);
@@ -163,9 +163,9 @@ impl State {
         Ok(())
     }
 
-    fn folds_otherwise(&self, definition: &Definition) -> bool {
-        let before = self.types.get(&definition.type_name);
-        before.is_some_and(|before| before.revision != definition.revision)
+    fn needs_refold(&self, definition: &Definition) -> bool {
+        let current = self.types.get(&definition.type_name);
+        current.is_some_and(|current| current.revision != definition.revision)
     }
 
     fn show_defined(&self, refolded: Refolded, _: &FoldGuard<'_>) {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::aside::aside;
 use crate::core::State;
 use crate::core::append::{Append, Appended};
 use crate::core::known::{self, Known, KnownAnswer};
@@ -25,6 +24,7 @@ use crate::model::pattern::Matching;
 use crate::model::payload;
 use crate::model::value::Object;
 use crate::model::violation::Violations;
+use crate::offload::offload;
 use crate::resident::SLUG;
 use crate::store;
 use crate::store::answers::StoredAnswer;
@@ -197,14 +197,14 @@ impl<'a> Staging<'a> {
         append: &Append,
         undo: &mut Vec<(AggregateId, Option<Arc<Aggregate>>)>,
     ) -> Result<Appended> {
-        let wanted = (append.decide)(&self.view)?;
-        let many = wanted.len() > 1;
+        let new_events = (append.decide)(&self.view)?;
+        let many = new_events.len() > 1;
         let mut appended = Appended {
-            events: Vec::with_capacity(wanted.len()),
-            repeated: Vec::with_capacity(wanted.len()),
+            events: Vec::with_capacity(new_events.len()),
+            repeated: Vec::with_capacity(new_events.len()),
             replayed: false,
         };
-        for (index, new) in wanted.into_iter().enumerate() {
+        for (index, new) in new_events.into_iter().enumerate() {
             let at = if many { format!("/events/{index}") } else { String::new() };
             // The log stores JSON, so the payload is converted before folding. A later read gives the same value.
             let new = NewEvent { payload: new.payload.into_json(), metadata: new.metadata.into_json(), ..new };
@@ -328,11 +328,11 @@ impl<'a> Staging<'a> {
 
     /// Records the upload that a file refers to after an event, and the upload that it referred to before.
     fn note_bytes(&mut self, before: Option<&Aggregate>, after: &Aggregate) {
-        let (named, left) = (file::named_bytes(Some(after)), file::named_bytes(before));
-        if named != left {
+        let (current, previous) = (file::named_bytes(Some(after)), file::named_bytes(before));
+        if current != previous {
             let index = self.events.len();
-            self.taken.extend(named.map(|(upload, _)| (index, upload)));
-            self.freed.extend(left.map(|upload| (index, upload)));
+            self.taken.extend(current.map(|(upload, _)| (index, upload)));
+            self.freed.extend(previous.map(|upload| (index, upload)));
         }
     }
 
@@ -361,7 +361,7 @@ impl<'a> Staging<'a> {
         if payload::is_quick(&new.payload, definition, &matching) {
             check()
         } else {
-            aside(check)
+            offload(check)
         }
         if !new.metadata.nests_within(MAX_KEPT_DEPTH) {
             wrong.add(format!("{at}/metadata"), depth::too_deep(MAX_KEPT_DEPTH));

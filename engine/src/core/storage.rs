@@ -73,9 +73,9 @@ impl Storage {
         loop {
             let leftovers = log.take_leftovers(&server).await?;
             let mut cleared = Ok(());
-            for left in &leftovers {
+            for leftover in &leftovers {
                 // A failure must not keep the other uploads from being removed.
-                let removed = self.clear(log, workspace_id, &left.upload_id, left.parts_id.as_deref()).await;
+                let removed = self.clear(log, workspace_id, &leftover.upload_id, leftover.parts_id.as_deref()).await;
                 cleared = cleared.and(removed);
             }
             cleared?;

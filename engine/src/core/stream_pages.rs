@@ -50,7 +50,7 @@ impl State {
         let (mut lower, mut upper) = (1, aggregate.version);
         while upper - lower > 1 {
             let middle = lower + (upper - lower) / 2;
-            let event = self.log.read_stream(&aggregate.id, middle, middle).await?.pop();
+            let event = self.db.read_stream(&aggregate.id, middle, middle).await?.pop();
             match event.is_some_and(|event| event.position <= position) {
                 true => lower = middle,
                 false => upper = middle,

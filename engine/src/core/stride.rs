@@ -14,13 +14,13 @@ impl Stride {
     /// The number of events in the first read.
     pub const FIRST: usize = 16;
     /// The maximum number of events in one read. Any number of small events may be followed by this many large ones.
-    pub const MOST: usize = 64;
+    pub const MAX: usize = 64;
     /// The intended size of one read, in bytes.
     pub const BYTES: usize = 4 << 20;
 
     /// Returns the stride of a reader that wants this many events.
-    pub fn new(wanted: usize) -> Stride {
-        Stride { events: Stride::FIRST.min(wanted).max(1), largest: 1 }
+    pub fn new(limit: usize) -> Stride {
+        Stride { events: Stride::FIRST.min(limit).max(1), largest: 1 }
     }
 
     /// Returns the number of events to read next.
@@ -32,7 +32,7 @@ impl Stride {
     pub fn learn<'e>(&mut self, read: impl IntoIterator<Item = &'e Event>) {
         // A large event is likely to be followed by others. Its influence halves with each read of small ones.
         self.largest = read.into_iter().map(Event::size_bytes).fold(self.largest / 2, usize::max);
-        let fitting = (Stride::BYTES / self.largest.max(1)).clamp(1, Stride::MOST);
+        let fitting = (Stride::BYTES / self.largest.max(1)).clamp(1, Stride::MAX);
         self.events = fitting.min(self.events * 2);
     }
 }

@@ -42,13 +42,13 @@ impl Types {
 
     /// Sets a definition and returns the one that it replaces.
     pub fn set(&self, definition: Arc<Definition>) -> Option<Arc<Definition>> {
-        let before = self.get(&definition.type_name);
+        let previous = self.get(&definition.type_name);
         self.definitions.rcu(|definitions| {
             let mut definitions = Definitions::clone(definitions);
             definitions.insert(definition.type_name.clone(), definition.clone());
             definitions
         });
-        before
+        previous
     }
 
     /// Returns the number of changes to definitions in the store at the time of the last read. Appends are decided

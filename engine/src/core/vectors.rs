@@ -22,12 +22,12 @@ const AT_ONCE: usize = 32;
 /// How long a search waits for the vector of its query.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(3);
 /// The lowest cosine similarity of a match.
-const LEAST_COSINE: f64 = 0.2;
+const MIN_COSINE: f64 = 0.2;
 
 /// The source data of vectors: aggregates with their types, and the database that stores the vectors.
 #[derive(Clone, Copy)]
 pub struct Labelled<'a> {
-    pub log: &'a Database,
+    pub db: &'a Database,
     pub folded: &'a Folded,
     pub types: &'a Types,
 }
@@ -62,13 +62,13 @@ impl Vectors {
             return Ok(Vec::new());
         }
         let embed = self.embed.clone();
-        let (asked, vectors) = tokio::task::spawn_blocking(move || (texts.len(), embed.embed(&texts)))
+        let (expected, vectors) = tokio::task::spawn_blocking(move || (texts.len(), embed.embed(&texts)))
             .await
             .map_err(|error| EmbedFailure(error.to_string()))?;
         let vectors = vectors?;
         let length = vectors.first().map_or(0, Vec::len);
         let fits = |vector: &Vec<f32>| vector.len() == length && vector.iter().all(|x| x.is_finite());
-        if vectors.len() != asked || length == 0 || !vectors.iter().all(fits) {
+        if vectors.len() != expected || length == 0 || !vectors.iter().all(fits) {
             return Err(EmbedFailure("the model did not return a vector of numbers for each text".into()));
         }
         Ok(vectors)
@@ -76,8 +76,8 @@ impl Vectors {
 
     async fn embedded(&self, labelled: Labelled<'_>) -> Result<&Mutex<BTreeMap<AggregateId, String>>> {
         let read = async || -> Result<_> {
-            labelled.log.begin_embeddings(self.embed.model()).await?;
-            let embedded = labelled.log.read_embedded().await?;
+            labelled.db.begin_embeddings(self.embed.model()).await?;
+            let embedded = labelled.db.read_embedded().await?;
             // Changes made before this read are found by comparing hashes.
             self.touch(labelled.folded.snapshot().iter().map(|aggregate| &aggregate.id));
             self.touch(embedded.keys());
@@ -89,15 +89,15 @@ impl Vectors {
     /// Embeds some of the changed labels. Labels that cannot be embedded now stay marked.
     pub async fn step(&self, labelled: Labelled<'_>) -> Result<()> {
         let embedded = self.embedded(labelled).await?;
-        let (mut wanted, mut gone, mut taken) = (Vec::new(), Vec::new(), Vec::new());
-        while wanted.len() + gone.len() < AT_ONCE {
+        let (mut pending, mut gone, mut taken) = (Vec::new(), Vec::new(), Vec::new());
+        while pending.len() + gone.len() < AT_ONCE {
             let Some(id) = held(&self.changed).iter().next().cloned() else { break };
             held(&self.changed).remove(&id);
             match (label(labelled, &id), held(embedded).get(&id)) {
                 (Some(label), known) => {
                     let hash = hash_of(&label);
                     if known != Some(&hash) {
-                        wanted.push((id.clone(), label, hash));
+                        pending.push((id.clone(), label, hash));
                         taken.push(id);
                     }
                 }
@@ -111,7 +111,7 @@ impl Vectors {
         if taken.is_empty() {
             return Ok(());
         }
-        let result = self.write(labelled, embedded, &wanted, &gone).await;
+        let result = self.write(labelled, embedded, &pending, &gone).await;
         if result.is_err() {
             self.touch(&taken);
         }
@@ -122,17 +122,18 @@ impl Vectors {
         &self,
         labelled: Labelled<'_>,
         embedded: &Mutex<BTreeMap<AggregateId, String>>,
-        wanted: &[(AggregateId, String, String)],
+        pending: &[(AggregateId, String, String)],
         gone: &[AggregateId],
     ) -> Result<()> {
-        let vectors = self.embed(wanted.iter().map(|(_, label, _)| label.clone()).collect()).await;
+        let vectors = self.embed(pending.iter().map(|(_, label, _)| label.clone()).collect()).await;
         let vectors = vectors.map_err(Error::internal)?;
-        let made = wanted.iter().zip(vectors);
-        let made = made.map(|((id, _, hash), vector)| Embedding { id: id.clone(), hash: hash.clone(), vector });
-        let made: Vec<Embedding> = made.collect();
-        labelled.log.write_embeddings(&made, gone).await?;
+        let embeddings = pending.iter().zip(vectors);
+        let embeddings =
+            embeddings.map(|((id, _, hash), vector)| Embedding { id: id.clone(), hash: hash.clone(), vector });
+        let embeddings: Vec<Embedding> = embeddings.collect();
+        labelled.db.write_embeddings(&embeddings, gone).await?;
         let mut embedded = held(embedded);
-        embedded.extend(made.into_iter().map(|embedding| (embedding.id, embedding.hash)));
+        embedded.extend(embeddings.into_iter().map(|embedding| (embedding.id, embedding.hash)));
         gone.iter().for_each(|id| drop(embedded.remove(id)));
         Ok(())
     }
@@ -155,11 +156,11 @@ impl Vectors {
             "the query could not be embedded"
         })?;
         let Some(vector) = vectors.first() else { return Ok(Vec::new()) };
-        let nearest = labelled.log.nearest(vector, most).await.map_err(|error| {
+        let nearest = labelled.db.nearest(vector, most).await.map_err(|error| {
             tracing::warn!(%error, "failed to search vectors");
             "vectors could not be searched"
         })?;
-        Ok(nearest.into_iter().filter(|(_, cosine)| *cosine >= LEAST_COSINE).collect())
+        Ok(nearest.into_iter().filter(|(_, cosine)| *cosine >= MIN_COSINE).collect())
     }
 }
 

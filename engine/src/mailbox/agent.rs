@@ -111,9 +111,9 @@ pub fn decide(
     let by_agent =
         || Stamp { by: worker.agent_id.clone().or(holder(&task)).unwrap_or(stamp.by.clone()), ..stamp.clone() };
     let act = Act::Agent(work.verb());
-    let made = match work {
+    let new_event = match work {
         Work::Claim { seconds } => return claimed(view, &task, worker, *seconds, stamp),
-        Work::Message { message } => said(view, &task, worker, message, stamp)?,
+        Work::Message { message } => message_event(view, &task, worker, message, stamp)?,
         Work::Artifact { drafts } => {
             let next = held(&task, act, Circumstances::default(), worker)?;
             let artifacts = versions(&task, drafts, &by_agent())?;
@@ -126,14 +126,14 @@ pub fn decide(
         Work::RequestInput { message, schema } => {
             let next = held(&task, act, Circumstances::default(), worker)?;
             let entry = message.entry(Role::Agent, &by_agent());
-            let mut asked = Object::from_iter([("message", entry.get("text").cloned().unwrap_or_default())]);
-            asked.push("schema", schema.clone());
-            let told = [
+            let mut input_request = Object::from_iter([("message", entry.get("text").cloned().unwrap_or_default())]);
+            input_request.push("schema", schema.clone());
+            let fields = [
                 (field::MESSAGES, Value::from(vec![entry])),
-                (field::INPUT_REQUEST, asked.into()),
+                (field::INPUT_REQUEST, input_request.into()),
                 (field::UNREAD, true.into()),
             ];
-            event(&task, TaskEvent::InputRequested, next, Object::from_iter(told))
+            event(&task, TaskEvent::InputRequested, next, Object::from_iter(fields))
         }
         Work::Fail { error, retryable } => {
             let circumstances = Circumstances { retryable: *retryable, ..Circumstances::default() };
@@ -154,11 +154,11 @@ pub fn decide(
             }
             let next = advance(&task, act, Circumstances::default())?;
             let resolution = resolution("cancel", &stamp.by, stamp.at_ms, ("reason", reason.as_deref()));
-            let told = [(field::RESOLUTION, resolution), (field::UNREAD, false.into())];
-            event(&task, TaskEvent::Canceled, next, Object::from_iter(told))
+            let fields = [(field::RESOLUTION, resolution), (field::UNREAD, false.into())];
+            event(&task, TaskEvent::Canceled, next, Object::from_iter(fields))
         }
     };
-    Ok(vec![made])
+    Ok(vec![new_event])
 }
 
 /// Returns the agent that holds a task or is assigned to it.
@@ -212,7 +212,7 @@ fn claimed(view: &View<'_>, task: &Task<'_>, worker: &Worker, seconds: i64, stam
         return Err(not_assignee(task, act));
     }
     let until = stamp.at_ms.saturating_add(seconds.saturating_mul(1_000));
-    let mut told = Object::from_iter([
+    let mut fields = Object::from_iter([
         (field::CLAIMED_BY, Value::from(agent_id)),
         (field::CLAIM, Value::Int(task.aggregate.version as i64 + 1)),
         (field::LEASE_SECONDS, seconds.into()),
@@ -221,29 +221,35 @@ fn claimed(view: &View<'_>, task: &Task<'_>, worker: &Worker, seconds: i64, stam
         (field::UNREAD, false.into()),
     ]);
     if !is_assigned {
-        told.push(field::ASSIGNEE_TYPE, "agent");
-        told.push(field::ASSIGNEE_ID, agent_id);
+        fields.push(field::ASSIGNEE_TYPE, "agent");
+        fields.push(field::ASSIGNEE_ID, agent_id);
     }
-    Ok(vec![event(task, TaskEvent::Claimed, next, told)])
+    Ok(vec![event(task, TaskEvent::Claimed, next, fields)])
 }
 
 /// Returns the event of a message. A message by the agent that works on the task may change the task's status. Without
 /// an agent, the message comes from the sender of the request and changes nothing.
-fn said(view: &View<'_>, task: &Task<'_>, worker: &Worker, message: &Message, stamp: &Stamp) -> Result<NewEvent> {
+fn message_event(
+    view: &View<'_>,
+    task: &Task<'_>,
+    worker: &Worker,
+    message: &Message,
+    stamp: &Stamp,
+) -> Result<NewEvent> {
     let act = Act::Agent(Verb::Message);
     let next = advance(task, act, Circumstances::default())?;
     let Some(agent_id) = worker.agent_id.as_deref() else {
         let entry = message.entry(Role::User, stamp);
-        let told = [(field::MESSAGES, Value::from(vec![entry])), (field::UNREAD, true.into())];
-        return Ok(event(task, TaskEvent::Message, task.status(), Object::from_iter(told)));
+        let fields = [(field::MESSAGES, Value::from(vec![entry])), (field::UNREAD, true.into())];
+        return Ok(event(task, TaskEvent::Message, task.status(), Object::from_iter(fields)));
     };
     find_agent(view, agent_id)?;
     if holder(task).as_deref() != Some(agent_id) {
         return Err(not_assignee(task, act));
     }
     let entry = message.entry(Role::Agent, &Stamp { by: agent_id.to_owned(), ..stamp.clone() });
-    let told = [(field::MESSAGES, Value::from(vec![entry])), (field::UNREAD, true.into())];
-    Ok(event(task, TaskEvent::Message, next, Object::from_iter(told)))
+    let fields = [(field::MESSAGES, Value::from(vec![entry])), (field::UNREAD, true.into())];
+    Ok(event(task, TaskEvent::Message, next, Object::from_iter(fields)))
 }
 
 fn completed(
@@ -253,21 +259,21 @@ fn completed(
     message: Option<&Message>,
     stamp: &Stamp,
 ) -> Result<NewEvent> {
-    let mut told = Object::from_iter([(field::UNREAD, true)]);
+    let mut fields = Object::from_iter([(field::UNREAD, true)]);
     if !drafts.is_empty() {
-        told.push(field::ARTIFACTS, versions(task, drafts, stamp)?);
+        fields.push(field::ARTIFACTS, versions(task, drafts, stamp)?);
     }
     if let Some(message) = message {
-        told.push(field::MESSAGES, vec![message.entry(Role::Agent, stamp)]);
+        fields.push(field::MESSAGES, vec![message.entry(Role::Agent, stamp)]);
     }
     let kind = match next {
         Status::Completed => {
-            told.push(field::RESOLUTION, resolution("complete", &stamp.by, stamp.at_ms, ("", None)));
+            fields.push(field::RESOLUTION, resolution("complete", &stamp.by, stamp.at_ms, ("", None)));
             TaskEvent::Completed
         }
         _ => TaskEvent::Delivered,
     };
-    Ok(event(task, kind, next, told))
+    Ok(event(task, kind, next, fields))
 }
 
 /// Returns the event by which a task goes back for another attempt, or fails.
@@ -279,29 +285,29 @@ pub(super) fn again_or_failed(
     at_ms: i64,
     error: &str,
 ) -> NewEvent {
-    let mut told = Object::from_iter([(field::UNREAD, true)]);
+    let mut fields = Object::from_iter([(field::UNREAD, true)]);
     if next == Status::Failed {
-        told.push(field::RESOLUTION, resolution("fail", by, at_ms, ("error", Some(error))));
-        return event(task, TaskEvent::Failed, next, told);
+        fields.push(field::RESOLUTION, resolution("fail", by, at_ms, ("error", Some(error))));
+        return event(task, TaskEvent::Failed, next, fields);
     }
-    told.push(field::ATTEMPT, task.attempt() + 1);
-    event(task, back, next, told)
+    fields.push(field::ATTEMPT, task.attempt() + 1);
+    event(task, back, next, fields)
 }
 
 /// Returns the stored artifacts of a task that is created with artifacts.
 pub fn first_versions(drafts: &[Draft], stamp: &Stamp) -> Result<Value> {
-    kept(&[], drafts, stamp)
+    stored_artifacts(&[], drafts, stamp)
 }
 
 /// Returns the stored form of a request's artifacts: new ones, or next versions of the ones that they name.
 pub(super) fn versions(task: &Task<'_>, drafts: &[Draft], stamp: &Stamp) -> Result<Value> {
-    kept(&task.current_artifacts(), drafts, stamp)
+    stored_artifacts(&task.current_artifacts(), drafts, stamp)
 }
 
-fn kept(current: &[&Object], drafts: &[Draft], stamp: &Stamp) -> Result<Value> {
-    let mut made: Vec<Value> = Vec::with_capacity(drafts.len());
+fn stored_artifacts(current: &[&Object], drafts: &[Draft], stamp: &Stamp) -> Result<Value> {
+    let mut entries: Vec<Value> = Vec::with_capacity(drafts.len());
     for (number, draft) in drafts.iter().enumerate() {
-        let before = match &draft.supersedes {
+        let superseded = match &draft.supersedes {
             None => None,
             Some(id) => {
                 let is_meant = |artifact: &&&Object| artifact.get("id").and_then(Value::as_str) == Some(id);
@@ -311,10 +317,10 @@ fn kept(current: &[&Object], drafts: &[Draft], stamp: &Stamp) -> Result<Value> {
                 })?)
             }
         };
-        if before.is_none() && draft.parts.is_none() {
+        if superseded.is_none() && draft.parts.is_none() {
             return Err(Error::invalid_at(format!("/artifacts/{number}/parts"), "required: parts, text or data"));
         }
-        made.push(draft.entry(before, number, stamp).into());
+        entries.push(draft.entry(superseded, number, stamp).into());
     }
-    Ok(made.into())
+    Ok(entries.into())
 }

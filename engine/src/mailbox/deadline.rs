@@ -100,25 +100,25 @@ pub fn decide(view: &View<'_>, id: &str, due: Due, now_ms: i64, uncounted: bool)
     let usual = Circumstances::default();
     Some(match due {
         Due::Deferral { .. } => {
-            let told = Object::from_iter([(field::UNREAD, true)]);
-            event(&task, TaskEvent::Resumed, next(Deadline::Wake, usual)?, told)
+            let fields = Object::from_iter([(field::UNREAD, true)]);
+            event(&task, TaskEvent::Resumed, next(Deadline::Wake, usual)?, fields)
         }
         Due::Lease { .. } => {
             let next = next(Deadline::Expire, Circumstances { uncounted, ..usual })?;
             if uncounted && next != Status::Failed {
-                let told = Object::from_iter([(field::UNREAD, true)]);
-                return Some(event(&task, TaskEvent::Expired, next, told));
+                let fields = Object::from_iter([(field::UNREAD, true)]);
+                return Some(event(&task, TaskEvent::Expired, next, fields));
             }
             let error = "the lease expired and no attempt is left";
             again_or_failed(&task, TaskEvent::Expired, next, "system", now_ms, error)
         }
         Due::Date { until } => {
-            let told = Object::from_iter([
+            let fields = Object::from_iter([
                 (field::OVERDUE_FOR, Value::from(format_date(until))),
                 (field::ESCALATED, Value::Int(0)),
                 (field::UNREAD, true.into()),
             ]);
-            event(&task, TaskEvent::Overdue, next(Deadline::Overdue, usual)?, told)
+            event(&task, TaskEvent::Overdue, next(Deadline::Overdue, usual)?, fields)
         }
         Due::Escalation { step, .. } => escalated(view, &task, step)?,
     })
@@ -139,19 +139,20 @@ fn escalated(view: &View<'_>, task: &Task<'_>, number: usize) -> Option<NewEvent
     let reassigned = is_another && gets_work;
     let circumstances = Circumstances { reassigned, ..Circumstances::default() };
     let next = transition::next(task, Act::Time(Deadline::Escalate), circumstances)?;
-    let mut told = Object::from_iter([(field::ESCALATED, Value::Int(number as i64 + 1)), (field::UNREAD, true.into())]);
+    let mut fields =
+        Object::from_iter([(field::ESCALATED, Value::Int(number as i64 + 1)), (field::UNREAD, true.into())]);
     let mut metadata = Object::from_iter([("step", Value::Int(number as i64))]);
     if let Some(priority) = step.priority.filter(|priority| *priority > task.priority()) {
-        told.push(field::PRIORITY, priority.name());
+        fields.push(field::PRIORITY, priority.name());
     }
     if reassigned {
-        told.push(field::ASSIGNEE_TYPE, kind);
-        told.push(field::ASSIGNEE_ID, id);
-        told.push(field::ATTEMPT, Value::Int(1));
+        fields.push(field::ASSIGNEE_TYPE, kind);
+        fields.push(field::ASSIGNEE_ID, id);
+        fields.push(field::ATTEMPT, Value::Int(1));
         metadata.push("previous_assignee_type", had_kind);
         metadata.push("previous_assignee_id", had_id);
     } else if is_another {
         metadata.push("not_assigned", "the agent is deleted or disabled");
     }
-    Some(NewEvent { metadata, ..event(task, TaskEvent::Escalated, next, told) })
+    Some(NewEvent { metadata, ..event(task, TaskEvent::Escalated, next, fields) })
 }

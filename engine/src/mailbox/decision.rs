@@ -73,7 +73,7 @@ pub(super) fn conflict(code: &'static str, message: String, task: &Task<'_>, act
 }
 
 /// Returns the event that moves a task to a status. Clears the fields that belong to the status before.
-pub(super) fn event(task: &Task<'_>, kind: TaskEvent, next: Status, told: Object) -> NewEvent {
+pub(super) fn event(task: &Task<'_>, kind: TaskEvent, next: Status, fields: Object) -> NewEvent {
     let mut payload = Object::from_iter([(field::STATUS, Value::from(next.name()))]);
     let is_left = |status: Status| task.status() == status && next != status;
     let mut clear = |names: &[&str]| names.iter().for_each(|name| drop(payload.insert(*name, Value::Null)));
@@ -87,7 +87,7 @@ pub(super) fn event(task: &Task<'_>, kind: TaskEvent, next: Status, told: Object
     if task.get(field::INPUT_REQUEST).is_some() && !matches!(next, Status::InputRequired | Status::Deferred) {
         clear(&[field::INPUT_REQUEST]);
     }
-    told.into_iter().for_each(|(name, value)| drop(payload.insert(name, value)));
+    fields.into_iter().for_each(|(name, value)| drop(payload.insert(name, value)));
     NewEvent {
         aggregate_id: task.aggregate.id.to_string(),
         aggregate_type: TASK.into(),
@@ -98,10 +98,10 @@ pub(super) fn event(task: &Task<'_>, kind: TaskEvent, next: Status, told: Object
 }
 
 /// Returns how a task ended, and by whom.
-pub(super) fn resolution(action: &str, by: &str, at_ms: i64, said: (&str, Option<&str>)) -> Value {
+pub(super) fn resolution(action: &str, by: &str, at_ms: i64, detail: (&str, Option<&str>)) -> Value {
     let mut resolution =
         Object::from_iter([("action", Value::from(action)), ("by", by.into()), ("at", format_date(at_ms).into())]);
-    if let (name, Some(text)) = said {
+    if let (name, Some(text)) = detail {
         resolution.push(name, text);
     }
     resolution.into()

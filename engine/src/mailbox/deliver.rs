@@ -46,14 +46,14 @@ pub fn decide(view: &View<'_>, delivery: &Delivery) -> Result<Vec<NewEvent>> {
     let circumstances = Circumstances { unreviewed: *unreviewed, ..Circumstances::default() };
     let next = advance(&task, Act::Agent(Verb::Deliver), circumstances)?;
     let artifacts = versions(&task, &delivery.drafts, stamp)?;
-    let mut told = Object::from_iter([(field::ARTIFACTS, artifacts.clone()), (field::UNREAD, true.into())]);
+    let mut fields = Object::from_iter([(field::ARTIFACTS, artifacts.clone()), (field::UNREAD, true.into())]);
     if let Some(message) = &delivery.message {
         let author = Stamp { by: delivery.agent_id.clone(), ..stamp.clone() };
-        told.push(field::MESSAGES, vec![message.entry(Role::Agent, &author)]);
+        fields.push(field::MESSAGES, vec![message.entry(Role::Agent, &author)]);
     }
     let kind = match next {
         Status::Completed => {
-            told.push(field::RESOLUTION, resolution("complete", &delivery.agent_id, stamp.at_ms, ("", None)));
+            fields.push(field::RESOLUTION, resolution("complete", &delivery.agent_id, stamp.at_ms, ("", None)));
             TaskEvent::Completed
         }
         _ => TaskEvent::Delivered,
@@ -63,12 +63,12 @@ pub fn decide(view: &View<'_>, delivery: &Delivery) -> Result<Vec<NewEvent>> {
         event_id: Some(delivery.event_id.clone()),
         occurred_at: Some(delivery.occurred_at),
         derived: true,
-        ..event(&task, kind, next, told)
+        ..event(&task, kind, next, fields)
     }];
     if *unreviewed {
-        let made: Vec<&Object> = artifacts.as_array().into_iter().flatten().filter_map(Value::as_object).collect();
+        let objects: Vec<&Object> = artifacts.as_array().into_iter().flatten().filter_map(Value::as_object).collect();
         let is_deleted = |event: &NewEvent| view.aggregate(&event.aggregate_id).is_some_and(|about| about.deleted);
-        let effects = effect::events(view, &task, &made)?.into_iter().filter(|event| !is_deleted(event));
+        let effects = effect::events(view, &task, &objects)?.into_iter().filter(|event| !is_deleted(event));
         let occurred_at = Some(delivery.occurred_at);
         events.extend(effects.map(|effect| {
             let mut metadata = delivery.metadata.clone();

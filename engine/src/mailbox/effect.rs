@@ -54,8 +54,8 @@ fn event(view: &View<'_>, task: &Task<'_>, artifact: &Object, effect: Effect) ->
 pub fn explain(error: Error) -> Error {
     match error {
         Error::Invalid { violations, .. } if violations.iter().any(|wrong| is_effect(&wrong.pointer)) => {
-            let told: Vec<&str> = violations.iter().map(|wrong| wrong.message.as_str()).collect();
-            refused(&told.join("; "), violations)
+            let messages: Vec<&str> = violations.iter().map(|wrong| wrong.message.as_str()).collect();
+            refused(&messages.join("; "), violations)
         }
         Error::Conflict { details, message, .. }
             if details.get("index").and_then(Value::as_int).is_some_and(|index| index > 0) =>
@@ -74,11 +74,11 @@ fn is_effect(pointer: &str) -> bool {
 fn refused(why: &str, violations: Vec<Violation>) -> Error {
     let mut details = Object::new();
     if !violations.is_empty() {
-        let told = violations.into_iter().map(|violation| {
+        let entries = violations.into_iter().map(|violation| {
             let below = violation.pointer.splitn(4, '/').nth(3).unwrap_or_default();
             Value::from(Object::from_iter([("pointer", format!("/effect/{below}")), ("message", violation.message)]))
         });
-        details.push("details", told.collect::<Vec<_>>());
+        details.push("details", entries.collect::<Vec<_>>());
     }
     let message = format!("the effect of the task's output was rejected: {why}");
     Error::Conflict { code: EFFECT_REFUSED, message, details: Box::new(details) }

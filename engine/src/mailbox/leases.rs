@@ -42,7 +42,7 @@ pub async fn renew(state: &State, agent_ids: &[Arc<str>], now_ms: i64) -> Result
 pub async fn renew_rows(state: &State, rows: &[LeaseRow]) -> Result<Vec<Option<i64>>> {
     let mut ends = Vec::with_capacity(rows.len());
     for some in rows.chunks(RENEWED_AT_ONCE) {
-        let now = state.log.renew_leases(some).await?;
+        let now = state.db.renew_leases(some).await?;
         ends.extend(some.iter().map(|row| {
             let is_held = |now: &&LeaseRow| now.task_id == row.task_id && now.claim == row.claim && !now.expired;
             now.iter().find(is_held).map(|now| now.until)

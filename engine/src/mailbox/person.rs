@@ -72,9 +72,9 @@ impl TaskCommand {
         match self {
             TaskCommand::Edit { edit, .. } => edit.size_bytes(),
             TaskCommand::Ask { message } => message.size_bytes(),
-            TaskCommand::Approve { comment: said }
-            | TaskCommand::Reject { reason: said }
-            | TaskCommand::Defer { reason: said, .. } => said.as_ref().map_or(0, String::len),
+            TaskCommand::Approve { comment: text }
+            | TaskCommand::Reject { reason: text }
+            | TaskCommand::Defer { reason: text, .. } => text.as_ref().map_or(0, String::len),
             TaskCommand::Assign { .. } | TaskCommand::Read | TaskCommand::Unread => 0,
         }
     }
@@ -111,14 +111,14 @@ pub fn decide(
     let task = Task::new(&found);
     let other_time = matches!(command, TaskCommand::Defer { until, .. } if *until != task.wakes_at());
     let next = permit(&task, command.action(), Circumstances { other_time, ..Circumstances::default() })?;
-    let resolved = |name, said: &Option<String>| {
-        resolution(command.action().name(), &stamp.by, stamp.at_ms, (name, said.as_deref()))
+    let resolved = |name, text: &Option<String>| {
+        resolution(command.action().name(), &stamp.by, stamp.at_ms, (name, text.as_deref()))
     };
-    let done = |kind, told: Object| vec![event(&task, kind, next, told)];
+    let done = |kind, fields: Object| vec![event(&task, kind, next, fields)];
     Ok(match command {
         TaskCommand::Approve { comment } => {
-            let told = [(field::RESOLUTION, resolved("comment", comment)), (field::UNREAD, false.into())];
-            let mut events = done(TaskEvent::Approved, Object::from_iter(told));
+            let fields = [(field::RESOLUTION, resolved("comment", comment)), (field::UNREAD, false.into())];
+            let mut events = done(TaskEvent::Approved, Object::from_iter(fields));
             events.extend(effect::events(view, &task, &task.current_artifacts())?);
             events
         }
@@ -128,37 +128,37 @@ pub fn decide(
                 return Err(artifacts_changed());
             }
             let kept: Vec<Value> = artifacts.iter().cloned().map(Value::from).collect();
-            let told = [
+            let fields = [
                 (field::RESOLUTION, resolved("comment", comment)),
                 (field::UNREAD, false.into()),
                 (field::ARTIFACTS, kept.into()),
             ];
-            let mut events = done(TaskEvent::Edited, Object::from_iter(told));
-            events.extend(effect::events(view, &task, &after(&task, artifacts))?);
+            let mut events = done(TaskEvent::Edited, Object::from_iter(fields));
+            events.extend(effect::events(view, &task, &artifacts_after(&task, artifacts))?);
             events
         }
         TaskCommand::Reject { reason } => {
-            let told = [(field::RESOLUTION, resolved("reason", reason)), (field::UNREAD, false.into())];
-            done(TaskEvent::Rejected, Object::from_iter(told))
+            let fields = [(field::RESOLUTION, resolved("reason", reason)), (field::UNREAD, false.into())];
+            done(TaskEvent::Rejected, Object::from_iter(fields))
         }
         TaskCommand::Defer { until, reason } => {
-            let mut told = Object::from_iter([
+            let mut fields = Object::from_iter([
                 (field::DEFERRED_UNTIL, Value::from(until.map(format_date))),
                 (field::UNREAD, false.into()),
             ]);
             if task.status() != Status::Deferred {
-                told.push(field::TAKEN_FROM, task.status().name());
+                fields.push(field::TAKEN_FROM, task.status().name());
             }
-            let mut events = done(TaskEvent::Deferred, told);
+            let mut events = done(TaskEvent::Deferred, fields);
             for (event, reason) in events.iter_mut().zip(reason) {
                 event.metadata.push("reason", reason.as_str());
             }
             events
         }
         TaskCommand::Ask { message } => {
-            let told =
+            let fields =
                 [(field::MESSAGES, Value::from(vec![message.entry(Role::User, stamp)])), (field::UNREAD, true.into())];
-            done(TaskEvent::Asked, Object::from_iter(told))
+            done(TaskEvent::Asked, Object::from_iter(fields))
         }
         TaskCommand::Assign { assignee, due_at } => {
             assigned(view, &task, assignee.as_ref(), *due_at, next)?.into_iter().collect()
@@ -186,7 +186,7 @@ fn artifacts_changed() -> Error {
 }
 
 /// Returns the current artifacts as they are after an edit.
-fn after<'a>(task: &Task<'a>, edited: &'a [Object]) -> Vec<&'a Object> {
+fn artifacts_after<'a>(task: &Task<'a>, edited: &'a [Object]) -> Vec<&'a Object> {
     let superseded: Vec<&Value> = edited.iter().filter_map(|artifact| artifact.get("supersedes")).collect();
     let is_kept = |artifact: &&Object| artifact.get("id").is_none_or(|id| !superseded.contains(&id));
     task.current_artifacts().into_iter().filter(is_kept).chain(edited).collect()
@@ -209,17 +209,17 @@ fn assigned(
     if task.status() == next && kind == had_kind && id.as_deref() == had_id && due_at.is_none() {
         return Ok(None);
     }
-    let mut told = Object::from_iter([
+    let mut fields = Object::from_iter([
         (field::ASSIGNEE_TYPE, Value::from(kind)),
         (field::ASSIGNEE_ID, id.into()),
         (field::ATTEMPT, 1.into()),
         (field::UNREAD, true.into()),
     ]);
     if let Some(due_at) = due_at {
-        told.push(field::DUE_AT, format_date(due_at));
+        fields.push(field::DUE_AT, format_date(due_at));
     }
     let event_kind = if assignee.is_some() { TaskEvent::Assigned } else { TaskEvent::Unassigned };
-    let mut event = event(task, event_kind, next, told);
+    let mut event = event(task, event_kind, next, fields);
     event.metadata =
         Object::from_iter([("previous_assignee_type", Value::from(had_kind)), ("previous_assignee_id", had_id.into())]);
     Ok(Some(event))

@@ -86,18 +86,18 @@ impl Selection {
             return false;
         }
         let task = Task::new(aggregate);
-        let is = |wanted: &Option<Arc<str>>, found: Option<&str>| {
-            wanted.as_ref().is_none_or(|wanted| found == Some(&**wanted))
+        let matches = |expected: &Option<Arc<str>>, actual: Option<&str>| {
+            expected.as_ref().is_none_or(|expected| actual == Some(&**expected))
         };
-        self.statuses.as_ref().is_none_or(|wanted| wanted.contains(&task.status()))
-            && self.assignee_type.is_none_or(|wanted| task.text(field::ASSIGNEE_TYPE) == wanted)
-            && is(&self.assignee_id, task.text(field::ASSIGNEE_ID))
-            && is(&self.project_id, aggregate.project_id.as_deref())
-            && is(&self.source_type, task.text(field::SOURCE_TYPE))
-            && self.unread.is_none_or(|wanted| task.is_unread() == wanted)
-            && self.priorities.as_ref().is_none_or(|wanted| {
+        self.statuses.as_ref().is_none_or(|statuses| statuses.contains(&task.status()))
+            && self.assignee_type.is_none_or(|kind| task.text(field::ASSIGNEE_TYPE) == kind)
+            && matches(&self.assignee_id, task.text(field::ASSIGNEE_ID))
+            && matches(&self.project_id, aggregate.project_id.as_deref())
+            && matches(&self.source_type, task.text(field::SOURCE_TYPE))
+            && self.unread.is_none_or(|unread| task.is_unread() == unread)
+            && self.priorities.as_ref().is_none_or(|priorities| {
                 let priority = task.text(field::PRIORITY).unwrap_or(Priority::default().name());
-                wanted.iter().any(|wanted| wanted.name() == priority)
+                priorities.iter().any(|selected| selected.name() == priority)
             })
     }
 
@@ -118,7 +118,7 @@ impl Selection {
         }
         // A task without a status is pending, and one without a priority is normal, so rows without a value cannot be
         // excluded when these are selected.
-        if let Some(statuses) = self.statuses.as_ref().filter(|wanted| !wanted.contains(&Status::Pending)) {
+        if let Some(statuses) = self.statuses.as_ref().filter(|statuses| !statuses.contains(&Status::Pending)) {
             keep(snapshot.column(field::STATUS), &statuses.iter().map(|status| status.name()).collect::<Vec<_>>());
         } else if let Some(statuses) = &self.statuses {
             let others: Vec<&str> =
@@ -141,8 +141,9 @@ impl Selection {
         if let Some(kind) = &self.source_type {
             keep(field::SOURCE_TYPE, &[kind]);
         }
-        if let Some(wanted) = self.priorities.as_ref().filter(|wanted| !wanted.contains(&Priority::Normal)) {
-            keep(field::PRIORITY, &wanted.iter().map(|priority| priority.name()).collect::<Vec<_>>());
+        if let Some(priorities) = self.priorities.as_ref().filter(|priorities| !priorities.contains(&Priority::Normal))
+        {
+            keep(field::PRIORITY, &priorities.iter().map(|priority| priority.name()).collect::<Vec<_>>());
         }
         if self.assignee_type == Some(None)
             && let Some(column) = snapshot.column(field::ASSIGNEE_TYPE)
@@ -150,16 +151,16 @@ impl Selection {
         {
             mask.and(&without_value(segment));
         }
-        if let Some(wanted) = self.unread
+        if let Some(is_unread) = self.unread
             && let Some(column) = snapshot.column(field::UNREAD)
             && let Some(segment) = column.segments().get(segment)
             && let Cells::Bools(unread) = segment.cells()
         {
-            let mut meant = Mask::of(unread, |unread| *unread == wanted);
-            if !wanted {
-                meant.or(&without_value(segment));
+            let mut selected = Mask::of(unread, |unread| *unread == is_unread);
+            if !is_unread {
+                selected.or(&without_value(segment));
             }
-            mask.and(&meant);
+            mask.and(&selected);
         }
         mask
     }
@@ -188,8 +189,8 @@ fn exclude(mask: &mut Mask, column: &Column, segment: usize, texts: &[&str]) {
 }
 
 fn with_texts(column: &Column, segment: &Segment, codes: &[u32], texts: &[&str]) -> Mask {
-    let wanted: Vec<u32> = texts.iter().filter_map(|text| column.texts().code(text)).collect();
-    let mut mask = Mask::of(codes, |code| wanted.contains(code));
+    let selected: Vec<u32> = texts.iter().filter_map(|text| column.texts().code(text)).collect();
+    let mut mask = Mask::of(codes, |code| selected.contains(code));
     if !segment.is_plain() {
         let mut valueless = without_value(segment);
         valueless.negate();

@@ -113,9 +113,9 @@ async fn run(state: Arc<State>, appender: Appender, mut stopped: Stopped) {
     };
     while !stopped.has_begun() {
         head.borrow_and_update();
-        timers.take_in();
+        timers.process_events();
         timers.forget_leases().await;
-        let wait = match timers.see_to_due().await {
+        let wait = match timers.process_due().await {
             Ok(true) => continue,
             Ok(false) => None,
             Err(error) => {
@@ -154,7 +154,7 @@ struct Running {
 
 impl Running {
     /// Processes the events since the last call.
-    fn take_in(&mut self) {
+    fn process_events(&mut self) {
         while let Some(position) = self.position {
             match self.state.folded.last_events(position, PAGE) {
                 Some(events) => {
@@ -169,13 +169,13 @@ impl Running {
         self.schedule = Schedule::default();
         let snapshot = self.state.folded.snapshot();
         self.position = Some(snapshot.position());
-        snapshot.iter().filter(|aggregate| is_task(aggregate)).for_each(|task| self.look_at(task));
+        snapshot.iter().filter(|aggregate| is_task(aggregate)).for_each(|task| self.schedule_task(task));
     }
 
     fn note(&mut self, event: &Event) {
         if &*event.aggregate_type == TASK {
             match self.state.folded.get(event.aggregate_id.as_str()) {
-                Some(task) => self.look_at(&task),
+                Some(task) => self.schedule_task(&task),
                 None => {
                     self.schedule.remove(&event.aggregate_id);
                     self.ended.extend(self.leased.take(&event.aggregate_id));
@@ -184,7 +184,7 @@ impl Running {
         }
     }
 
-    fn look_at(&mut self, task: &Aggregate) {
+    fn schedule_task(&mut self, task: &Aggregate) {
         for kind in Kind::ALL {
             let due = Due::of(&Task::new(task), kind).filter(|_| !task.deleted);
             if matches!(due, Some(Due::Lease { .. })) && !self.leased.contains(&task.id) {
@@ -206,7 +206,7 @@ impl Running {
     async fn forget_leases(&mut self) {
         let forgotten = async {
             if !self.swept {
-                let kept = self.state.log.leased_tasks().await?;
+                let kept = self.state.db.leased_tasks().await?;
                 // A task with a lease row is in the log, so no such task is missing after the refresh.
                 self.state.refresh().await?;
                 let is_open = |id: &AggregateId| {
@@ -219,9 +219,9 @@ impl Running {
                 self.swept = true;
             }
             while !self.ended.is_empty() {
-                let some = self.ended.len().saturating_sub(BATCH);
-                self.state.log.forget_leases(&self.ended[some..]).await?;
-                self.ended.truncate(some);
+                let start = self.ended.len().saturating_sub(BATCH);
+                self.state.db.forget_leases(&self.ended[start..]).await?;
+                self.ended.truncate(start);
             }
             Ok::<(), Error>(())
         };
@@ -231,7 +231,7 @@ impl Running {
     }
 
     /// Handles the deadlines that have passed. Returns whether there were any.
-    async fn see_to_due(&mut self) -> Result<bool> {
+    async fn process_due(&mut self) -> Result<bool> {
         // Without deadlines the clock need not be read.
         if self.schedule.next().is_none() {
             return Ok(false);
@@ -242,16 +242,16 @@ impl Running {
             return Ok(false);
         }
         let (state, appender, opened_at) = (&self.state, &self.appender, self.opened_at);
-        let seen: Vec<_> = stream::iter(due)
+        let results: Vec<_> = stream::iter(due)
             .map(|(id, due)| async move {
-                let result = see_to(state, appender, &id, due, (now_ms, opened_at)).await;
+                let result = process_deadline(state, appender, &id, due, (now_ms, opened_at)).await;
                 (id, due, result)
             })
             .buffer_unordered(AT_ONCE)
             .collect()
             .await;
         let mut outcome = Ok(true);
-        for (id, due, result) in seen {
+        for (id, due, result) in results {
             match result {
                 Ok(None) => {}
                 Ok(Some(later)) => self.schedule.set((id, due.kind()), Some((later, due))),
@@ -295,7 +295,7 @@ fn is_task(aggregate: &Arc<Aggregate>) -> bool {
 
 /// Returns when to check again a lease that expired before these timers started, because its agent may still renew it.
 /// Returns `None` if the lease expired later, or if the agent's time is over.
-async fn put_off(
+async fn postponed_until(
     state: &State,
     id: &AggregateId,
     (claim, seconds, until): (u64, i64, i64),
@@ -305,13 +305,13 @@ async fn put_off(
     if until >= opened_at || now_ms >= later {
         return Ok(None);
     }
-    let rows = state.log.read_leases(&[id.text()]).await?;
+    let rows = state.db.read_leases(&[id.text()]).await?;
     let renewed = rows.iter().filter(|row| row.claim == claim && !row.expired).map(|row| row.until).max();
     Ok((renewed.unwrap_or(until) < opened_at).then_some(later))
 }
 
 /// Handles one deadline. Returns when to check again, if the deadline was postponed.
-async fn see_to(
+async fn process_deadline(
     state: &State,
     appender: &Appender,
     id: &AggregateId,
@@ -320,13 +320,13 @@ async fn see_to(
 ) -> Result<Option<i64>> {
     let mut uncounted = false;
     if let Due::Lease { claim, seconds, until } = due {
-        if let Some(later) = put_off(state, id, (claim, seconds, until), (now_ms, opened_at)).await? {
+        if let Some(later) = postponed_until(state, id, (claim, seconds, until), (now_ms, opened_at)).await? {
             return Ok(Some(later));
         }
         // Expires the row first: from then on nobody can renew the lease. Work that the agent completes before the
         // event below still counts.
         let lease = LeaseRow { task_id: id.text(), claim, until, expired: false };
-        let row = state.log.expire_lease(&lease, now_ms).await?;
+        let row = state.db.expire_lease(&lease, now_ms).await?;
         if row.claim == claim && !row.expired {
             return Ok(Some(row.until));
         }

@@ -80,8 +80,8 @@ impl Aggregate {
     /// Returns the approximate size of the aggregate in memory, in bytes.
     pub fn size_bytes(&self) -> usize {
         /// Bytes for the struct, the id, and the entry in the map from ids to aggregates.
-        const ITSELF: usize = 256;
-        ITSELF + self.state.size_bytes() + self.facts.size_bytes()
+        const BASE_BYTES: usize = 256;
+        BASE_BYTES + self.state.size_bytes() + self.facts.size_bytes()
     }
 
     /// Returns the aggregate as a pipeline row: identifying columns first, then the state's fields, then describing
@@ -92,18 +92,18 @@ impl Aggregate {
 
     /// Returns the row with only the given fields, in their usual order. `None` selects all fields.
     pub fn row_of(&self, definition: &Definition, fields: Option<&BTreeSet<Arc<str>>>) -> Value {
-        let wanted = |name: &str| fields.is_none_or(|fields| fields.contains(name));
+        let is_selected = |name: &str| fields.is_none_or(|fields| fields.contains(name));
         let mut row = Object::with_capacity(fields.map_or(self.state.len() + 9, BTreeSet::len));
-        for (name, column) in IDENTITY.iter().filter(|(name, _)| wanted(name)) {
+        for (name, column) in IDENTITY.iter().filter(|(name, _)| is_selected(name)) {
             row.push(name.clone(), self.column(*column, definition));
         }
-        for (name, value) in self.state.iter().filter(|(name, _)| wanted(name)) {
+        for (name, value) in self.state.iter().filter(|(name, _)| is_selected(name)) {
             // A state field with a reserved name would appear twice in the row; the identifying column wins.
             if !IDENTITY.iter().any(|(reserved, _)| reserved == name) {
                 row.push(name.clone(), value.clone());
             }
         }
-        for (name, column) in DESCRIPTION.iter().filter(|(name, _)| wanted(name)) {
+        for (name, column) in DESCRIPTION.iter().filter(|(name, _)| is_selected(name)) {
             row.push(name.clone(), self.column(*column, definition));
         }
         row.into()

@@ -3,7 +3,7 @@
 use jiff::civil::DateTime;
 use jiff::{SignedDuration, Timestamp};
 
-const NANOSECONDS: i128 = 1_000_000;
+const NANOSECONDS_PER_MS: i128 = 1_000_000;
 const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
 
 /// Formats a date as the API shows it: RFC 3339, in UTC, with milliseconds and `Z`.
@@ -19,7 +19,7 @@ pub fn format_date(ms: i64) -> String {
 /// the years 0000 to 9999 in UTC. Fractions smaller than a millisecond are rounded down, also before 1970.
 pub fn parse_date(text: &str) -> Option<i64> {
     if let Ok(time) = text.parse::<Timestamp>() {
-        let ms = i64::try_from(time.as_nanosecond().div_euclid(NANOSECONDS)).ok()?;
+        let ms = i64::try_from(time.as_nanosecond().div_euclid(NANOSECONDS_PER_MS)).ok()?;
         return civil(ms).filter(|time| time.year() >= 0).map(|_| ms);
     }
     // The library excludes the last hours of 9999 so that every UTC offset fits, but clients write "forever" as that
@@ -35,7 +35,7 @@ pub fn civil(ms: i64) -> Option<DateTime> {
 
 /// Returns the milliseconds since the epoch of a date and time in UTC.
 pub fn ms_of(civil: DateTime) -> i64 {
-    let since = civil.duration_since(EPOCH).as_nanos().div_euclid(NANOSECONDS);
+    let since = civil.duration_since(EPOCH).as_nanos().div_euclid(NANOSECONDS_PER_MS);
     i64::try_from(since).expect("the calendar's milliseconds fit 64 bits")
 }
 

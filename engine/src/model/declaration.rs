@@ -47,9 +47,9 @@ struct Compiling<'p> {
 ///
 /// This function compiles the patterns, which takes time. It must not run on threads that serve requests.
 pub fn parse(body: &Value, patterns: &Patterns) -> Result<Definition, Vec<Violation>> {
-    let (definition, wrong) =
+    let (definition, violations) =
         read_with(body, &mut Some(Compiling { matching: Matching::new(patterns), count: 0, bytes: 0 }));
-    if wrong.is_empty() { Ok(definition) } else { Err(wrong) }
+    if violations.is_empty() { Ok(definition) } else { Err(violations) }
 }
 
 /// Reads a stored definition without compiling its patterns. Returns the usable parts, and every violation.
@@ -58,16 +58,16 @@ pub fn read(body: &Value) -> (Definition, Vec<Violation>) {
 }
 
 fn read_with(body: &Value, compiling: &mut Option<Compiling>) -> (Definition, Vec<Violation>) {
-    let mut wrong = Violations::default();
+    let mut violations = Violations::default();
     let Some(object) = body.as_object() else {
-        wrong.add("", "a type definition must be an object");
-        return (Definition::new("", "", Vec::new(), Vec::new()), wrong.into_vec());
+        violations.add("", "a type definition must be an object");
+        return (Definition::new("", "", Vec::new(), Vec::new()), violations.into_vec());
     };
-    refuse_unknown(object, &KEYS, "", &mut wrong);
+    refuse_unknown(object, &KEYS, "", &mut violations);
     let type_name = match object.get("type_name").map(|value| (value, value.as_str())) {
         Some((_, Some(name))) if is_valid_name(name) => name,
         Some((other, _)) => {
-            wrong.add(
+            violations.add(
                 "/type_name",
                 format!(
                     "{} is not a type name: expected a lower-case letter, then up to 63 of a-z 0-9 _ -",
@@ -77,7 +77,7 @@ fn read_with(body: &Value, compiling: &mut Option<Compiling>) -> (Definition, Ve
             ""
         }
         None => {
-            wrong.add("/type_name", "required");
+            violations.add("/type_name", "required");
             ""
         }
     };
@@ -85,16 +85,16 @@ fn read_with(body: &Value, compiling: &mut Option<Compiling>) -> (Definition, Ve
         None | Some(Value::Null) => type_name.to_owned(),
         Some(Value::String(name)) => name.to_string(),
         Some(other) => {
-            wrong.add("/display_name", format!("expected a string, found {}", other.type_name()));
+            violations.add("/display_name", format!("expected a string, found {}", other.type_name()));
             String::new()
         }
     };
-    let traits = parse_traits(object.get("traits"), &mut wrong);
-    let fields = parse_fields(object.get("fields"), "/fields", compiling, &mut wrong);
-    let events = parse_events(object.get("events"), type_name, compiling, &mut wrong);
+    let traits = parse_traits(object.get("traits"), &mut violations);
+    let fields = parse_fields(object.get("fields"), "/fields", compiling, &mut violations);
+    let events = parse_events(object.get("events"), type_name, compiling, &mut violations);
     let mut definition = Definition::new(type_name, &display_name, traits, fields);
     definition.events = events;
-    (definition, wrong.into_vec())
+    (definition, violations.into_vec())
 }
 
 /// Converts a definition to the form that clients send. Parsing the result gives the same definition.
@@ -137,18 +137,19 @@ fn number(bound: f64) -> Value {
     if bound.fract() == 0.0 && bound.abs() < 9e15 { Value::Int(bound as i64) } else { Value::Double(bound) }
 }
 
-fn refuse_unknown(object: &Object, known: &[&str], at: &str, wrong: &mut Violations) {
+fn refuse_unknown(object: &Object, known: &[&str], at: &str, violations: &mut Violations) {
     for name in object.keys().filter(|name| !known.contains(&&***name)) {
-        wrong.add(format!("{at}/{}", segment(name)), format!("unknown key; allowed keys are {}", known.join(", ")));
+        violations
+            .add(format!("{at}/{}", segment(name)), format!("unknown key; allowed keys are {}", known.join(", ")));
     }
 }
 
-fn parse_traits(value: Option<&Value>, wrong: &mut Violations) -> Vec<Arc<str>> {
+fn parse_traits(value: Option<&Value>, violations: &mut Violations) -> Vec<Arc<str>> {
     let items = match value {
         None | Some(Value::Null) => return Vec::new(),
         Some(Value::Array(items)) => items,
         Some(other) => {
-            wrong.add("/traits", format!("expected an array of strings, found {}", other.type_name()));
+            violations.add("/traits", format!("expected an array of strings, found {}", other.type_name()));
             return Vec::new();
         }
     };
@@ -157,7 +158,7 @@ fn parse_traits(value: Option<&Value>, wrong: &mut Violations) -> Vec<Arc<str>> 
         match item.as_str().filter(|name| is_valid_name(name)) {
             Some(name) if traits.iter().any(|known| &**known == name) => {}
             Some(name) => traits.push(name.into()),
-            None => wrong.add(format!("/traits/{index}"), format!("{} is not a trait name", excerpt(item))),
+            None => violations.add(format!("/traits/{index}"), format!("{} is not a trait name", excerpt(item))),
         }
     }
     traits
@@ -167,42 +168,47 @@ fn parse_fields(
     value: Option<&Value>,
     at: &str,
     compiling: &mut Option<Compiling>,
-    wrong: &mut Violations,
+    violations: &mut Violations,
 ) -> Vec<Field> {
     let items = match value {
         None | Some(Value::Null) => return Vec::new(),
         Some(Value::Array(items)) => items,
         Some(other) => {
-            wrong.add(at, format!("expected an array of field definitions, found {}", other.type_name()));
+            violations.add(at, format!("expected an array of field definitions, found {}", other.type_name()));
             return Vec::new();
         }
     };
     if items.len() > MAX_FIELDS {
-        wrong.add(at, format!("{} fields; at most {MAX_FIELDS} are allowed", items.len()));
+        violations.add(at, format!("{} fields; at most {MAX_FIELDS} are allowed", items.len()));
         return Vec::new();
     }
     let mut fields: Vec<Field> = Vec::new();
     for (index, item) in items.iter().enumerate() {
         let at = format!("{at}/{index}");
-        let Some(field) = parse_field(item, &at, compiling, wrong) else { continue };
+        let Some(field) = parse_field(item, &at, compiling, violations) else { continue };
         if fields.iter().any(|known| known.name == field.name) {
-            wrong.add(format!("{at}/name"), format!("field '{}' is defined twice", field.name));
+            violations.add(format!("{at}/name"), format!("field '{}' is defined twice", field.name));
         } else {
             fields.push(field);
         }
     }
     for label in fields.iter().filter(|field| field.label).skip(1) {
-        wrong.add(at, format!("field '{}': only one field may be the label", label.name));
+        violations.add(at, format!("field '{}': only one field may be the label", label.name));
     }
     fields
 }
 
-fn parse_field(value: &Value, at: &str, compiling: &mut Option<Compiling>, wrong: &mut Violations) -> Option<Field> {
+fn parse_field(
+    value: &Value,
+    at: &str,
+    compiling: &mut Option<Compiling>,
+    violations: &mut Violations,
+) -> Option<Field> {
     let Some(object) = value.as_object() else {
-        wrong.add(at, format!("expected an object, found {}", value.type_name()));
+        violations.add(at, format!("expected an object, found {}", value.type_name()));
         return None;
     };
-    refuse_unknown(object, &FIELD_KEYS, at, wrong);
+    refuse_unknown(object, &FIELD_KEYS, at, violations);
     let name = match object.get("name").map(|value| (value, value.as_str())) {
         Some((_, Some(name))) if payload::is_field_name(name) && !RESERVED.contains(&name) => Some(name),
         Some((other, _)) => {
@@ -210,17 +216,17 @@ fn parse_field(value: &Value, at: &str, compiling: &mut Option<Compiling>, wrong
                 "{} is not a field name: a name is not empty, not reserved, and starts with neither _ nor $",
                 excerpt(other)
             );
-            wrong.add(format!("{at}/name"), message);
+            violations.add(format!("{at}/name"), message);
             None
         }
         None => {
-            wrong.add(format!("{at}/name"), "required");
+            violations.add(format!("{at}/name"), "required");
             None
         }
     };
-    let field_type = choice(object.get("type"), &FieldType::ALL, FieldType::name, &format!("{at}/type"), wrong);
+    let field_type = choice(object.get("type"), &FieldType::ALL, FieldType::name, &format!("{at}/type"), violations);
     if object.get("type").is_none_or(Value::is_null) {
-        wrong.add(format!("{at}/type"), "required");
+        violations.add(format!("{at}/type"), "required");
     }
     let (name, field_type) = (name?, field_type?);
     let mut field = Field::new(name, field_type);
@@ -230,27 +236,32 @@ fn parse_field(value: &Value, at: &str, compiling: &mut Option<Compiling>, wrong
         match object.get(key) {
             None | Some(Value::Null) => {}
             Some(Value::Bool(flag)) => *slot = *flag,
-            Some(other) => wrong.add(format!("{at}/{key}"), format!("expected a boolean, found {}", other.type_name())),
+            Some(other) => {
+                violations.add(format!("{at}/{key}"), format!("expected a boolean, found {}", other.type_name()))
+            }
         }
     }
     for (key, slot) in [("min", &mut field.min), ("max", &mut field.max)] {
         match object.get(key).filter(|value| !value.is_null()) {
             None => {}
             Some(bound) if bound.is_number() => *slot = bound.as_f64(),
-            Some(other) => wrong.add(format!("{at}/{key}"), format!("expected a number, found {}", other.type_name())),
+            Some(other) => {
+                violations.add(format!("{at}/{key}"), format!("expected a number, found {}", other.type_name()))
+            }
         }
     }
-    field.fold = choice(object.get("fold"), &Fold::ALL, Fold::name, &format!("{at}/fold"), wrong).unwrap_or_default();
-    field.pattern = parse_pattern(object.get("pattern"), at, compiling, wrong);
-    field.allowed = parse_allowed(object.get("enum"), at, wrong);
-    field.reference_type = parse_reference_type(object.get("reference_type"), field_type, at, wrong);
+    field.fold =
+        choice(object.get("fold"), &Fold::ALL, Fold::name, &format!("{at}/fold"), violations).unwrap_or_default();
+    field.pattern = parse_pattern(object.get("pattern"), at, compiling, violations);
+    field.allowed = parse_allowed(object.get("enum"), at, violations);
+    field.reference_type = parse_reference_type(object.get("reference_type"), field_type, at, violations);
     // Generated clients send null for keys they leave out. A null default is therefore no default, and a required field
     // stays required.
     if let Some(default) = object.get("default").filter(|value| !value.is_null()) {
         let at = format!("{at}/default");
-        depth::check_field(default, field.fold, &at, wrong);
+        depth::check_field(default, field.fold, &at, violations);
         let matching = compiling.as_ref().map(|compiling| &compiling.matching);
-        payload::check_value(&field, default, matching, &at, wrong);
+        payload::check_value(&field, default, matching, &at, violations);
         field.default = Some(default.clone());
     }
     Some(field)
@@ -261,13 +272,13 @@ fn choice<T: Copy>(
     all: &[T],
     name: impl Fn(T) -> &'static str,
     at: &str,
-    wrong: &mut Violations,
+    violations: &mut Violations,
 ) -> Option<T> {
     let value = value.filter(|value| !value.is_null())?;
     let found = value.as_str().and_then(|text| all.iter().copied().find(|choice| name(*choice) == text));
     if found.is_none() {
         let names: Vec<_> = all.iter().map(|choice| name(*choice)).collect();
-        wrong.add(at, format!("{} is not one of {}", excerpt(value), names.join(", ")));
+        violations.add(at, format!("{} is not one of {}", excerpt(value), names.join(", ")));
     }
     found
 }
@@ -276,17 +287,17 @@ fn parse_pattern(
     value: Option<&Value>,
     at: &str,
     compiling: &mut Option<Compiling>,
-    wrong: &mut Violations,
+    violations: &mut Violations,
 ) -> Option<Arc<str>> {
     let value = value.filter(|value| !value.is_null())?;
     let at = format!("{at}/pattern");
     let Value::String(text) = value else {
-        wrong.add(at, format!("expected a regular expression, found {}", value.type_name()));
+        violations.add(at, format!("expected a regular expression, found {}", value.type_name()));
         return None;
     };
     match compiling.as_mut().map(|compiling| compiling.add(text)) {
         Some(Err(reason)) => {
-            wrong.add(at, reason);
+            violations.add(at, reason);
             None
         }
         Some(Ok(())) | None => Some(text.clone()),
@@ -313,11 +324,11 @@ impl Compiling<'_> {
     }
 }
 
-fn parse_allowed(value: Option<&Value>, at: &str, wrong: &mut Violations) -> Option<Vec<Value>> {
+fn parse_allowed(value: Option<&Value>, at: &str, violations: &mut Violations) -> Option<Vec<Value>> {
     match value.filter(|value| !value.is_null())? {
         Value::Array(items) if !items.is_empty() => Some(items.to_vec()),
         other => {
-            wrong.add(format!("{at}/enum"), format!("expected a non-empty array, found {}", excerpt(other)));
+            violations.add(format!("{at}/enum"), format!("expected a non-empty array, found {}", excerpt(other)));
             None
         }
     }
@@ -327,17 +338,17 @@ fn parse_reference_type(
     value: Option<&Value>,
     field_type: FieldType,
     at: &str,
-    wrong: &mut Violations,
+    violations: &mut Violations,
 ) -> Option<Arc<str>> {
     let value = value.filter(|value| !value.is_null())?;
     match value.as_str().filter(|name| is_valid_name(name)) {
         Some(name) if field_type == FieldType::Reference => Some(name.into()),
         Some(_) => {
-            wrong.add(format!("{at}/reference_type"), "allowed only on a field of type reference");
+            violations.add(format!("{at}/reference_type"), "allowed only on a field of type reference");
             None
         }
         None => {
-            wrong.add(format!("{at}/reference_type"), format!("{} is not a type name", excerpt(value)));
+            violations.add(format!("{at}/reference_type"), format!("{} is not a type name", excerpt(value)));
             None
         }
     }
@@ -349,30 +360,30 @@ fn parse_events(
     value: Option<&Value>,
     type_name: &str,
     compiling: &mut Option<Compiling>,
-    wrong: &mut Violations,
+    violations: &mut Violations,
 ) -> Arc<Object> {
     let object = match value {
         None | Some(Value::Null) => return Arc::default(),
         Some(Value::Object(object)) => object,
         Some(other) => {
-            wrong.add("/events", format!("expected an object, found {}", other.type_name()));
+            violations.add("/events", format!("expected an object, found {}", other.type_name()));
             return Arc::default();
         }
     };
     for (name, schema) in object.iter() {
         let at = format!("/events/{}", segment(name));
         if !name.strip_prefix(type_name).and_then(|rest| rest.strip_prefix('.')).is_some_and(is_valid_name) {
-            wrong.add(&at, format!("expected an event type of the form {type_name}.<verb>"));
+            violations.add(&at, format!("expected an event type of the form {type_name}.<verb>"));
         }
         match schema.as_object() {
             None if schema.is_null() => {}
             Some(schema) => {
-                refuse_unknown(schema, &["description", "fields"], &at, wrong);
-                parse_fields(schema.get("fields"), &format!("{at}/fields"), compiling, wrong);
+                refuse_unknown(schema, &["description", "fields"], &at, violations);
+                parse_fields(schema.get("fields"), &format!("{at}/fields"), compiling, violations);
             }
-            None => wrong.add(&at, format!("expected an object, found {}", schema.type_name())),
+            None => violations.add(&at, format!("expected an object, found {}", schema.type_name())),
         }
     }
-    let given = object.iter().filter(|(_, schema)| !schema.is_null());
-    Arc::new(given.map(|(name, schema)| (name.clone(), schema.clone())).collect())
+    let declared = object.iter().filter(|(_, schema)| !schema.is_null());
+    Arc::new(declared.map(|(name, schema)| (name.clone(), schema.clone())).collect())
 }

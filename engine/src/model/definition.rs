@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::value::{Object, Value};
 
 /// Fields used as the label if the type does not declare a label.
-const USUAL_LABELS: [&str; 2] = ["title", "name"];
+const DEFAULT_LABELS: [&str; 2] = ["title", "name"];
 
 /// The type of a field's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -153,7 +153,7 @@ impl Definition {
             number @ (Value::Int(_) | Value::Double(_)) => Some(super::json::text(number).into()),
             _ => None,
         };
-        declared.chain(USUAL_LABELS).find_map(text)
+        declared.chain(DEFAULT_LABELS).find_map(text)
     }
 
     /// Returns the fields in the declared order.

@@ -77,17 +77,17 @@ impl Object {
 }
 
 /// Checks the nesting depth of a payload field's value, including the level that the fold adds in the state.
-pub fn check_field(value: &Value, fold: Fold, at: &str, wrong: &mut Violations) {
+pub fn check_field(value: &Value, fold: Fold, at: &str, violations: &mut Violations) {
     let collects = matches!(fold, Fold::Append | Fold::Union);
     // The payload or state itself is one level. A list that collects single values adds another one.
     let surrounding = if collects && value.as_array().is_none() { 2 } else { 1 };
-    check(value, MAX_KEPT_DEPTH - surrounding, at, wrong);
+    check(value, MAX_KEPT_DEPTH - surrounding, at, violations);
 }
 
 /// Checks that a value nests at most `levels` levels.
-pub fn check(value: &Value, levels: usize, at: &str, wrong: &mut Violations) {
+pub fn check(value: &Value, levels: usize, at: &str, violations: &mut Violations) {
     if !value.nests_within(levels) {
-        wrong.add(at, too_deep(levels));
+        violations.add(at, too_deep(levels));
     }
 }
 
@@ -119,9 +119,9 @@ mod tests {
     #[test]
     fn a_fold_reduces_the_depth_limit_of_its_field() {
         let refused = |levels, fold| {
-            let mut wrong = Violations::default();
-            check_field(&nested(levels), fold, "/payload/f", &mut wrong);
-            wrong.into_vec().pop().map(|violation| violation.message)
+            let mut violations = Violations::default();
+            check_field(&nested(levels), fold, "/payload/f", &mut violations);
+            violations.into_vec().pop().map(|violation| violation.message)
         };
         // With an odd number of levels the outermost value is a list, with an even number an object.
         assert_eq!(refused(159, Fold::Last), None);

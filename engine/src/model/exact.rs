@@ -23,14 +23,14 @@ pub fn write(object: &Object) -> Result<String, serde_json::Error> {
 
 /// Reads an object from a text that [`write`] produced.
 pub fn read(text: &[u8]) -> Result<Object, serde_json::Error> {
-    match parse_with(text, Nested::of_store_with(made))? {
+    match parse_with(text, Nested::of_store_with(decode))? {
         Value::Object(object) => Ok(std::sync::Arc::unwrap_or_clone(object)),
         other => Err(serde::de::Error::custom(format_args!("expected an object, found {}", other.type_name()))),
     }
 }
 
 /// Returns the value that an object in the text represents.
-fn made(object: Object) -> Result<Value, String> {
+fn decode(object: Object) -> Result<Value, String> {
     let mut fields = object.iter();
     let (Some((name, value)), None) = (fields.next(), fields.next()) else { return Ok(object.into()) };
     let Some(rest) = name.strip_prefix('$') else { return Ok(object.into()) };

@@ -6,9 +6,9 @@ use std::io;
 use super::value::Value;
 
 /// Maximum number of characters of a value or text in an error message.
-pub const LONGEST: usize = 100;
+pub const MAX_CHARS: usize = 100;
 
-/// Returns a value as compact JSON, cut after [`LONGEST`] characters. The text after the cut is never built: a value
+/// Returns a value as compact JSON, cut after [`MAX_CHARS`] characters. The text after the cut is never built: a value
 /// that shares its parts may be far longer as text than it is in memory.
 pub fn excerpt(value: &Value) -> String {
     let mut out = Cut::default();
@@ -17,7 +17,7 @@ pub fn excerpt(value: &Value) -> String {
     out.finish()
 }
 
-/// Returns any other text for an error message, such as a client's text, a name or a pattern, cut after [`LONGEST`]
+/// Returns any other text for an error message, such as a client's text, a name or a pattern, cut after [`MAX_CHARS`]
 /// characters.
 pub fn excerpt_of(shown: impl fmt::Display) -> String {
     let mut out = Cut::default();
@@ -25,7 +25,7 @@ pub fn excerpt_of(shown: impl fmt::Display) -> String {
     out.finish()
 }
 
-/// The first bytes of a text: enough for [`LONGEST`] characters and to detect whether more follow.
+/// The first bytes of a text: enough for [`MAX_CHARS`] characters and to detect whether more follow.
 #[derive(Default)]
 struct Cut {
     bytes: Vec<u8>,
@@ -33,18 +33,18 @@ struct Cut {
 
 impl Cut {
     /// A character takes at most four bytes.
-    const BYTES: usize = 4 * (LONGEST + 1);
+    const BYTES: usize = 4 * (MAX_CHARS + 1);
 
     /// Appends bytes up to the capacity. Returns `false` if some bytes did not fit.
     fn take(&mut self, bytes: &[u8]) -> bool {
-        let room = Cut::BYTES - self.bytes.len();
-        self.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
-        bytes.len() <= room
+        let remaining = Cut::BYTES - self.bytes.len();
+        self.bytes.extend_from_slice(&bytes[..bytes.len().min(remaining)]);
+        bytes.len() <= remaining
     }
 
     fn finish(self) -> String {
         let text = String::from_utf8_lossy(&self.bytes);
-        match text.char_indices().nth(LONGEST) {
+        match text.char_indices().nth(MAX_CHARS) {
             Some((cut, _)) => format!("{}…", &text[..cut]),
             None => text.into_owned(),
         }
@@ -74,12 +74,12 @@ mod tests {
     #[test]
     fn short_values_are_shown_whole_and_long_ones_truncated() {
         assert_eq!(excerpt(&Value::from(vec![Value::Int(1), Value::from("é\"")])), r#"[1,"é\""]"#);
-        let exact = "é".repeat(LONGEST - 2);
+        let exact = "é".repeat(MAX_CHARS - 2);
         assert_eq!(excerpt(&Value::from(exact.as_str())), format!("\"{exact}\""));
-        let shown = excerpt(&Value::from("é".repeat(LONGEST)));
-        assert_eq!(shown, format!("\"{}…", "é".repeat(LONGEST - 1)));
-        assert_eq!(excerpt_of("x".repeat(1 << 20)), format!("{}…", "x".repeat(LONGEST)));
-        assert_eq!(excerpt_of("x".repeat(LONGEST)), "x".repeat(LONGEST));
+        let shown = excerpt(&Value::from("é".repeat(MAX_CHARS)));
+        assert_eq!(shown, format!("\"{}…", "é".repeat(MAX_CHARS - 1)));
+        assert_eq!(excerpt_of("x".repeat(1 << 20)), format!("{}…", "x".repeat(MAX_CHARS)));
+        assert_eq!(excerpt_of("x".repeat(MAX_CHARS)), "x".repeat(MAX_CHARS));
     }
 
     #[test]

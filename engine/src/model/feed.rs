@@ -130,12 +130,13 @@ pub fn deliveries(event: &Arc<Event>, before: Option<&Aggregate>, after: &Arc<Ag
         None if event.version == 1 => None,
         None => now,
     };
-    let tell = |agent: &str, news| Delivery { agent_id: agent.into(), news, event: event.clone(), task: after.clone() };
-    let mut told = Vec::new();
+    let deliver =
+        |agent: &str, news| Delivery { agent_id: agent.into(), news, event: event.clone(), task: after.clone() };
+    let mut deliveries = Vec::new();
     if former != now
         && let Some(former) = former
     {
-        told.push(tell(former, News::Unassigned));
+        deliveries.push(deliver(former, News::Unassigned));
     }
     if let Some(now) = now {
         let news = match News::of(event, &Task::new(after)) {
@@ -145,19 +146,19 @@ pub fn deliveries(event: &Arc<Event>, before: Option<&Aggregate>, after: &Arc<Ag
             news if former != Some(now) => Some(news.filter(|news| *news == News::Created).unwrap_or(News::Assigned)),
             news => news,
         };
-        told.extend(news.map(|news| tell(now, news)));
+        deliveries.extend(news.map(|news| deliver(now, news)));
     }
-    told
+    deliveries
 }
 
 impl Delivery {
     /// Returns `{task, event_id, position, cause}`, shortened if it would exceed [`MAX_BYTES`].
     pub fn payload(&self) -> Object {
-        let whole = self.written(true);
+        let whole = self.build_payload(true);
         if whole.size_bytes() <= MAX_BYTES || json_bytes(&whole) <= MAX_BYTES {
             return whole;
         }
-        self.written(false)
+        self.build_payload(false)
     }
 
     /// Returns the id of the notification, which is unique in the agent's feed.
@@ -174,7 +175,7 @@ impl Delivery {
         (self.task.size_bytes() + self.event.size_bytes()).min(MAX_BYTES)
     }
 
-    fn written(&self, with_bodies: bool) -> Object {
+    fn build_payload(&self, with_bodies: bool) -> Object {
         let mut cause = Object::from_iter([
             ("event_type", Value::from(self.event.event_type.clone())),
             ("version", Value::Int(self.event.version as i64)),
@@ -233,7 +234,7 @@ mod tests {
         Object::from_iter([(field::ASSIGNEE_TYPE, kind), (field::ASSIGNEE_ID, id)])
     }
 
-    fn said(role: &str) -> Object {
+    fn message_payload(role: &str) -> Object {
         let message = Object::from_iter([("role", role)]);
         Object::from_iter([(field::MESSAGES, vec![Value::from(message)])])
     }
@@ -243,26 +244,28 @@ mod tests {
     }
 
     /// Returns the notifications for each event of a stream, in order.
-    fn told(events: &[Arc<Event>]) -> Vec<Vec<(String, &'static str)>> {
+    fn notifications_of(events: &[Arc<Event>]) -> Vec<Vec<(String, &'static str)>> {
         let definition = Definition::new(TASK, "Task", Vec::new(), Vec::new());
         let mut before: Option<Arc<Aggregate>> = None;
-        let mut told = Vec::new();
+        let mut notifications = Vec::new();
         for event in events {
             let after = Arc::new(Aggregate::fold(before.as_deref(), event, &definition));
             let known = before.as_deref().filter(|_| may_reassign(event));
-            let said = deliveries(event, known, &after);
+            let delivered = deliveries(event, known, &after);
             let concerned: Vec<Arc<str>> = concerned(event, before.as_deref(), &after).collect();
-            assert!(said.iter().all(|said| concerned.contains(&said.agent_id)), "{concerned:?} {event:?}");
-            assert_eq!(said.len(), deliveries(event, before.as_deref(), &after).len(), "{event:?}");
-            told.push(said.into_iter().map(|said| (said.agent_id.to_string(), said.news.name())).collect());
+            assert!(delivered.iter().all(|delivery| concerned.contains(&delivery.agent_id)), "{concerned:?} {event:?}");
+            assert_eq!(delivered.len(), deliveries(event, before.as_deref(), &after).len(), "{event:?}");
+            notifications.push(
+                delivered.into_iter().map(|delivery| (delivery.agent_id.to_string(), delivery.news.name())).collect(),
+            );
             before = Some(after);
         }
-        told
+        notifications
     }
 
     #[test]
     fn agents_get_events_when_they_get_or_lose_a_task() {
-        let says = |agent: &str, name: &'static str| (agent.to_owned(), name);
+        let notification = |agent: &str, name: &'static str| (agent.to_owned(), name);
         let events = [
             event(1, "created", assigned("agent", "a")),
             event(2, "approved", Object::new()),
@@ -272,8 +275,8 @@ mod tests {
             event(6, "asked", Object::new()),
             event(7, "assigned", assigned("agent", "a")),
             event(8, "assigned", assigned("agent", "a")),
-            event(9, "message", said("agent")),
-            event(10, "message", said("user")),
+            event(9, "message", message_payload("agent")),
+            event(10, "message", message_payload("user")),
             event(11, "claimed", status("in_progress")),
             event(12, "expired", status("pending")),
             event(13, "failed", status("failed")),
@@ -284,26 +287,26 @@ mod tests {
             event(18, "unassigned", Object::from_iter([(field::ASSIGNEE_ID, Value::Null)])),
         ];
         let expected = [
-            vec![says("a", "task.created")],
-            vec![says("a", "task.approved")],
-            vec![says("a", "task.unassigned"), says("b", "task.assigned")],
+            vec![notification("a", "task.created")],
+            vec![notification("a", "task.approved")],
+            vec![notification("a", "task.unassigned"), notification("b", "task.assigned")],
             vec![],
-            vec![says("b", "task.unassigned")],
+            vec![notification("b", "task.unassigned")],
             vec![],
-            vec![says("a", "task.assigned")],
-            vec![says("a", "task.assigned")],
+            vec![notification("a", "task.assigned")],
+            vec![notification("a", "task.assigned")],
             vec![],
-            vec![says("a", "task.message")],
+            vec![notification("a", "task.message")],
             vec![],
-            vec![says("a", "task.assigned")],
+            vec![notification("a", "task.assigned")],
             vec![],
-            vec![says("a", "task.asked")],
-            vec![says("a", "task.overdue")],
-            vec![says("a", "task.escalated")],
-            vec![says("a", "task.unassigned"), says("b", "task.assigned")],
-            vec![says("b", "task.unassigned")],
+            vec![notification("a", "task.asked")],
+            vec![notification("a", "task.overdue")],
+            vec![notification("a", "task.escalated")],
+            vec![notification("a", "task.unassigned"), notification("b", "task.assigned")],
+            vec![notification("b", "task.unassigned")],
         ];
-        assert_eq!(told(&events), expected);
+        assert_eq!(notifications_of(&events), expected);
     }
 
     #[test]
@@ -314,9 +317,9 @@ mod tests {
         payload.push("metadata", Value::from(Object::from_iter([("draft", "y".repeat(MAX_BYTES))])));
         let event = event(1, "created", payload);
         let after = Arc::new(Aggregate::fold(None, &event, &Definition::new(TASK, "Task", Vec::new(), Vec::new())));
-        let said = deliveries(&event, None, &after).pop().expect("a delivery").payload();
-        assert!(json_bytes(&said) < MAX_BYTES);
-        let task = said.get("task").and_then(Value::as_object).expect("a task");
+        let payload = deliveries(&event, None, &after).pop().expect("a delivery").payload();
+        assert!(json_bytes(&payload) < MAX_BYTES);
+        let task = payload.get("task").and_then(Value::as_object).expect("a task");
         assert_eq!(task.get("status").and_then(Value::as_str), Some("pending"));
         assert_eq!((task.get("truncated"), task.get("title")), (Some(&Value::Bool(true)), None));
     }

@@ -55,9 +55,12 @@ impl FilePath {
         let &[workspace, project, aggregate_type, aggregate_id, filename] = segments.as_slice() else {
             return Err("expected a path of the form workspace/project/type/aggregate/filename".into());
         };
-        let given = |part: &str| (part != NONE).then(|| part.to_owned());
-        let place =
-            Place { project: given(project), aggregate_type: given(aggregate_type), aggregate_id: given(aggregate_id) };
+        let non_empty = |part: &str| (part != NONE).then(|| part.to_owned());
+        let place = Place {
+            project: non_empty(project),
+            aggregate_type: non_empty(aggregate_type),
+            aggregate_id: non_empty(aggregate_id),
+        };
         Ok((workspace.to_owned(), place, filename.to_owned()))
     }
 

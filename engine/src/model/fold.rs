@@ -87,7 +87,9 @@ fn merge_field(
     let fold = field.map_or(Fold::Last, |field| field.fold);
     match (index.find(state, name).and_then(|at| state.at_mut(at)), fold) {
         // The items of a long list are indexed for the next events.
-        (Some(current), Fold::Union) if current.as_array().is_some_and(|items| items.len() >= Members::LONG) => {
+        (Some(current), Fold::Union)
+            if current.as_array().is_some_and(|items| items.len() >= Members::MIN_INDEXED_LEN) =>
+        {
             unite(current, unions.entry(name.clone()).or_default(), incoming);
         }
         (Some(current), fold) => merge(current, fold, incoming),
@@ -147,14 +149,14 @@ struct Members {
 
 impl Members {
     /// Lists shorter than this are always searched linearly.
-    const LONG: usize = 24;
+    const MIN_INDEXED_LEN: usize = 24;
     /// How many times a long list is searched linearly before the tree is built.
-    const WALKS: u32 = 8;
+    const MAX_LINEAR_SEARCHES: u32 = 8;
 
     fn contain(&mut self, items: &[Value], item: &Value) -> bool {
         if self.tree.is_empty() {
-            if items.len() < Members::LONG || self.walks < Members::WALKS {
-                self.walks += u32::from(items.len() >= Members::LONG);
+            if items.len() < Members::MIN_INDEXED_LEN || self.walks < Members::MAX_LINEAR_SEARCHES {
+                self.walks += u32::from(items.len() >= Members::MIN_INDEXED_LEN);
                 return items.contains(item);
             }
             self.tree = items.iter().cloned().collect();

@@ -144,33 +144,33 @@ impl From<serde_json::Value> for Value {
     }
 }
 
-/// Deserializes a value that may nest `left` more levels, out of at most `most`.
+/// Deserializes a value that may nest `levels_left` more levels, out of at most `max_levels`.
 #[derive(Clone, Copy)]
 pub(super) struct Nested {
-    left: usize,
-    most: usize,
+    levels_left: usize,
+    max_levels: usize,
     /// Converts each object after it was read.
-    made: fn(Object) -> Result<Value, String>,
+    convert: fn(Object) -> Result<Value, String>,
 }
 
 impl Nested {
     fn of_request() -> Nested {
-        Nested { left: MAX_DEPTH, most: MAX_DEPTH, made: |object| Ok(object.into()) }
+        Nested { levels_left: MAX_DEPTH, max_levels: MAX_DEPTH, convert: |object| Ok(object.into()) }
     }
 
     fn of_store() -> Nested {
-        Nested { left: MAX_STORED_DEPTH, most: MAX_STORED_DEPTH, ..Nested::of_request() }
+        Nested { levels_left: MAX_STORED_DEPTH, max_levels: MAX_STORED_DEPTH, ..Nested::of_request() }
     }
 
-    /// Deserializes stored values in which some objects represent other values. `made` converts these objects.
-    pub(super) fn of_store_with(made: fn(Object) -> Result<Value, String>) -> Nested {
-        Nested { made, ..Nested::of_store() }
+    /// Deserializes stored values in which some objects represent other values. `convert` converts these objects.
+    pub(super) fn of_store_with(convert: fn(Object) -> Result<Value, String>) -> Nested {
+        Nested { convert, ..Nested::of_store() }
     }
 
     fn deeper<E: serde::de::Error>(self) -> Result<Nested, E> {
-        match self.left.checked_sub(1) {
-            Some(left) => Ok(Nested { left, ..self }),
-            None => Err(E::custom(format_args!("nested more than {} levels deep", self.most))),
+        match self.levels_left.checked_sub(1) {
+            Some(levels_left) => Ok(Nested { levels_left, ..self }),
+            None => Err(E::custom(format_args!("nested more than {} levels deep", self.max_levels))),
         }
     }
 }
@@ -233,6 +233,6 @@ impl<'de> Visitor<'de> for Nested {
         while let Some(name) = map.next_key::<Arc<str>>()? {
             fields.push((name, map.next_value_seed(inner)?));
         }
-        (self.made)(fields.into_iter().collect()).map_err(A::Error::custom)
+        (self.convert)(fields.into_iter().collect()).map_err(A::Error::custom)
     }
 }

@@ -233,16 +233,16 @@ pub struct FieldIndex {
 
 impl FieldIndex {
     /// Objects with fewer fields than this are always searched linearly.
-    const WIDE: usize = 24;
+    const MIN_INDEXED_FIELDS: usize = 24;
     /// How many times a wide object is searched linearly before the tree is built.
-    const WALKS: u32 = 8;
+    const MAX_LINEAR_SEARCHES: u32 = 8;
 
     /// Returns the index of a field. All calls must pass the same object, and only this index may add fields to the
     /// object.
     pub fn find(&mut self, object: &Object, name: &str) -> Option<usize> {
         if self.tree.len() != object.len() {
-            if object.len() < FieldIndex::WIDE || self.walks < FieldIndex::WALKS {
-                self.walks += u32::from(object.len() >= FieldIndex::WIDE);
+            if object.len() < FieldIndex::MIN_INDEXED_FIELDS || self.walks < FieldIndex::MAX_LINEAR_SEARCHES {
+                self.walks += u32::from(object.len() >= FieldIndex::MIN_INDEXED_FIELDS);
                 return object.index_of(name);
             }
             self.tree = object.keys().cloned().zip(0..).collect();

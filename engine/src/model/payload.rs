@@ -4,7 +4,7 @@ use super::aggregate::UNSET;
 use super::date::parse_date;
 use super::definition::{Definition, Field, FieldType, Fold};
 use super::depth;
-use super::excerpt::{LONGEST, excerpt, excerpt_of};
+use super::excerpt::{MAX_CHARS, excerpt, excerpt_of};
 use super::pattern::Matching;
 use super::value::{Object, Value};
 use super::violation::{Violations, segment};
@@ -24,17 +24,17 @@ pub fn check(
     definition: &Definition,
     matching: &Matching,
     at: &str,
-    wrong: &mut Violations,
+    violations: &mut Violations,
 ) {
     for (name, value) in payload.iter() {
         let at = format!("{at}/{}", segment(name));
-        depth::check_field(value, definition.field(name).map_or(Fold::Last, |field| field.fold), &at, wrong);
+        depth::check_field(value, definition.field(name).map_or(Fold::Last, |field| field.fold), &at, violations);
         if &**name == UNSET {
-            check_unset(value, &at, wrong);
+            check_unset(value, &at, violations);
         } else if !is_field_name(name) {
-            wrong.add(at, "a field name must not be empty, start with _ or $, or contain a null character");
+            violations.add(at, "a field name must not be empty, start with _ or $, or contain a null character");
         } else if let Some(field) = definition.field(name) {
-            check_value(field, value, Some(matching), &at, wrong);
+            check_value(field, value, Some(matching), &at, violations);
         }
     }
     if verb == CREATED {
@@ -42,7 +42,7 @@ pub fn check(
         for field in
             definition.fields().iter().filter(|field| field.required && field.default.is_none()).filter(missing)
         {
-            wrong.add(format!("{at}/{}", segment(&field.name)), format!("required {}", field.field_type.name()));
+            violations.add(format!("{at}/{}", segment(&field.name)), format!("required {}", field.field_type.name()));
         }
     }
 }
@@ -61,10 +61,10 @@ pub fn fill_defaults(payload: &mut Object, verb: &str, definition: &Definition) 
     }
 }
 
-fn check_unset(value: &Value, at: &str, wrong: &mut Violations) {
+fn check_unset(value: &Value, at: &str, violations: &mut Violations) {
     match value.as_array() {
         Some(names) if names.iter().all(|name| name.as_str().is_some()) => {}
-        _ => wrong.add(at, "expected an array of field names"),
+        _ => violations.add(at, "expected an array of field names"),
     }
 }
 
@@ -80,7 +80,7 @@ pub fn is_quick(payload: &Object, definition: &Definition, matching: &Matching) 
 
 /// Checks a value against its field. Null is always allowed, and sets the field to null. The pattern is only checked if
 /// `matching` is given.
-pub fn check_value(field: &Field, value: &Value, matching: Option<&Matching>, at: &str, wrong: &mut Violations) {
+pub fn check_value(field: &Field, value: &Value, matching: Option<&Matching>, at: &str, violations: &mut Violations) {
     if value.is_null() {
         return;
     }
@@ -102,30 +102,30 @@ pub fn check_value(field: &Field, value: &Value, matching: Option<&Matching>, at
             FieldType::Reference => "an aggregate id",
             other => other.name(),
         };
-        wrong.add(at, format!("expected {expected}, found {} {}", value.type_name(), excerpt(value)));
+        violations.add(at, format!("expected {expected}, found {} {}", value.type_name(), excerpt(value)));
         return;
     }
     if let Some(allowed) = field.allowed.as_ref().filter(|allowed| !allowed.contains(value)) {
         // The message is cut, so it cannot show more values than these.
-        let allowed: Vec<_> = allowed.iter().take(LONGEST).map(excerpt).collect();
-        wrong.add(at, format!("{} is not one of {}", excerpt(value), excerpt_of(allowed.join(", "))));
+        let allowed: Vec<_> = allowed.iter().take(MAX_CHARS).map(excerpt).collect();
+        violations.add(at, format!("{} is not one of {}", excerpt(value), excerpt_of(allowed.join(", "))));
     }
-    check_bounds(field, value, at, wrong);
+    check_bounds(field, value, at, violations);
     if let (Some(matching), Some(pattern), Some(text)) = (matching, &field.pattern, value.as_str()) {
         match matching.matches(pattern, text) {
             Ok(true) => {}
             Ok(false) => {
-                wrong.add(at, format!("{} does not match the pattern {}", excerpt(value), excerpt_of(pattern)));
+                violations.add(at, format!("{} does not match the pattern {}", excerpt(value), excerpt_of(pattern)));
             }
             Err(reason) => {
                 let (text, pattern) = (excerpt(value), excerpt_of(pattern));
-                wrong.add(at, format!("{text} cannot be matched with the pattern {pattern}: {reason}"));
+                violations.add(at, format!("{text} cannot be matched with the pattern {pattern}: {reason}"));
             }
         }
     }
 }
 
-fn check_bounds(field: &Field, value: &Value, at: &str, wrong: &mut Violations) {
+fn check_bounds(field: &Field, value: &Value, at: &str, violations: &mut Violations) {
     let (measure, what) = match value {
         Value::String(text) => (text.chars().count() as f64, "length"),
         Value::Array(items) => (items.len() as f64, "number of items"),
@@ -135,9 +135,9 @@ fn check_bounds(field: &Field, value: &Value, at: &str, wrong: &mut Violations) 
         },
     };
     if let Some(min) = field.min.filter(|min| measure < *min) {
-        wrong.add(at, format!("{what} {measure} is below the minimum {min}"));
+        violations.add(at, format!("{what} {measure} is below the minimum {min}"));
     }
     if let Some(max) = field.max.filter(|max| measure > *max) {
-        wrong.add(at, format!("{what} {measure} is above the maximum {max}"));
+        violations.add(at, format!("{what} {measure} is above the maximum {max}"));
     }
 }

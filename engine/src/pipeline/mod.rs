@@ -1,4 +1,4 @@
-//! Turns a client's pipeline into a source and operators, and runs the operators over rows.
+//! NamedLocks a client's pipeline into a source and operators, and runs the operators over rows.
 //!
 //! The module contains no async code, no I/O and no database crate: its caller passes in the rows that a pipeline
 //! reads. The submodules form layers, and none uses a layer above it. From the lowest: `column` and `value`,
@@ -85,7 +85,7 @@ impl Prepared {
     /// Returns the paths whose columns would speed up the pipeline.
     pub fn columns(&self) -> Vec<&Arc<str>> {
         let paths: BTreeSet<_> = self.scans.iter().filter_map(|scan| scan.columns.as_ref()).flatten().collect();
-        paths.into_iter().take(column::MOST_PATHS).collect()
+        paths.into_iter().take(column::MAX_PATHS).collect()
     }
 
     /// Returns the aggregate types that the pipeline names. The caller should warn about types that do not exist.

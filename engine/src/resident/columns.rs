@@ -15,7 +15,7 @@ use crate::model::value::Value;
 use crate::pipeline::column::{Cell, Column};
 
 /// Limit on the columns kept for paths. A new column replaces the least recently used one.
-const MOST: usize = 32;
+const MAX_CACHED_COLUMNS: usize = 32;
 /// A column's dictionary keeps texts that no state holds any more. A column is dropped once its dictionary has more
 /// than twice the texts it was built with, plus this many.
 const STALE_TEXTS: usize = 16_384;
@@ -40,8 +40,8 @@ struct CachedColumn {
     path: Path,
     column: Column,
     /// The value of [`Columns::clock`] when the column was last requested.
-    wanted: AtomicU64,
-    most_texts: usize,
+    last_used: AtomicU64,
+    max_texts: usize,
 }
 
 /// The names of a path.
@@ -68,7 +68,7 @@ impl Columns {
         self.base.put(row, aggregate);
         self.cached.retain(|_, cached| {
             cached.path.put(&mut cached.column, row, aggregate);
-            cached.column.texts().len() <= cached.most_texts
+            cached.column.texts().len() <= cached.max_texts
         });
     }
 
@@ -77,7 +77,7 @@ impl Columns {
         let now = self.clock.fetch_add(1, Ordering::Relaxed);
         let missing = paths.iter().copied().filter(|path| match self.cached.get(&***path) {
             Some(cached) => {
-                cached.wanted.store(now, Ordering::Relaxed);
+                cached.last_used.store(now, Ordering::Relaxed);
                 false
             }
             None => self.base.column(path).is_none(),
@@ -95,15 +95,15 @@ impl Columns {
 
     /// Adds a complete column.
     pub fn keep(&mut self, built: BuiltColumn) {
-        while self.cached.len() >= MOST {
-            let oldest = self.cached.iter().min_by_key(|(_, cached)| cached.wanted.load(Ordering::Relaxed));
+        while self.cached.len() >= MAX_CACHED_COLUMNS {
+            let oldest = self.cached.iter().min_by_key(|(_, cached)| cached.last_used.load(Ordering::Relaxed));
             let Some(oldest) = oldest.map(|(path, _)| path.clone()) else { break };
             self.cached.remove(&oldest);
         }
         let BuiltColumn { path, text, column } = built;
-        let wanted = AtomicU64::new(self.clock.fetch_add(1, Ordering::Relaxed));
-        let most_texts = column.texts().len() * 2 + STALE_TEXTS;
-        self.cached.insert(text, CachedColumn { path, column, wanted, most_texts });
+        let last_used = AtomicU64::new(self.clock.fetch_add(1, Ordering::Relaxed));
+        let max_texts = column.texts().len() * 2 + STALE_TEXTS;
+        self.cached.insert(text, CachedColumn { path, column, last_used, max_texts });
     }
 }
 

@@ -15,14 +15,14 @@ use crate::model::id::AggregateId;
 /// Average snapshot bytes written per aggregate and second.
 const BYTES_PER_SECOND: usize = 8 << 10;
 /// Bounds of a rest, in milliseconds: a shorter rest is skipped, a longer one is cut.
-const SHORTEST_REST_MS: i64 = 1_000;
-const LONGEST_REST_MS: i64 = 300_000;
+const MIN_REST_MS: i64 = 1_000;
+const MAX_REST_MS: i64 = 300_000;
 /// A resting aggregate is written, whatever its size, once this many events, or bytes of events, of all aggregates have
 /// been appended.
-const MOST_BEHIND: u64 = 16_384;
-const MOST_BYTES_BEHIND: u64 = 16 << 20;
+const MAX_EVENTS_BEHIND: u64 = 16_384;
+const MAX_BYTES_BEHIND: u64 = 16 << 20;
 /// Finished rests are removed only once more rests than this are remembered.
-const FEW: usize = 64;
+const MIN_RESTS_FOR_CLEANUP: usize = 64;
 
 /// Aggregates that wait for their snapshots. The memory used depends on the number of aggregates, not of events.
 #[derive(Default)]
@@ -43,7 +43,7 @@ struct Inner {
     /// epoch.
     rests: FxHashMap<AggregateId, i64>,
     /// Number of rests at which finished ones are removed.
-    full: usize,
+    cleanup_at: usize,
     /// Position up to which every event is marked, and the bytes of events marked since the start.
     marked: u64,
     bytes: u64,
@@ -103,11 +103,11 @@ impl DirtyAggregates {
     }
 
     /// Takes the aggregates that have waited longest and do not rest. A later change marks them again.
-    pub fn take(&self, most: usize, now_ms: i64) -> Taken {
+    pub fn take(&self, limit: usize, now_ms: i64) -> Taken {
         let mut inner = self.lock();
         inner.end_rests(now_ms);
         let mut aggregates = Vec::new();
-        while aggregates.len() < most
+        while aggregates.len() < limit
             && let Some((place, id)) = inner.waiting.pop_first()
         {
             inner.places.remove(&id);
@@ -121,15 +121,15 @@ impl DirtyAggregates {
 
     /// Starts the rest of an aggregate whose snapshot is being written. `bytes` is the size of the aggregate's state.
     pub fn rest(&self, id: &AggregateId, bytes: usize, now_ms: i64) {
-        let rest_ms = i64::try_from(bytes.saturating_mul(1_000) / BYTES_PER_SECOND).unwrap_or(LONGEST_REST_MS);
-        if rest_ms < SHORTEST_REST_MS {
+        let rest_ms = i64::try_from(bytes.saturating_mul(1_000) / BYTES_PER_SECOND).unwrap_or(MAX_REST_MS);
+        if rest_ms < MIN_REST_MS {
             return;
         }
-        let until_ms = now_ms.saturating_add(rest_ms.min(LONGEST_REST_MS));
+        let until_ms = now_ms.saturating_add(rest_ms.min(MAX_REST_MS));
         let mut inner = self.lock();
-        if inner.rests.len() >= inner.full {
+        if inner.rests.len() >= inner.cleanup_at {
             inner.rests.retain(|_, until_ms| *until_ms > now_ms);
-            inner.full = FEW.max(2 * inner.rests.len());
+            inner.cleanup_at = MIN_RESTS_FOR_CLEANUP.max(2 * inner.rests.len());
         }
         inner.rests.insert(id.clone(), until_ms);
         // The aggregate may have changed since it was taken.
@@ -205,15 +205,15 @@ impl Inner {
     /// Returns the resting aggregate with the most events since its snapshot, if these exceed the limits.
     fn far_behind(&self) -> Option<Place> {
         let (place, resting) = self.resting.first_key_value()?;
-        let is_far = self.marked.saturating_sub(place.first) >= MOST_BEHIND
-            || self.bytes.saturating_sub(resting.bytes) >= MOST_BYTES_BEHIND;
+        let is_far = self.marked.saturating_sub(place.first) >= MAX_EVENTS_BEHIND
+            || self.bytes.saturating_sub(resting.bytes) >= MAX_BYTES_BEHIND;
         (is_far || self.hurried).then_some(*place)
     }
 
     /// Returns an aggregate whose rest has ended. Allows for a clock that was set back.
     fn rested(&self, now_ms: i64) -> Option<Place> {
         let first = self.ends.first().filter(|(until_ms, _)| *until_ms <= now_ms);
-        let last = || self.ends.last().filter(|(until_ms, _)| *until_ms > now_ms.saturating_add(LONGEST_REST_MS));
+        let last = || self.ends.last().filter(|(until_ms, _)| *until_ms > now_ms.saturating_add(MAX_REST_MS));
         first.or_else(last).map(|(_, place)| *place)
     }
 }
@@ -292,7 +292,7 @@ mod tests {
             dirty.mark(&events.collect::<Vec<_>>());
             let (written, reached) = write(&dirty, &sizes, step as i64 * STEP_MS);
             assert!(written.contains(&sizes[2]), "the small one is written at each step");
-            assert!(3 * (step + 1) - reached <= MOST_BEHIND);
+            assert!(3 * (step + 1) - reached <= MAX_EVENTS_BEHIND);
             written.iter().for_each(|(id, size)| *bytes.entry(*id).or_insert(0) += size);
         }
         let seconds = STEPS as usize * STEP_MS as usize / 1_000;
@@ -306,7 +306,7 @@ mod tests {
     #[test]
     fn delayed_snapshots_are_written_after_enough_events_or_time() {
         let sizes = [("large", 64 << 20)];
-        let begun = || {
+        let resting_large = || {
             let dirty = DirtyAggregates::default();
             dirty.mark(&[event("large", 1)]);
             assert_eq!(write(&dirty, &sizes, 0), (sizes.to_vec(), 1));
@@ -314,28 +314,28 @@ mod tests {
             assert_eq!(write(&dirty, &sizes, 1), (Vec::new(), 1));
             dirty
         };
-        let dirty = begun();
-        dirty.mark(&[event("small", MOST_BEHIND + 1)]);
+        let dirty = resting_large();
+        dirty.mark(&[event("small", MAX_EVENTS_BEHIND + 1)]);
         assert_eq!(write(&dirty, &sizes, 1).0, []);
-        dirty.mark(&[event("small", MOST_BEHIND + 2)]);
-        assert_eq!(write(&dirty, &sizes, 1), (sizes.to_vec(), MOST_BEHIND + 2));
+        dirty.mark(&[event("small", MAX_EVENTS_BEHIND + 2)]);
+        assert_eq!(write(&dirty, &sizes, 1), (sizes.to_vec(), MAX_EVENTS_BEHIND + 2));
 
-        let dirty = begun();
-        dirty.mark(&[event_of("small", 3, MOST_BYTES_BEHIND as usize / 2)]);
+        let dirty = resting_large();
+        dirty.mark(&[event_of("small", 3, MAX_BYTES_BEHIND as usize / 2)]);
         assert_eq!(write(&dirty, &sizes, 1).0, []);
-        dirty.mark(&[event_of("small", 4, MOST_BYTES_BEHIND as usize / 2)]);
+        dirty.mark(&[event_of("small", 4, MAX_BYTES_BEHIND as usize / 2)]);
         assert_eq!(write(&dirty, &sizes, 1), (sizes.to_vec(), 4));
 
-        let dirty = begun();
-        assert_eq!(dirty.take(9, 2).rest_until, Some(LONGEST_REST_MS));
-        assert_eq!(write(&dirty, &sizes, LONGEST_REST_MS), (sizes.to_vec(), 2));
+        let dirty = resting_large();
+        assert_eq!(dirty.take(9, 2).rest_until, Some(MAX_REST_MS));
+        assert_eq!(write(&dirty, &sizes, MAX_REST_MS), (sizes.to_vec(), 2));
 
-        let dirty = begun();
+        let dirty = resting_large();
         dirty.hurry();
         assert_eq!(write(&dirty, &sizes, 1), (sizes.to_vec(), 2));
 
         // The clock was set back by more than the longest rest.
-        assert_eq!(write(&begun(), &sizes, -1_000_000), (sizes.to_vec(), 2));
+        assert_eq!(write(&resting_large(), &sizes, -1_000_000), (sizes.to_vec(), 2));
     }
 
     #[test]

@@ -28,7 +28,7 @@ use sharing::Sharing;
 
 /// Aggregates per chunk. Small enough to copy in a microsecond, large enough that a snapshot of a million aggregates is
 /// short.
-const CHUNK: usize = 256;
+const CHUNK_SIZE: usize = 256;
 /// The state field by which an aggregate can be addressed within its type and project.
 pub const SLUG: &str = "slug";
 
@@ -96,7 +96,7 @@ impl Snapshot {
 
     /// Returns the number of aggregates.
     pub fn len(&self) -> usize {
-        self.chunks.last().map_or(0, |last| (self.chunks.len() - 1) * CHUNK + last.len())
+        self.chunks.last().map_or(0, |last| (self.chunks.len() - 1) * CHUNK_SIZE + last.len())
     }
 
     pub fn is_empty(&self) -> bool {
@@ -105,7 +105,7 @@ impl Snapshot {
 
     /// Returns the aggregate at a row, in the order of [`iter`](Snapshot::iter).
     pub fn at(&self, row: usize) -> Option<&Arc<Aggregate>> {
-        self.chunks.get(row / CHUNK)?.get(row % CHUNK)
+        self.chunks.get(row / CHUNK_SIZE)?.get(row % CHUNK_SIZE)
     }
 
     /// Returns the columns that every scan reads, if the snapshot has columns.
@@ -129,7 +129,7 @@ impl Resident {
     pub fn get_in(&self, snapshot: &Snapshot, id: &str) -> Option<Arc<Aggregate>> {
         // An aggregate never leaves its row.
         let row = self.read().row_of(id)? as usize;
-        snapshot.chunks.get(row / CHUNK)?.get(row % CHUNK).cloned()
+        snapshot.chunks.get(row / CHUNK_SIZE)?.get(row % CHUNK_SIZE).cloned()
     }
 
     pub fn snapshot(&self) -> Snapshot {
@@ -149,8 +149,8 @@ impl Resident {
         }
         let inner = self.read();
         let column = |path: &&Arc<str>| Some(((*path).clone(), inner.columns.column(path)?.clone()));
-        let wanted = Wanted { base: inner.columns.base().clone(), by_path: paths.iter().filter_map(column).collect() };
-        Snapshot { chunks: inner.chunks.clone(), position: inner.position, columns: Some(Arc::new(wanted)) }
+        let columns = Wanted { base: inner.columns.base().clone(), by_path: paths.iter().filter_map(column).collect() };
+        Snapshot { chunks: inner.chunks.clone(), position: inner.position, columns: Some(Arc::new(columns)) }
     }
 
     fn make_columns(&self, paths: &[&Arc<str>]) {
@@ -168,7 +168,7 @@ impl Resident {
                 continue;
             }
             for (row, aggregate) in chunk.iter().enumerate() {
-                built.iter_mut().for_each(|column| column.put(number * CHUNK + row, aggregate));
+                built.iter_mut().for_each(|column| column.put(number * CHUNK_SIZE + row, aggregate));
             }
         }
         built.into_iter().for_each(|column| inner.columns.keep(column));
@@ -241,12 +241,12 @@ impl Inner {
     }
 
     fn at(&self, row: u32) -> Option<&Arc<Aggregate>> {
-        self.chunks.get(row as usize / CHUNK)?.get(row as usize % CHUNK)
+        self.chunks.get(row as usize / CHUNK_SIZE)?.get(row as usize % CHUNK_SIZE)
     }
 
     fn slot(&mut self, id: &AggregateId) -> Option<&mut Arc<Aggregate>> {
         let row = self.row_of(id.as_str())? as usize;
-        Arc::make_mut(self.chunks.get_mut(row / CHUNK)?).get_mut(row % CHUNK)
+        Arc::make_mut(self.chunks.get_mut(row / CHUNK_SIZE)?).get_mut(row % CHUNK_SIZE)
     }
 
     fn put(&mut self, mut aggregate: Arc<Aggregate>) {
@@ -271,8 +271,8 @@ impl Inner {
             None => {
                 self.rows.insert(hash(aggregate.id.as_str()), row);
                 self.count += 1;
-                if (row as usize).is_multiple_of(CHUNK) {
-                    self.chunks.push(Arc::new(Vec::with_capacity(CHUNK)));
+                if (row as usize).is_multiple_of(CHUNK_SIZE) {
+                    self.chunks.push(Arc::new(Vec::with_capacity(CHUNK_SIZE)));
                 }
                 if let Some(chunk) = self.chunks.last_mut() {
                     Arc::make_mut(chunk).push(aggregate);
@@ -364,8 +364,8 @@ mod tests {
             });
             for round in 1..=8 {
                 // The first rounds build columns while states change; later rounds find them kept current.
-                let wanted: Vec<&Arc<str>> = paths.iter().take(round.min(paths.len())).collect();
-                check(&resident.snapshot_with(&wanted), &wanted);
+                let requested: Vec<&Arc<str>> = paths.iter().take(round.min(paths.len())).collect();
+                check(&resident.snapshot_with(&requested), &requested);
             }
         });
         check(&resident.snapshot_with(&paths.iter().collect::<Vec<_>>()), &paths.iter().collect::<Vec<_>>());

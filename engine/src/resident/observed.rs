@@ -13,7 +13,7 @@ const MAX_EVENT_TYPES: usize = 1_000;
 /// Longer names, in bytes, are ignored.
 const MAX_NAME: usize = 128;
 /// Limit on the fields of one payload that are examined.
-const MAX_LOOKED_AT: usize = 2_000;
+const MAX_EXAMINED_FIELDS: usize = 2_000;
 
 type Fields = BTreeMap<String, BTreeSet<&'static str>>;
 
@@ -41,11 +41,11 @@ impl ObservedSchema {
         }
         let Some(fields) = inner.event_types.get_mut(&*event.event_type) else { return };
         let mut changed = false;
-        for (name, value) in event.payload.iter().take(MAX_LOOKED_AT) {
-            let room = fields.len() < MAX_FIELDS;
+        for (name, value) in event.payload.iter().take(MAX_EXAMINED_FIELDS) {
+            let has_capacity = fields.len() < MAX_FIELDS;
             match fields.get_mut(&**name) {
                 Some(types) => changed |= types.insert(kind(value)),
-                None if room && name.len() <= MAX_NAME => {
+                None if has_capacity && name.len() <= MAX_NAME => {
                     fields.insert(name.to_string(), BTreeSet::from([kind(value)]));
                     changed = true;
                 }

@@ -10,12 +10,12 @@ use crate::model::value::{Object, Shape, Value};
 
 /// Number of parts remembered of each kind. A part replaces another part with the same slot in the table, so nothing
 /// has to be evicted and frequent parts are mostly found.
-const TEXTS: usize = 4_096;
-const LISTS: usize = 1_024;
-const SHAPES: usize = 256;
+const TEXT_SLOTS: usize = 4_096;
+const LIST_SLOTS: usize = 1_024;
+const SHAPE_SLOTS: usize = 256;
 /// A longer text or list is hardly ever equal to another.
-const LONGEST_TEXT: usize = 48;
-const LONGEST_LIST: usize = 16;
+const MAX_TEXT_BYTES: usize = 48;
+const MAX_LIST_ITEMS: usize = 16;
 
 /// The parts seen recently.
 #[derive(Default)]
@@ -50,13 +50,13 @@ impl Sharing {
     fn object(&mut self, object: &Object) -> Object {
         let values = object.iter().map(|(_, value)| self.value(value)).collect();
         let hash = hash(|hasher| object.keys().for_each(|name| name.hash(hasher)));
-        let slot = hash % SHAPES;
+        let slot = hash % SHAPE_SLOTS;
         let known = self.shapes.get(slot).and_then(Option::as_ref);
         let shape = match known.filter(|shape| shape.iter().eq(object.keys())) {
             Some(shape) => shape.clone(),
             None => {
                 let shape: Shape = object.keys().map(|name| self.text(name)).collect();
-                remember(&mut self.shapes, SHAPES, slot, shape.clone());
+                remember(&mut self.shapes, SHAPE_SLOTS, slot, shape.clone());
                 shape
             }
         };
@@ -67,7 +67,7 @@ impl Sharing {
         match value {
             Value::String(text) => Value::String(self.text(text)),
             Value::Object(object) if object.shape().is_none() => Value::Object(Arc::new(self.object(object))),
-            Value::Array(items) if items.len() <= LONGEST_LIST => self.array(items),
+            Value::Array(items) if items.len() <= MAX_LIST_ITEMS => self.array(items),
             Value::Null | Value::Bool(_) | Value::Int(_) | Value::Double(_) | Value::Date(_) => value.clone(),
             Value::Array(_) | Value::Object(_) => value.clone(),
         }
@@ -75,33 +75,33 @@ impl Sharing {
 
     fn array(&mut self, items: &Arc<Vec<Value>>) -> Value {
         // Equal numbers can be of two kinds and print differently. Equal texts print alike.
-        let texts = items.iter().all(|item| matches!(item, Value::String(text) if text.len() <= LONGEST_TEXT));
+        let texts = items.iter().all(|item| matches!(item, Value::String(text) if text.len() <= MAX_TEXT_BYTES));
         if !texts {
             return items.iter().map(|item| self.value(item)).collect::<Vec<_>>().into();
         }
-        let slot = hash(|hasher| items.iter().for_each(|item| item.hash(hasher))) % LISTS;
+        let slot = hash(|hasher| items.iter().for_each(|item| item.hash(hasher))) % LIST_SLOTS;
         if let Some(Some(known)) = self.lists.get(slot)
             && known == items
         {
             return Value::Array(known.clone());
         }
         let list: Arc<Vec<Value>> = Arc::new(items.iter().map(|item| self.value(item)).collect());
-        remember(&mut self.lists, LISTS, slot, list.clone());
+        remember(&mut self.lists, LIST_SLOTS, slot, list.clone());
         Value::Array(list)
     }
 
     /// Returns a text, shared if it is short.
     pub fn text(&mut self, text: &Arc<str>) -> Arc<str> {
-        if text.len() > LONGEST_TEXT {
+        if text.len() > MAX_TEXT_BYTES {
             return text.clone();
         }
-        let slot = hash(|hasher| text.hash(hasher)) % TEXTS;
+        let slot = hash(|hasher| text.hash(hasher)) % TEXT_SLOTS;
         if let Some(Some(known)) = self.texts.get(slot)
             && known == text
         {
             return known.clone();
         }
-        remember(&mut self.texts, TEXTS, slot, text.clone());
+        remember(&mut self.texts, TEXT_SLOTS, slot, text.clone());
         text.clone()
     }
 }

@@ -90,8 +90,8 @@ impl Workloads {
     /// Returns the tasks that some agents hold. Reads no other task.
     pub fn held_by(&self, agents: &[Arc<str>]) -> Vec<AggregateId> {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut asked = FxHashSet::default();
-        let agents = agents.iter().filter(|agent| asked.insert(Arc::clone(agent)));
+        let mut seen = FxHashSet::default();
+        let agents = agents.iter().filter(|agent| seen.insert(Arc::clone(agent)));
         agents.filter_map(|agent| inner.held.get(agent)).flatten().cloned().collect()
     }
 

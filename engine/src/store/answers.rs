@@ -10,9 +10,9 @@ use surrealdb::types::{Array, RecordIdKey, Value as Record};
 use super::{Database, Error, Result, convert};
 
 /// Number of responses that one statement deletes, which limits the size of the transaction.
-const FORGOTTEN_AT_ONCE: usize = 1_000;
+const DELETE_BATCH_SIZE: usize = 1_000;
 /// The name of the checkpoint that holds the time up to which responses are deleted.
-const FORGOTTEN: &str = "forgotten_answers";
+const DELETION_CHECKPOINT: &str = "forgotten_answers";
 
 /// Events at consecutive positions that an append returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,9 +76,9 @@ impl Database {
     /// Returns the time up to which responses are deleted: the recorded time, or else the time of the oldest response.
     /// Returns `None` if there are no responses.
     pub async fn answers_forgotten_until(&self) -> Result<Option<i64>> {
-        let written = self.checkpoint(FORGOTTEN).await?;
-        if written > 0 {
-            return Ok(i64::try_from(written).ok());
+        let recorded = self.checkpoint(DELETION_CHECKPOINT).await?;
+        if recorded > 0 {
+            return Ok(i64::try_from(recorded).ok());
         }
         // This query reads all entries. It only runs until the first time is recorded.
         let found = self.query("SELECT VALUE record::id(id)[0] FROM answered LIMIT 1", []).await?;
@@ -87,7 +87,7 @@ impl Database {
 
     /// Records the time up to which responses are deleted.
     pub async fn set_answers_forgotten(&self, until: i64) -> Result<()> {
-        let values = [("name", convert::text(FORGOTTEN)), ("until", convert::integer(until))];
+        let values = [("name", convert::text(DELETION_CHECKPOINT)), ("until", convert::integer(until))];
         let statement = "UPSERT type::record('checkpoint', $name) SET position = $until RETURN NONE";
         self.query_again(statement, values).await.map(drop)
     }
@@ -114,11 +114,11 @@ impl Database {
             }
         }
         // The batches are deleted last, so that an interrupted deletion is repeated.
-        for some in answers.chunks(FORGOTTEN_AT_ONCE) {
+        for some in answers.chunks(DELETE_BATCH_SIZE) {
             let values = [("some", Record::Array(some.to_vec().into())), ("before", convert::integer(before))];
             self.query_again("DELETE $some WHERE created_at < $before RETURN NONE", values).await?;
         }
-        for some in batches.chunks(FORGOTTEN_AT_ONCE) {
+        for some in batches.chunks(DELETE_BATCH_SIZE) {
             self.query_again("DELETE $batches RETURN NONE", [("batches", Record::Array(some.to_vec().into()))]).await?;
         }
         Ok(batches.len())

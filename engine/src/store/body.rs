@@ -133,7 +133,7 @@ impl<'de> Visitor<'de> for PayloadOf<'_> {
         let mut fields: Vec<(Arc<str>, Value)> = Vec::new();
         while let Some(name) = map.next_key::<Arc<str>>()? {
             // The value of an unwanted field is skipped and not copied, since it may be most of the event.
-            if self.0.is_none_or(|wanted| wanted.contains(&name) || &*name == UNSET) {
+            if self.0.is_none_or(|requested| requested.contains(&name) || &*name == UNSET) {
                 fields.push((name, map.next_value_seed(Stored)?));
             } else {
                 map.next_value::<IgnoredAny>()?;

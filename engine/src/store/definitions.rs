@@ -71,8 +71,8 @@ fn read_definition(record: &Record) -> Result<StoredDefinition> {
         }
         // No valid definition has revision 0, so states folded under this one are folded again under the next one.
         Err(message) => {
-            let wrong = Violation { pointer: String::new(), message };
-            (declaration::read(&Value::Null).0, vec![wrong], 0)
+            let violation = Violation { pointer: String::new(), message };
+            (declaration::read(&Value::Null).0, vec![violation], 0)
         }
     };
     (definition.type_name, definition.revision) = (name.as_str().into(), revision);

@@ -22,7 +22,7 @@ FOR $embedding IN $embeddings { UPSERT $embedding.id CONTENT $embedding RETURN N
 FOR $id IN $gone { DELETE $id RETURN NONE };
 COMMIT;";
 /// Number of embeddings that one query reads.
-const PAGE: usize = 5_000;
+const PAGE_SIZE: usize = 5_000;
 /// Number of neighbours that are examined for each wanted one. More of them give more reliable results, but take
 /// longer.
 const EFFORT: usize = 2;
@@ -50,7 +50,7 @@ impl Database {
     pub async fn read_embedded(&self) -> Result<BTreeMap<AggregateId, String>> {
         let mut embedded = BTreeMap::new();
         loop {
-            let values = [("page", convert::integer(PAGE)), ("start", convert::integer(embedded.len()))];
+            let values = [("page", convert::integer(PAGE_SIZE)), ("start", convert::integer(embedded.len()))];
             let statement = "SELECT aggregate_id, hash FROM embedding ORDER BY id LIMIT $page START $start";
             let found = self.query(statement, values).await?;
             let before = embedded.len();
@@ -58,7 +58,7 @@ impl Database {
                 let id: Arc<str> = convert::text_field(record, "aggregate_id")?.into();
                 embedded.insert(AggregateId::from(id), convert::text_field(record, "hash")?.to_owned());
             }
-            if embedded.len() - before < PAGE {
+            if embedded.len() - before < PAGE_SIZE {
                 return Ok(embedded);
             }
         }
@@ -82,12 +82,12 @@ impl Database {
     }
 
     /// Returns the aggregates whose labels are nearest to a vector, with their cosine similarities.
-    pub async fn nearest(&self, vector: &[f32], most: usize) -> Result<Vec<(AggregateId, f64)>> {
+    pub async fn nearest(&self, vector: &[f32], limit: usize) -> Result<Vec<(AggregateId, f64)>> {
         // The number of neighbours is part of the operator and cannot be bound.
         let statement = format!(
             "SELECT aggregate_id, vector::distance::knn() AS distance FROM embedding \
-             WHERE vector <|{most},{}|> $vector ORDER BY distance",
-            most * EFFORT
+             WHERE vector <|{limit},{}|> $vector ORDER BY distance",
+            limit * EFFORT
         );
         let found = self.query(&statement, [("vector", numbers(vector))]).await?;
         let nearest = convert::list(found.first())?.map(|record| {

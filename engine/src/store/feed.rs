@@ -18,7 +18,7 @@ const CHECKPOINT: &str = "feed";
 /// Number of positions that are searched first, and the factor by which the range grows while it is empty. The database
 /// reads a range to its end, whatever the limit.
 const FIRST_SPAN: u64 = 512;
-const WIDER: u64 = 8;
+const SPAN_GROWTH: u64 = 8;
 
 /// Some of an agent's events after a position.
 #[derive(Debug, PartialEq, Eq)]
@@ -56,14 +56,14 @@ impl Database {
             if !events.is_empty() {
                 return Ok(Concerning { events, position: last });
             }
-            (from, span) = (last + 1, span.saturating_mul(WIDER));
+            (from, span) = (last + 1, span.saturating_mul(SPAN_GROWTH));
         }
         Ok(Concerning { events: Vec::new(), position: until.max(after) })
     }
 
-    /// Returns a position from `first` to `end` so that at least `most` of the agent's events lie after it and up to
+    /// Returns a position from `first` to `end` so that at least `count` of the agent's events lie after it and up to
     /// `end`. Returns `first` if there are fewer events.
-    pub async fn feed_part_before(&self, agent: &str, first: u64, end: u64, most: usize) -> Result<u64> {
+    pub async fn feed_part_before(&self, agent: &str, first: u64, end: u64, count: usize) -> Result<u64> {
         let (mut until, mut span, mut found) = (end, FIRST_SPAN, 0);
         while until > first {
             let from = until.saturating_sub(span).max(first) + 1;
@@ -75,12 +75,12 @@ impl Database {
                 .map(|record| event_ref(record).map(|place| place.position))
                 .collect::<Result<_>>()?;
             found += positions.len();
-            if found >= most {
+            if found >= count {
                 // The last range may contain more events than needed.
-                let spare = found - most;
+                let spare = found - count;
                 return Ok(positions.get(spare).map_or(from - 1, |position| position - 1));
             }
-            (until, span) = (from - 1, span.saturating_mul(WIDER));
+            (until, span) = (from - 1, span.saturating_mul(SPAN_GROWTH));
         }
         Ok(first)
     }

@@ -9,9 +9,9 @@ use tokio::time::{Instant, timeout};
 use super::{Database, Error, Result, Store};
 
 /// How long a result is reused, so that frequent checks do not keep the disk busy.
-const SERVES: Duration = Duration::from_secs(1);
+const CACHE_DURATION: Duration = Duration::from_secs(1);
 /// Maximum time for one small write. A store that takes longer is not healthy.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Checks a store by writing one small record again and again.
 #[derive(Default)]
@@ -22,15 +22,15 @@ pub struct Probe {
 
 impl Probe {
     /// Writes the record, or reuses a recent result. Concurrent calls wait for the same write.
-    pub async fn ask(&self, store: &Store) -> Result<()> {
+    pub async fn check(&self, store: &Store) -> Result<()> {
         let mut last = self.last.lock().await;
-        let known = last.as_ref().filter(|(at, _)| at.elapsed() < SERVES).map(|(_, failure)| failure.clone());
-        let failure = match known {
+        let cached = last.as_ref().filter(|(at, _)| at.elapsed() < CACHE_DURATION).map(|(_, failure)| failure.clone());
+        let failure = match cached {
             Some(failure) => failure,
             None => {
-                let failure = match timeout(ANSWERS_WITHIN, self.write(store)).await {
+                let failure = match timeout(WRITE_TIMEOUT, self.write(store)).await {
                     Ok(written) => written.err().map(|error| error.to_string()),
-                    Err(_) => Some(format!("a write took longer than {} s", ANSWERS_WITHIN.as_secs())),
+                    Err(_) => Some(format!("a write took longer than {} s", WRITE_TIMEOUT.as_secs())),
                 };
                 *last = Some((Instant::now(), failure.clone()));
                 failure

@@ -12,7 +12,7 @@ use crate::model::access::{Invitation, Membership, Role};
 
 /// Maximum number of invitations that one query returns for an address. The others appear once some of these are
 /// answered.
-const MOST_OF_ADDRESS: usize = 200;
+const MAX_PER_ADDRESS: usize = 200;
 
 impl Database {
     /// Returns the invitations of a workspace, oldest first.
@@ -30,7 +30,7 @@ impl Database {
         let values = [
             ("email", convert::text(email)),
             ("now", convert::integer(now)),
-            ("limit", convert::integer(MOST_OF_ADDRESS)),
+            ("limit", convert::integer(MAX_PER_ADDRESS)),
         ];
         let found = self.query(statement, values).await?;
         convert::list(found.first())?.map(read_invitation).collect()

@@ -10,7 +10,7 @@ use futures_util::stream::{self, Stream, StreamExt};
 use super::{Error, Result};
 
 /// Number of ranges that are read in advance while earlier ones are processed.
-const AHEAD: usize = 2;
+const READ_AHEAD: usize = 2;
 
 /// A range of aggregate ids.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -67,7 +67,7 @@ where
     T: Send + 'static,
     R: Future<Output = Result<T>> + Send + 'static,
 {
-    let tasks = stream::iter(ranges).map(move |key_range| tokio::spawn(read(key_range))).buffered(AHEAD);
+    let tasks = stream::iter(ranges).map(move |key_range| tokio::spawn(read(key_range))).buffered(READ_AHEAD);
     tasks.map(|read| read.unwrap_or_else(|error| Err(Error::Corrupt(format!("reading a range failed: {error}")))))
 }
 

@@ -71,8 +71,8 @@ impl Database {
             COMMIT;"
         );
         for wait in retry::waits() {
-            let written = self.query(&statements, values.clone()).await.and_then(|found| only_key(&found));
-            match written {
+            let result = self.query(&statements, values.clone()).await.and_then(|found| only_key(&found));
+            match result {
                 Err(Error::Conflict) => {
                     // Another request has written the origin, or this key.
                     let present = self.query(found, values.clone()).await?;
@@ -190,9 +190,9 @@ impl Database {
 }
 
 /// Separates the failure to derive anything from an origin from other errors.
-pub(super) fn refused_by_origin<T>(written: Result<T>) -> Result<std::result::Result<T, Origin>> {
-    match written {
-        Ok(written) => Ok(Ok(written)),
+pub(super) fn refused_by_origin<T>(result: Result<T>) -> Result<std::result::Result<T, Origin>> {
+    match result {
+        Ok(value) => Ok(Ok(value)),
         Err(Error::Database(error)) if error.to_string().contains("origin gone") => Ok(Err(Origin::Gone)),
         Err(Error::Database(error)) if error.to_string().contains("origin too deep") => Ok(Err(Origin::TooDeep)),
         Err(error) => Err(error),

@@ -89,13 +89,13 @@ pub struct Batch<'a> {
 }
 
 /// Minimum number of positions to search for the next commit.
-const COMMIT: usize = 64;
+const MIN_COMMIT_SPAN: usize = 64;
 
 /// Maximum number and total size, in bytes, of the events that are read together to compare their ids.
 const PART_EVENTS: usize = 64;
 const PART_BYTES: usize = 4 << 20;
 /// Size that is assumed for an event whose commit does not list its size, in bytes.
-const UNKNOWN_BYTES: usize = 128 << 10;
+const ASSUMED_EVENT_BYTES: usize = 128 << 10;
 
 impl Database {
     /// Writes a batch atomically. Fails with [`Error::Conflict`] if another writer was first, and with
@@ -204,7 +204,7 @@ impl Database {
         let mut found: Vec<EventRef> = Vec::new();
         // The database reads a range to its end, whatever the limit. The range therefore ends where enough events are
         // likely to be found. If it is empty, the next commit, if there is one, is longer than the range.
-        let mut longest = COMMIT;
+        let mut longest = MIN_COMMIT_SPAN;
         while found.len() < limit {
             let span = longest.max(limit - found.len());
             let range = commit_range(next, next.checked_add_unsigned(span as u64));
@@ -216,7 +216,7 @@ impl Database {
             }
             for commit in commits {
                 let last = event_refs_of(commit, position, &mut found)?;
-                longest = COMMIT.max(positions(next, last));
+                longest = MIN_COMMIT_SPAN.max(positions(next, last));
                 next = last.saturating_add(1);
                 if found.len() >= limit {
                     break;
@@ -229,7 +229,7 @@ impl Database {
     /// Returns the id of the first commit that ends at or after a position.
     async fn first_commit(&self, from: i64) -> Result<Option<i64>> {
         // A range is read to its end, whatever the limit, so the range only grows while it is empty.
-        for span in [Some(COMMIT as u64), Some(4_096), Some(1 << 18), None] {
+        for span in [Some(MIN_COMMIT_SPAN as u64), Some(4_096), Some(1 << 18), None] {
             let end = span.and_then(|span| from.checked_add_unsigned(span));
             let range = commit_range(from, end);
             let found = self.query("SELECT VALUE id FROM $range LIMIT 1", [("range", range)]).await?;
@@ -315,15 +315,15 @@ impl Database {
             }
             refs.extend(commit.iter().find(|event_ref| event_ref.position == position).cloned());
         }
-        let wanted: FxHashSet<&str> = event_ids.iter().map(|id| &**id).collect();
+        let requested: FxHashSet<&str> = event_ids.iter().map(|id| &**id).collect();
         let mut found = HashMap::new();
         let mut refs = VecDeque::from(refs);
         // The event at the position of a made-up id is read and dropped, so the events are read in parts.
         while !refs.is_empty() {
             let part = take_part(&mut refs, PART_EVENTS, PART_BYTES);
             let events = self.read_event_refs(&part, None).await?.into_iter();
-            let known = events.filter(|event| wanted.contains(&*event.event_id));
-            found.extend(known.map(|event| (event.event_id.clone(), event)));
+            let matching = events.filter(|event| requested.contains(&*event.event_id));
+            found.extend(matching.map(|event| (event.event_id.clone(), event)));
         }
         Ok(found)
     }
@@ -354,13 +354,13 @@ impl Database {
     }
 }
 
-/// Removes and returns the first references: at most `most`, with at most `most_bytes` in total, and at least one. An
-/// event of unknown size counts as [`UNKNOWN_BYTES`].
-pub fn take_part(refs: &mut VecDeque<EventRef>, most: usize, most_bytes: usize) -> Vec<EventRef> {
+/// Removes and returns the first references: at most `max_events`, with at most `max_bytes` in total, and at least one.
+/// An event of unknown size counts as [`ASSUMED_EVENT_BYTES`].
+pub fn take_part(refs: &mut VecDeque<EventRef>, max_events: usize, max_bytes: usize) -> Vec<EventRef> {
     let mut bytes = 0;
-    let fits = refs.iter().take(most).take_while(|event_ref| {
-        bytes += event_ref.size_bytes.unwrap_or(UNKNOWN_BYTES);
-        bytes <= most_bytes
+    let fits = refs.iter().take(max_events).take_while(|event_ref| {
+        bytes += event_ref.size_bytes.unwrap_or(ASSUMED_EVENT_BYTES);
+        bytes <= max_bytes
     });
     let count = fits.count().max(1).min(refs.len());
     refs.drain(..count).collect()

@@ -1,4 +1,4 @@
-//! Members of workspaces in the control database, and the grounds of their access.
+//! Members of workspaces in the control database, and the bases of their access.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::model::access::{Membership, Role, UserRecord};
 
 /// The reason why a user has access to a workspace over a longer time: a key or a membership.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Ground {
+pub enum GrantBasis {
     Key(Arc<str>),
     /// The workspace, the user, and the minimum role that the user needs there.
     Member(Arc<str>, Arc<str>, Role),
@@ -67,52 +67,52 @@ impl Database {
             RETURN {was_member: $was_member, keys: $keys};
             COMMIT;";
         let found = self.query_again(statements, values).await?;
-        let answer = found.iter().find_map(|result| match result {
+        let response = found.iter().find_map(|result| match result {
             Record::Object(object) if object.contains_key("was_member") => Some(object),
             _ => None,
         });
-        let answer = answer.ok_or_else(|| Error::Corrupt("deleting a member returned no result".into()))?;
-        if answer.get("was_member") != Some(&Record::Bool(true)) {
+        let response = response.ok_or_else(|| Error::Corrupt("deleting a member returned no result".into()))?;
+        if response.get("was_member") != Some(&Record::Bool(true)) {
             return Ok(None);
         }
         let id = |id: &Record| match id {
             Record::String(id) => Ok(Arc::from(id.as_str())),
             _ => Err(Error::Corrupt("the id of a key is not a string".into())),
         };
-        convert::list(answer.get("keys"))?.map(id).collect::<Result<_>>().map(Some)
+        convert::list(response.get("keys"))?.map(id).collect::<Result<_>>().map(Some)
     }
 
-    /// Returns those of some grounds that still exist.
-    pub async fn existing_grounds(&self, grounds: &[Ground]) -> Result<HashSet<Ground>> {
-        let ids: Vec<Record> = grounds.iter().map(ground_id).collect();
+    /// Returns those of some bases that still exist.
+    pub async fn existing_grounds(&self, bases: &[GrantBasis]) -> Result<HashSet<GrantBasis>> {
+        let ids: Vec<Record> = bases.iter().map(ground_id).collect();
         let found = self.query("SELECT id, role FROM $ids", [("ids", Record::Array(ids.into()))]).await?;
-        let mut held = Vec::new();
+        let mut existing = Vec::new();
         for record in convert::list(found.first())? {
             let Record::Object(fields) = record else { continue };
             let role = if let Some(Record::String(_)) = fields.get("role") { Some(read_role(record)?) } else { None };
-            held.push((fields.get("id").cloned().unwrap_or(Record::None), role));
+            existing.push((fields.get("id").cloned().unwrap_or(Record::None), role));
         }
-        let is_held = |ground: &&Ground| {
-            let (id, least) = (ground_id(ground), ground.least_role());
-            held.iter().any(|(found, role)| *found == id && *role >= least)
+        let is_held = |basis: &&GrantBasis| {
+            let (id, least) = (ground_id(basis), basis.least_role());
+            existing.iter().any(|(found, role)| *found == id && *role >= least)
         };
-        Ok(grounds.iter().filter(is_held).cloned().collect())
+        Ok(bases.iter().filter(is_held).cloned().collect())
     }
 }
 
-impl Ground {
+impl GrantBasis {
     fn least_role(&self) -> Option<Role> {
         match self {
-            Ground::Key(_) => None,
-            Ground::Member(_, _, least) => Some(*least),
+            GrantBasis::Key(_) => None,
+            GrantBasis::Member(_, _, least) => Some(*least),
         }
     }
 }
 
-fn ground_id(ground: &Ground) -> Record {
-    match ground {
-        Ground::Key(id) => convert::record_id("key", id.to_string()),
-        Ground::Member(workspace_id, user_id, _) => member_id(workspace_id, user_id),
+fn ground_id(basis: &GrantBasis) -> Record {
+    match basis {
+        GrantBasis::Key(id) => convert::record_id("key", id.to_string()),
+        GrantBasis::Member(workspace_id, user_id, _) => member_id(workspace_id, user_id),
     }
 }
 

@@ -138,7 +138,7 @@ impl Store {
     pub async fn health(&self) -> Result<()> {
         self.root.health().await?;
         match &self.probe {
-            Some(probe) => probe.ask(self).await,
+            Some(probe) => probe.check(self).await,
             None => Ok(()),
         }
     }
@@ -174,8 +174,8 @@ impl Store {
     async fn try_database(&self, name: &str, migrations: &[&str]) -> Result<Database> {
         let session = self.root.clone();
         let define = async |statement: &str| {
-            let answer = session.query(statement, Variables::new()).await?;
-            answer.check().map(drop).map_err(retry::classify)
+            let response = session.query(statement, Variables::new()).await?;
+            response.check().map(drop).map_err(retry::classify)
         };
         define("DEFINE NAMESPACE IF NOT EXISTS foldwork").await?;
         session.use_namespace(NAMESPACE).await?;
@@ -237,14 +237,14 @@ impl Database {
     }
 
     async fn query_bound(&self, statements: &str, values: Variables) -> Result<Vec<Record>> {
-        let mut answer = self.session.query(statements, values).await?;
-        let errors = answer.take_errors();
+        let mut response = self.session.query(statements, values).await?;
+        let errors = response.take_errors();
         if !errors.is_empty() {
             return Err(retry::classify_all(errors));
         }
-        let mut results = Vec::with_capacity(answer.num_statements());
-        for index in 0..answer.num_statements() {
-            results.push(answer.take::<Record>(index)?);
+        let mut results = Vec::with_capacity(response.num_statements());
+        for index in 0..response.num_statements() {
+            results.push(response.take::<Record>(index)?);
         }
         Ok(results)
     }

@@ -174,7 +174,7 @@ async fn unreadable_facts_do_not_affect_others() {
         upsert(&log, Record::Object(convert::fields([("id", id), ("text", Record::String(text))]))).await;
     }
     let found = log.read_facts(0, KeyRange::default()).await.expect("records");
-    let told: Vec<_> =
+    let counts: Vec<_> =
         found.iter().map(|(id, facts)| (&**id, facts.as_ref().map(|facts| facts.iter().count()).ok())).collect();
-    assert_eq!(told, [("a", Some(1)), ("b", None), ("c", Some(0))]);
+    assert_eq!(counts, [("a", Some(1)), ("b", None), ("c", Some(0))]);
 }

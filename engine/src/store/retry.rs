@@ -15,12 +15,12 @@ pub fn waits() -> impl Iterator<Item = u64> {
 }
 
 /// Parts of error texts: of the storage engine if its disk does not accept writes, and of the system if a disk fails.
-const DISK: [&str; 2] = ["Writes are refused until the disk takes them again", "(os error "];
+const DISK_ERRORS: [&str; 2] = ["Writes are refused until the disk takes them again", "(os error "];
 
 /// Classifies an error by its text. The database reports lost conflicts and disk failures in no other way.
 pub fn classify(error: surrealdb::Error) -> Error {
     let text = error.to_string();
-    if !error.is_connection() && DISK.iter().any(|sign| text.contains(sign)) {
+    if !error.is_connection() && DISK_ERRORS.iter().any(|sign| text.contains(sign)) {
         return Error::Disk(error);
     }
     let lost =

@@ -130,14 +130,14 @@ const OWNER_ONLY: u32 = 0o700;
 
 /// Minimum free stack of a query, in bytes. An unoptimized database takes more than a megabyte for a transaction with a
 /// loop.
-const LEAST_STACK: usize = if cfg!(debug_assertions) { 1_600 << 10 } else { 256 << 10 };
+const MIN_STACK_BYTES: usize = if cfg!(debug_assertions) { 1_600 << 10 } else { 256 << 10 };
 /// Size of a new stack if less is free, in bytes.
-const STACK: usize = 4 << 20;
+const STACK_BYTES: usize = 4 << 20;
 
 /// Runs a query with enough stack, however deep the stack of the caller is.
 async fn on_stack<F: Future>(query: F) -> F::Output {
     let mut query = pin!(query);
-    poll_fn(|context| stacker::maybe_grow(LEAST_STACK, STACK, || query.as_mut().poll(context))).await
+    poll_fn(|context| stacker::maybe_grow(MIN_STACK_BYTES, STACK_BYTES, || query.as_mut().poll(context))).await
 }
 
 fn opening(error: impl std::fmt::Display) -> Error {
@@ -174,7 +174,11 @@ mod tests {
         for number in 0..WRITES {
             let text = format!("{number} ").repeat(20_000 / 5);
             let statement = format!("UPSERT large:{} SET text = '{text}'", number % VALUES);
-            session.query(&statement, Variables::new()).await.and_then(|answer| Ok(answer.check()?)).expect("written");
+            session
+                .query(&statement, Variables::new())
+                .await
+                .and_then(|response| Ok(response.check()?))
+                .expect("written");
             most = most.max(bytes_below(&path));
         }
         // Up to a dozen tables, each the size of a memtable, wait to be merged, in addition to the log and the merged

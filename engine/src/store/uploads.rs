@@ -14,7 +14,7 @@ use surrealdb::types::Value as Record;
 use super::{Database, Error, Result, convert};
 
 /// Maximum number of records that one query returns.
-const AT_ONCE: usize = 200;
+const BATCH_SIZE: usize = 200;
 
 /// The result of reserving storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,8 +101,8 @@ impl Database {
     pub async fn note_parts(&self, upload: &Upload, parts_id: &str) -> Result<bool> {
         let statement = "UPDATE $id SET parts_id = $parts_id WHERE state = 'writing' RETURN VALUE state";
         let values = [("id", upload_id(&upload.id)), ("parts_id", convert::text(parts_id))];
-        let noted = self.query_again(statement, values).await?;
-        Ok(convert::list(noted.first())?.next().is_some())
+        let updated = self.query_again(statement, values).await?;
+        Ok(convert::list(updated.first())?.next().is_some())
     }
 
     /// Returns those of some uploads that are in progress, so that a file may still refer to them.
@@ -121,8 +121,8 @@ impl Database {
     /// upload was in progress.
     pub async fn give_up_upload(&self, id: &str) -> Result<bool> {
         let statement = "UPDATE $id SET state = 'freed' WHERE state = 'writing' RETURN VALUE state";
-        let given_up = self.query_again(statement, [("id", upload_id(id))]).await?;
-        Ok(convert::list(given_up.first())?.next().is_some())
+        let updated = self.query_again(statement, [("id", upload_id(id))]).await?;
+        Ok(convert::list(updated.first())?.next().is_some())
     }
 
     /// Cancels abandoned uploads, and returns bytes that no file refers to. An upload is abandoned if its lease has
@@ -135,7 +135,7 @@ impl Database {
         let values = [
             ("alone", Record::Bool(self.exclusive)),
             ("owner", convert::text(owner)),
-            ("limit", convert::integer(AT_ONCE)),
+            ("limit", convert::integer(BATCH_SIZE)),
         ];
         let found = self.query_again(statement, values).await?;
         let leftover = |record: &Record| {
@@ -225,13 +225,15 @@ mod tests {
             assert_eq!(alone.reserve(&upload, 1, true, None).await.expect("asked"), Room::Reserved);
             assert!(alone.note_parts(&upload, "p").await.expect("noted"));
         }
-        let ids = |left: Vec<Leftover>| left.into_iter().map(|left| left.upload_id.to_string()).collect::<Vec<_>>();
+        let ids = |leftovers: Vec<Leftover>| {
+            leftovers.into_iter().map(|leftover| leftover.upload_id.to_string()).collect::<Vec<_>>()
+        };
         assert_eq!(ids(shared.take_leftovers("a").await.expect("taken")), ["dead"]);
         assert!(!alone.renew_upload(&upload("dead", "b", LONG)).await.expect("asked"));
         assert!(alone.renew_upload(&upload("other", "b", LONG)).await.expect("renewed"));
         // The only process on a store knows that no other server is active.
         assert_eq!(ids(alone.take_leftovers("a").await.expect("taken")), ["dead", "other"]);
-        let asked = ["own".into(), "other".into(), "never".into()];
-        assert_eq!(alone.uploads_under_way(&asked).await.expect("read"), ["own".into()]);
+        let upload_ids = ["own".into(), "other".into(), "never".into()];
+        assert_eq!(alone.uploads_under_way(&upload_ids).await.expect("read"), ["own".into()]);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Page;
 use super::answers::RequestId;
-use super::entered::{Entered, Operation, first_event};
+use super::call_context::{CallContext, Operation, first_event};
 use super::rights::{Reader, Writer};
 use crate::core::append::Decide;
 use crate::core::staging::{View, object_of};
@@ -117,9 +117,9 @@ impl Writer {
         change.capabilities.get_or_insert_default();
         change.is_disabled.get_or_insert(false);
         change.check()?;
-        let (id, payload) = (self.entered.state().clock.new_id().to_string(), change.payload());
+        let (id, payload) = (self.context.state().clock.new_id().to_string(), change.payload());
         let given_bytes = payload.size_bytes();
-        let most = self.entered.limits().await?.agents;
+        let most = self.context.limits().await?.agents;
         let decide: Decide = Box::new(move |view: &View<'_>| {
             free_name(view, &payload, &id)?;
             if let Some(most) = most
@@ -132,8 +132,8 @@ impl Writer {
         });
         Operation::perform(self, |operation| async move {
             let appended = operation.append(decide, request, given_bytes).await?;
-            let (agent, repeated) = operation.entered().made(&appended)?;
-            Ok((operation.entered().view(agent).await?, repeated))
+            let (agent, repeated) = operation.context().made(&appended)?;
+            Ok((operation.context().view(agent).await?, repeated))
         })
         .await
     }
@@ -164,7 +164,7 @@ impl Writer {
             false => Ok(Some(Object::new())),
         });
         let view = deleted.await?;
-        let state = self.entered.state();
+        let state = self.context.state();
         // The agent is already deleted. The next start tries to remove its presence again.
         if let Err(error) = state.presence.forget(&[view.agent.id.text()]).await {
             tracing::debug!(%error, "failed to remove the presence of a deleted agent");
@@ -201,7 +201,7 @@ impl Writer {
             operation.append(decide, None, 0).await?;
             let found = operation.state().folded.get(&aggregate_id);
             let agent = found.ok_or_else(|| Error::not_found("agent", &aggregate_id))?;
-            operation.entered().view(agent).await
+            operation.context().view(agent).await
         })
         .await
     }
@@ -221,10 +221,10 @@ fn free_name(view: &View<'_>, payload: &Object, own_id: &str) -> Result<()> {
 impl Reader {
     /// Returns one agent.
     pub async fn agent(&self, id: &str) -> Result<AgentView> {
-        let state = self.entered.state();
+        let state = self.context.state();
         state.refresh().await?;
         let found = state.folded.get(id).filter(|found| agent::is_agent(found));
-        self.entered.view(found.ok_or_else(|| Error::not_found("agent", id))?).await
+        self.context.view(found.ok_or_else(|| Error::not_found("agent", id))?).await
     }
 
     /// Returns agents, newest first. `status` selects the agents with one status.
@@ -234,25 +234,25 @@ impl Reader {
         before: Option<u64>,
         limit: usize,
     ) -> Result<Page<AgentView>> {
-        let state = self.entered.state();
+        let state = self.context.state();
         let now = state.clock.now_ms();
         state.presence.refresh(now).await?;
         let view = |agent: Arc<Aggregate>| {
             let last_seen_at = state.presence.last_seen_at(agent.id.as_str());
             AgentView { status: AgentStatus::of(&agent, last_seen_at, now), agent, last_seen_at }
         };
-        let wanted = |agent: &Aggregate| {
+        let has_status = |agent: &Aggregate| {
             let last_seen_at = || state.presence.last_seen_at(agent.id.as_str());
             status.is_none_or(|status| AgentStatus::of(agent, last_seen_at(), now) == status)
         };
-        let page = self.entered.agents(before, limit, wanted).await?;
+        let page = self.context.agents(before, limit, has_status).await?;
         Ok(Page { items: page.items.into_iter().map(view).collect(), next: page.next })
     }
 
     /// Returns every agent with its workload, newest first.
     pub async fn roster(&self) -> Result<Vec<(Arc<Aggregate>, Workload)>> {
-        let agents = self.entered.agents(None, usize::MAX, |_| true).await?.items;
-        let state = self.entered.state();
+        let agents = self.context.agents(None, usize::MAX, |_| true).await?.items;
+        let state = self.context.state();
         let with_load = |agent: Arc<Aggregate>| {
             let workload = state.folded.workload(agent.id.as_str());
             (agent, workload)
@@ -261,7 +261,7 @@ impl Reader {
     }
 }
 
-impl Entered {
+impl CallContext {
     /// Returns a page of agents, newest first, without scanning other aggregates.
     pub(super) async fn agents(
         &self,

@@ -21,7 +21,7 @@ pub enum Moment {
 impl Reader {
     /// Returns the folded state. A deleted aggregate has no current state, but still has earlier ones.
     pub async fn aggregate(&self, id: &str, moment: Moment) -> Result<(Arc<Aggregate>, Arc<Definition>)> {
-        let state = self.entered.state();
+        let state = self.context.state();
         state.refresh().await?;
         let not_found = || Error::not_found("aggregate", id);
         let now = state.folded.get(id).ok_or_else(not_found)?;

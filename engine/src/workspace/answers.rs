@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::entered::{Changing, Entered, Operation};
+use super::call_context::{CallContext, Changing, Operation};
 use crate::core::State;
 use crate::core::request::KEPT_MS;
 pub use crate::core::request::RequestId;
@@ -20,10 +20,10 @@ const FORGET_EVERY: Duration = Duration::from_secs(600);
 /// Old responses are read by their creation time, in spans of milliseconds. The first span has this length. The later
 /// ones are sized to contain about [`BATCHES_AT_ONCE`] batches each.
 const FIRST_SPAN_MS: i64 = 1_000;
-const LONGEST_SPAN_MS: i64 = 60_000;
+const MAX_SPAN_MS: i64 = 60_000;
 const BATCHES_AT_ONCE: i64 = 256;
 /// The number of spans after which the progress of the removal is stored.
-const SPANS: usize = 1_000;
+const SPANS_PER_CHECKPOINT: usize = 1_000;
 
 /// A stored response.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,16 +84,16 @@ impl Answers<'_> {
     /// Returns the first response, if there is one. Otherwise records the request before it is carried out, so that any
     /// server rejects a different request with the same key.
     async fn first(&self) -> Result<Option<KeptAnswer>> {
-        let (log, key) = (&self.state.log, &self.request.key);
+        let (log, key) = (&self.state.db, &self.request.key);
         log.forget_answer(key, self.state.clock.now_ms() - KEPT_MS, false).await?;
-        let noted = log.keep_answer(key, &self.answer(None)).await?;
+        let noted = log.keep_answer(key, &self.stored_answer(None)).await?;
         self.kept_answer(noted)
     }
 
     /// Stores a response. Returns the response that another server stored first, if any. A failure to store is only
     /// logged, since a repeat derives the same ids and finds the existing records.
     async fn keep(&self, kept: KeptAnswer) -> Option<KeptAnswer> {
-        match self.state.log.keep_answer(&self.request.key, &self.answer(Some(kept.clone()))).await {
+        match self.state.db.keep_answer(&self.request.key, &self.stored_answer(Some(kept.clone()))).await {
             Ok(first) => self.kept_answer(first).ok().flatten().filter(|first| *first != kept),
             Err(error) => {
                 tracing::warn!(%error, "failed to store the response of a request");
@@ -104,12 +104,12 @@ impl Answers<'_> {
 
     /// Removes the record of a failed request, so that the same request can be sent again.
     async fn give_up(&self) {
-        if let Err(error) = self.state.log.forget_answer(&self.request.key, i64::MIN, true).await {
+        if let Err(error) = self.state.db.forget_answer(&self.request.key, i64::MIN, true).await {
             tracing::warn!(%error, "failed to remove the record of a failed request");
         }
     }
 
-    fn answer(&self, kept: Option<KeptAnswer>) -> StoredAnswer {
+    fn stored_answer(&self, kept: Option<KeptAnswer>) -> StoredAnswer {
         let (body, location) = kept.map(|kept| (kept.body, kept.location)).unzip();
         let fingerprint = self.request.fingerprint.clone();
         StoredAnswer { fingerprint, events: None, body, location, created_at: self.state.clock.now_ms() }
@@ -137,32 +137,32 @@ pub async fn keep_forgetting(state: Arc<State>) {
 /// Removes old responses, starting where the last removal ended. The store reads a range to its end, so each range is
 /// sized to contain about the wanted number of batches. That way each response is read once.
 async fn forget_old(state: &State) -> store::Result<()> {
-    let before = state.clock.now_ms() - KEPT_MS;
+    let cutoff = state.clock.now_ms() - KEPT_MS;
     // If the clock was set back, the new time counts.
-    let mut from = state.log.answers_forgotten_until().await?.unwrap_or(before).min(before);
+    let mut from = state.db.answers_forgotten_until().await?.unwrap_or(cutoff).min(cutoff);
     let mut span = FIRST_SPAN_MS;
     let mut spans = 0_usize;
-    while from < before {
-        let until = before.min(from.saturating_add(span));
-        let found = state.log.forget_answers(from, until).await?;
+    while from < cutoff {
+        let until = cutoff.min(from.saturating_add(span));
+        let found = state.db.forget_answers(from, until).await?;
         from = until;
         span = next_span(span, found);
         spans += 1;
-        if spans.is_multiple_of(SPANS) {
-            state.log.set_answers_forgotten(from).await?;
+        if spans.is_multiple_of(SPANS_PER_CHECKPOINT) {
+            state.db.set_answers_forgotten(from).await?;
         }
     }
-    state.log.set_answers_forgotten(before).await
+    state.db.set_answers_forgotten(cutoff).await
 }
 
 /// Returns the length of the next span, given the number of batches found in the last one.
 fn next_span(span: i64, found: usize) -> i64 {
     let found = i64::try_from(found).unwrap_or(i64::MAX);
     let fitting = if found == 0 { span.saturating_mul(2) } else { span.saturating_mul(BATCHES_AT_ONCE) / found };
-    fitting.clamp(1, LONGEST_SPAN_MS.min(span.saturating_mul(2)))
+    fitting.clamp(1, MAX_SPAN_MS.min(span.saturating_mul(2)))
 }
 
-impl Entered {
+impl CallContext {
     /// Returns an id that is the same for every repeat of a request.
     pub(super) fn derived_id(&self, request: &RequestId, part: &str) -> String {
         let name = format!("{}/{part}/{}/{}", self.record().id, request.key, request.fingerprint);
@@ -180,6 +180,6 @@ mod tests {
         assert_eq!(next_span(1_000, 25_600), 10);
         assert_eq!(next_span(1_000, 100), 2_000);
         assert_eq!(next_span(1, 1_000_000), 1);
-        assert_eq!(next_span(LONGEST_SPAN_MS, 0), LONGEST_SPAN_MS);
+        assert_eq!(next_span(MAX_SPAN_MS, 0), MAX_SPAN_MS);
     }
 }

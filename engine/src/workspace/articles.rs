@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Page;
 use super::answers::RequestId;
-use super::entered::{Entered, Operation, first_event};
+use super::call_context::{CallContext, Operation, first_event};
 use super::projects::{check_slug, slugify};
 use super::rights::{ContentReader, Writer};
 use crate::core::append::Decide;
@@ -78,8 +78,8 @@ impl ArticleFilter {
     fn reads(&self, article: &Aggregate) -> bool {
         let tags = article.state.get("tags").and_then(Value::as_array).unwrap_or_default();
         let slug = article.state.get("slug").and_then(Value::as_str);
-        self.slug.as_ref().is_none_or(|wanted| slug == Some(wanted))
-            && self.tag.as_ref().is_none_or(|wanted| tags.iter().any(|tag| tag.as_str() == Some(wanted)))
+        self.slug.as_ref().is_none_or(|expected| slug == Some(expected))
+            && self.tag.as_ref().is_none_or(|expected| tags.iter().any(|tag| tag.as_str() == Some(expected)))
     }
 }
 
@@ -103,13 +103,13 @@ impl Perspective {
 
 impl ContentReader {
     /// Returns an article in the requested perspective, or in the one that the caller may see.
-    pub async fn article(&self, id: &str, asked: Perspective) -> Result<Arc<Aggregate>> {
-        self.entered.state().refresh().await?;
-        let article = self.entered.live_article(id)?;
-        match self.shown(asked) {
+    pub async fn article(&self, id: &str, requested: Perspective) -> Result<Arc<Aggregate>> {
+        self.context.state().refresh().await?;
+        let article = self.context.live_article(id)?;
+        match self.shown(requested) {
             Perspective::Draft => Ok(article),
             Perspective::Published => {
-                self.entered.published(article).await?.ok_or_else(|| Error::not_found("article", id))
+                self.context.published(article).await?.ok_or_else(|| Error::not_found("article", id))
             }
         }
     }
@@ -118,35 +118,35 @@ impl ContentReader {
     pub async fn list_articles(
         &self,
         filter: &ArticleFilter,
-        asked: Perspective,
+        requested: Perspective,
         before: Option<u64>,
         limit: usize,
     ) -> Result<Page<Arc<Aggregate>>> {
-        let perspective = self.shown(asked);
-        self.entered.state().refresh().await?;
+        let perspective = self.shown(requested);
+        self.context.state().refresh().await?;
         let project_id = match &filter.project {
             None => None,
             Some(project) => Some(self.project_named(project).await?.id.text()),
         };
-        let wanted = |article: &Aggregate| {
+        let is_listed = |article: &Aggregate| {
             let published = published_version(article).is_some();
             (perspective == Perspective::Draft || published)
-                && filter.published.is_none_or(|wanted| wanted == published)
+                && filter.published.is_none_or(|expected| expected == published)
                 && project_id.as_ref().is_none_or(|id| article.project_id.as_deref() == Some(&**id))
         };
         if perspective == Perspective::Draft {
             return self
-                .entered
-                .list_aggregates(ARTICLE, before, limit, |article| wanted(article) && filter.reads(article))
+                .context
+                .list_aggregates(ARTICLE, before, limit, |article| is_listed(article) && filter.reads(article))
                 .await;
         }
         // The filter applies to the published revision, so it reveals no slug or tag of a draft.
         let (mut items, mut place, mut bytes) = (Vec::new(), before, 0);
         loop {
-            let page = self.entered.list_aggregates(ARTICLE, place, limit - items.len(), wanted).await?;
+            let page = self.context.list_aggregates(ARTICLE, place, limit - items.len(), is_listed).await?;
             for article in page.items {
                 let here = Some(article.first_position);
-                let Some(article) = self.entered.published(article).await?.filter(|article| filter.reads(article))
+                let Some(article) = self.context.published(article).await?.filter(|article| filter.reads(article))
                 else {
                     continue;
                 };
@@ -165,9 +165,9 @@ impl ContentReader {
 
     /// Returns the cursor of an article in lists, if the caller may see the article.
     pub async fn place_of(&self, id: &str) -> Result<Option<u64>> {
-        self.entered.state().refresh().await?;
+        self.context.state().refresh().await?;
         let sees_all = self.shown(Perspective::Draft) == Perspective::Draft;
-        let found = self.entered.state().folded.get(id).filter(|found| &*found.aggregate_type == ARTICLE);
+        let found = self.context.state().folded.get(id).filter(|found| &*found.aggregate_type == ARTICLE);
         let seen = found.filter(|found| sees_all || (!found.deleted && published_version(found).is_some()));
         Ok(seen.map(|found| found.first_position))
     }
@@ -175,7 +175,7 @@ impl ContentReader {
     /// Returns whether a project has content for the caller. Callers who see drafts may see every project.
     pub(super) fn shows(&self, project: &Aggregate) -> bool {
         self.shown(Perspective::Draft) == Perspective::Draft
-            || self.entered.state().folded.snapshot().newest_before(u64::MAX).any(|article| {
+            || self.context.state().folded.snapshot().newest_before(u64::MAX).any(|article| {
                 &*article.aggregate_type == ARTICLE
                     && !article.deleted
                     && article.project_id.as_deref() == Some(project.id.as_str())
@@ -185,15 +185,15 @@ impl ContentReader {
 
     /// Returns the published revisions of the most recently published articles, newest first.
     pub async fn newest_published(&self, project_id: Option<&str>, limit: usize) -> Result<Vec<Arc<Aggregate>>> {
-        let wanted = |article: &Aggregate| {
+        let is_listed = |article: &Aggregate| {
             published_version(article).is_some()
                 && project_id.is_none_or(|id| article.project_id.as_deref() == Some(id))
         };
-        let mut found = self.entered.list_aggregates(ARTICLE, None, usize::MAX, wanted).await?.items;
+        let mut found = self.context.list_aggregates(ARTICLE, None, usize::MAX, is_listed).await?.items;
         found.sort_by_cached_key(|article| Reverse((published_at(article), article.first_position)));
         let mut published = Vec::new();
         for article in found.into_iter().take(limit) {
-            published.extend(self.entered.published(article).await?);
+            published.extend(self.context.published(article).await?);
         }
         Ok(published)
     }
@@ -204,7 +204,7 @@ impl Writer {
     pub async fn create_article(&self, new: NewArticle) -> Result<(Arc<Aggregate>, bool)> {
         let given_bytes = new.size_bytes();
         let chosen = new.slug.map(check_slug).transpose()?;
-        let (id, request) = (self.entered.state().clock.new_id().to_string(), new.request);
+        let (id, request) = (self.context.state().clock.new_id().to_string(), new.request);
         let (title, body, tags, project) = (new.title, new.body, new.tags, new.project);
         let decide: Decide = Box::new(move |view: &View<'_>| {
             let project_id = match &project {
@@ -225,7 +225,7 @@ impl Writer {
         });
         Operation::perform(self, |operation| async move {
             let appended = operation.append(decide, request, given_bytes).await?;
-            operation.entered().made(&appended)
+            operation.context().made(&appended)
         })
         .await
     }
@@ -239,7 +239,7 @@ impl Writer {
                 Some(slug) => Some(free_slug(view, article.project_id.as_deref(), slug, article.id.as_str())?),
                 None => None,
             };
-            let wanted = object_of([
+            let requested = object_of([
                 ("title", change.title.as_deref().map(Value::from)),
                 ("body", change.body.as_deref().map(Value::from)),
                 ("slug", slug.map(Value::from)),
@@ -247,7 +247,7 @@ impl Writer {
             ]);
             // Fields that keep their value are not part of the event.
             let changed: Object =
-                wanted.into_iter().filter(|(name, value)| article.state.get(name) != Some(value)).collect();
+                requested.into_iter().filter(|(name, value)| article.state.get(name) != Some(value)).collect();
             Ok((!changed.is_empty()).then_some(changed))
         })
         .await
@@ -255,7 +255,7 @@ impl Writer {
 
     /// Publishes the current draft of an article.
     pub async fn publish_article(&self, id: &str, expected: Expected) -> Result<Arc<Aggregate>> {
-        let now = self.entered.state().clock.now_ms();
+        let now = self.context.state().clock.now_ms();
         self.append_to_article(id, expected, "article.published", 0, move |_, article| {
             if published_version(article) == Some(article.version) {
                 return Ok(None);
@@ -296,7 +296,7 @@ impl Writer {
         given_bytes: usize,
         payload: impl Fn(&View<'_>, &Aggregate) -> Result<Option<Object>> + Send + Sync + 'static,
     ) -> Result<Arc<Aggregate>> {
-        let article_id = self.entered.live_article(id)?.id.clone();
+        let article_id = self.context.live_article(id)?.id.clone();
         let aggregate_id = article_id.clone();
         let decide: Decide = Box::new(move |view: &View<'_>| {
             let live = view.aggregate(article_id.as_str()).filter(|article| !article.deleted);
@@ -325,7 +325,7 @@ impl Writer {
     }
 }
 
-impl Entered {
+impl CallContext {
     /// Returns the published revision, if there is one.
     async fn published(&self, article: Arc<Aggregate>) -> Result<Option<Arc<Aggregate>>> {
         let Some(version) = published_version(&article) else { return Ok(None) };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Page;
 use super::answers::RequestId;
-use super::entered::Operation;
+use super::call_context::Operation;
 use super::rights::{Reader, Writer};
 use crate::core::append::{Append, Appended};
 use crate::core::stride::Stride;
@@ -61,8 +61,8 @@ pub enum Direction {
 
 /// The maximum number of events examined for one page, and the maximum number of bytes that the filter may reject for
 /// it. A filter that rejects many events gets a shorter page and continues from there.
-const LOOK: usize = 5_000;
-const LOOK_BYTES: usize = 16 << 20;
+const MAX_EXAMINED_EVENTS: usize = 5_000;
+const MAX_REJECTED_BYTES: usize = 16 << 20;
 
 /// The minimum time between two checks by a waiting reader whose first check found nothing. Appends within this time
 /// that do not concern the reader wake it only once. Readers that follow the end of the log collect the appends of this
@@ -89,7 +89,7 @@ impl Writer {
             request: request.cloned(),
             size_bytes: events.iter().map(NewEvent::size_bytes).sum(),
             decide: Box::new(move |_| Ok(events.clone())),
-            actor: self.entered.actor(),
+            actor: self.context.actor(),
             managed: false,
             upload: None,
         };
@@ -107,7 +107,7 @@ impl Reader {
         limit: Limit,
         direction: Direction,
     ) -> Result<Page<Event>> {
-        let state = self.entered.state();
+        let state = self.context.state();
         state.refresh().await?;
         let head = state.folded.get(id).ok_or_else(|| Error::not_found("aggregate", id))?;
         let span = limit.events as u64;
@@ -145,7 +145,7 @@ impl Reader {
                 Direction::Forward => (first, first.saturating_add(span).min(last)),
                 Direction::Backward => (last.saturating_sub(span).max(first), last),
             };
-            let mut events = self.entered.state().log.read_stream(id, from, to).await?;
+            let mut events = self.context.state().db.read_stream(id, from, to).await?;
             if events.is_empty() {
                 break;
             }
@@ -171,7 +171,7 @@ impl Reader {
     /// Returns the version that a stream had at a position of the log. The version is 0 before the stream's first
     /// event.
     pub async fn version_at(&self, id: &str, position: u64) -> Result<u64> {
-        let state = self.entered.state();
+        let state = self.context.state();
         state.refresh().await?;
         match state.folded.get(id) {
             Some(head) => state.version_at(&head, position).await,
@@ -181,7 +181,7 @@ impl Reader {
 
     /// Returns events of the log after a position. If there are none, waits up to `wait` for one.
     pub async fn log(&self, after: u64, limit: Limit, filter: &LogFilter, wait: Duration) -> Result<LogPage> {
-        let state = self.entered.state();
+        let state = self.context.state();
         let mut head = state.folded.head().follow();
         let deadline = tokio::time::Instant::now() + wait;
         let (mut from, mut in_vain) = (after, false);
@@ -207,20 +207,20 @@ impl Reader {
     }
 
     async fn log_page(&self, after: u64, limit: Limit, filter: &LogFilter) -> Result<LogPage> {
-        let state = self.entered.state();
+        let state = self.context.state();
         let head = state.folded.position();
         let mut page = LogPage { items: Vec::new(), next: None, position: after };
-        let (mut looked, mut passed_over, mut bytes, mut stride) = (0, 0, 0, Stride::new(limit.events));
+        let (mut examined, mut rejected_bytes, mut bytes, mut stride) = (0, 0, 0, Stride::new(limit.events));
         'reading: while page.items.len() < limit.events
             && page.position < head
-            && looked < LOOK
-            && passed_over < LOOK_BYTES
+            && examined < MAX_EXAMINED_EVENTS
+            && rejected_bytes < MAX_REJECTED_BYTES
         {
             let events = state.events_after(page.position, stride.events()).await?;
             if events.is_empty() {
                 break;
             }
-            looked += events.len();
+            examined += events.len();
             stride.learn(events.iter().map(|event| &**event));
             for event in events {
                 let size = event.size_bytes();
@@ -233,7 +233,7 @@ impl Reader {
                     page.position = event.position;
                     page.items.push(event);
                 } else {
-                    passed_over += size;
+                    rejected_bytes += size;
                     page.position = event.position;
                 }
             }
@@ -244,29 +244,29 @@ impl Reader {
 
     /// Returns the number of events read from the store since the workspace was opened.
     pub fn events_read(&self) -> u64 {
-        self.entered.state().log.events_read()
+        self.context.state().db.events_read()
     }
 
     /// Returns the position of the log's last event.
     pub fn position(&self) -> u64 {
-        self.entered.state().folded.position()
+        self.context.state().folded.position()
     }
 
     /// Returns the position up to which the data derived from the log is current.
     pub async fn consumed_position(&self) -> Result<u64> {
-        let written = self.entered.state().log.checkpoint(crate::core::NODES).await?;
-        Ok(written.min(self.entered.state().graph_progress.position()))
+        let checkpoint = self.context.state().db.checkpoint(crate::core::NODES).await?;
+        Ok(checkpoint.min(self.context.state().graph_progress.position()))
     }
 
     /// Waits until plugins have been called for every event of the log.
     pub async fn worked(&self) {
-        let mut worked = self.entered.state().graph_progress.follow();
+        let mut worked = self.context.state().graph_progress.follow();
         // This never fails, since the sender lives as long as the workspace.
         let _ = worked.wait_for(|position| *position >= self.position()).await;
     }
 
     /// Returns a receiver that changes when events are appended.
     pub fn follow(&self) -> tokio::sync::watch::Receiver<u64> {
-        self.entered.state().folded.head().follow()
+        self.context.state().folded.head().follow()
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustc_hash::FxHashMap;
 use tokio::sync::watch;
 
-use super::entered::Entered;
+use super::call_context::CallContext;
 use super::events::Limit;
 use crate::core::State;
 use crate::error::{Error, Result};
@@ -18,8 +18,8 @@ use crate::model::id::AggregateId;
 use crate::store::log::EventRef;
 
 /// The number of log positions examined per page, and the maximum number of events read for it.
-const LOOK: usize = 2_048;
-const READ: usize = 64;
+const POSITIONS_PER_PAGE: usize = 2_048;
+const EVENTS_PER_PAGE: usize = 64;
 /// The number of tasks whose state after the last delivered event is cached.
 const REMEMBERED: usize = 4_096;
 
@@ -35,7 +35,7 @@ impl Item {
     /// Returns the approximate size when serialized, in bytes.
     pub fn size_bytes(&self) -> usize {
         match self {
-            Item::Delivery(told) => told.size_bytes(),
+            Item::Delivery(delivery) => delivery.size_bytes(),
             Item::AgentDeleted(agent) => agent.as_str().len(),
         }
     }
@@ -53,7 +53,7 @@ pub struct Page {
 
 /// A reader of the feed and its position.
 pub struct Feed {
-    entered: Entered,
+    context: CallContext,
     /// The agent whose feed this is. `None` means all agents.
     agent: Option<Arc<str>>,
     position: u64,
@@ -63,9 +63,9 @@ pub struct Feed {
 }
 
 impl Feed {
-    pub(super) fn new(entered: Entered, agent: Option<Arc<str>>, after: u64) -> Feed {
-        let concerned = entered.state().folded.feeds().follow(agent.as_ref());
-        Feed { entered, agent, position: after, concerned, known: FxHashMap::default() }
+    pub(super) fn new(context: CallContext, agent: Option<Arc<str>>, after: u64) -> Feed {
+        let concerned = context.state().folded.feeds().follow(agent.as_ref());
+        Feed { context, agent, position: after, concerned, known: FxHashMap::default() }
     }
 
     /// Returns the position of the reader.
@@ -76,7 +76,7 @@ impl Feed {
     /// Returns the next page, which may be empty.
     pub async fn next(&mut self, limit: Limit) -> Result<Page> {
         self.concerned.mark_unchanged();
-        let state = self.entered.state().clone();
+        let state = self.context.state().clone();
         state.refresh().await?;
         let found = read(&state, self.agent.as_deref(), self.position).await?;
         let (mut items, mut bytes) = (Vec::new(), 0);
@@ -85,9 +85,9 @@ impl Feed {
                 return Ok(Page { items, position: self.position, more: true });
             }
             match self.items(&state, event).await {
-                Ok(said) => {
-                    bytes += said.iter().map(Item::size_bytes).sum::<usize>();
-                    items.extend(said);
+                Ok(new_items) => {
+                    bytes += new_items.iter().map(Item::size_bytes).sum::<usize>();
+                    items.extend(new_items);
                 }
                 // Items already read are returned before the error.
                 Err(_) if !items.is_empty() => return Ok(Page { items, position: self.position, more: true }),
@@ -106,9 +106,9 @@ impl Feed {
             let deleted = is_wanted && event.verb() == "deleted";
             return Ok(deleted.then(|| Item::AgentDeleted(event.aggregate_id.clone())).into_iter().collect());
         }
-        let told = self.told(state, event).await?.into_iter();
-        let wanted = told.filter(|told| self.agent.as_ref().is_none_or(|id| *id == told.agent_id));
-        Ok(wanted.map(Item::Delivery).collect())
+        let deliveries = self.deliveries(state, event).await?.into_iter();
+        let own = deliveries.filter(|delivery| self.agent.as_ref().is_none_or(|id| *id == delivery.agent_id));
+        Ok(own.map(Item::Delivery).collect())
     }
 
     /// Returns the next page with at least one item. Waits up to `wait` for it, then returns an empty page.
@@ -120,14 +120,14 @@ impl Feed {
                 return Ok(page);
             }
             if !page.more {
-                self.entered.state().moved(&mut self.concerned, deadline).await;
+                self.context.state().moved(&mut self.concerned, deadline).await;
             } else {
                 tokio::task::yield_now().await;
             }
         }
     }
 
-    async fn told(&mut self, state: &State, event: &Arc<Event>) -> Result<Vec<Delivery>> {
+    async fn deliveries(&mut self, state: &State, event: &Arc<Event>) -> Result<Vec<Delivery>> {
         let Some(definition) = state.types.get(TASK) else { return Ok(Vec::new()) };
         let resident = state.folded.get(event.aggregate_id.as_str()).filter(|task| task.version == event.version);
         let known = self.known.remove(&event.aggregate_id).filter(|task| task.version + 1 == event.version);
@@ -170,29 +170,29 @@ async fn read(state: &State, agent: Option<&str>, after: u64) -> Result<Found> {
     if after >= head {
         return Ok(Found { events: Vec::new(), position: after });
     }
-    if let Some((events, position)) = state.folded.feeds().after(after, agent, LOOK) {
+    if let Some((events, position)) = state.folded.feeds().after(after, agent, POSITIONS_PER_PAGE) {
         return Ok(Found { events, position });
     }
     // Events after `head` are not folded yet, so they are not delivered yet.
     let (mut refs, mut position) = match agent {
         Some(agent) if after >= state.feed_begin => {
-            let found = state.log.read_feed(agent, after, head).await?;
+            let found = state.db.read_feed(agent, after, head).await?;
             (found.events, found.position)
         }
-        _ => look_through(state, after, head).await?,
+        _ => scan_log(state, after, head).await?,
     };
-    if let Some(first_left_out) = refs.get(READ) {
+    if let Some(first_left_out) = refs.get(EVENTS_PER_PAGE) {
         position = first_left_out.position - 1;
-        refs.truncate(READ);
+        refs.truncate(EVENTS_PER_PAGE);
     }
-    let events = state.log.read_event_refs(&refs, None).await?;
+    let events = state.db.read_event_refs(&refs, None).await?;
     Ok(Found { events: events.into_iter().map(Arc::new).collect(), position })
 }
 
 /// Scans the next part of the log. Only the events of tasks and agents are read in full.
-async fn look_through(state: &State, after: u64, head: u64) -> Result<(Vec<EventRef>, u64)> {
-    let mut refs = state.log.event_refs_after(after, LOOK).await?;
-    refs.truncate(LOOK);
+async fn scan_log(state: &State, after: u64, head: u64) -> Result<(Vec<EventRef>, u64)> {
+    let mut refs = state.db.event_refs_after(after, POSITIONS_PER_PAGE).await?;
+    refs.truncate(POSITIONS_PER_PAGE);
     refs.retain(|event| event.position <= head);
     let position = refs.last().map_or(after, |last| last.position);
     let is_wanted =
@@ -247,15 +247,17 @@ mod tests {
 
     /// Reads a whole feed, `events` items at a time.
     async fn read(mut feed: Feed, events: usize) -> Vec<String> {
-        let mut told = Vec::new();
+        let mut lines = Vec::new();
         loop {
             let page = feed.next(Limit { events, ..ALL }).await.expect("a page");
-            told.extend(page.items.into_iter().map(|item| match item {
-                Item::Delivery(told) => format!("{} {} {:?}", told.agent_id, told.news.name(), told.payload()),
+            lines.extend(page.items.into_iter().map(|item| match item {
+                Item::Delivery(delivery) => {
+                    format!("{} {} {:?}", delivery.agent_id, delivery.news.name(), delivery.payload())
+                }
                 Item::AgentDeleted(agent) => format!("{agent} deleted"),
             }));
             if !page.more {
-                return told;
+                return lines;
             }
         }
     }
@@ -282,29 +284,29 @@ mod tests {
             }
         }
         writer.delete_agent(two.id.as_str(), Expected::Any).await.expect("deleted");
-        let of_all = read(Feed::new(listener.entered.clone(), None, 0), 7).await;
-        assert_eq!(of_all.iter().filter(|told| told.contains("task.created")).count(), 20);
-        assert_eq!(of_all.iter().filter(|told| told.contains("task.unassigned")).count(), 10);
+        let of_all = read(Feed::new(listener.context.clone(), None, 0), 7).await;
+        assert_eq!(of_all.iter().filter(|line| line.contains("task.created")).count(), 20);
+        assert_eq!(of_all.iter().filter(|line| line.contains("task.unassigned")).count(), 10);
         assert_eq!(of_all.last(), Some(&format!("{} deleted", two.id)));
 
         // The second server has nothing in memory.
         let there = engine(store.share()).await;
         let (_, elsewhere) = enter(&there, &key).await;
         for (listener, events) in [(&listener, 1), (&elsewhere, 3), (&elsewhere, 1_000)] {
-            assert_eq!(read(Feed::new(listener.entered.clone(), None, 0), events).await, of_all);
+            assert_eq!(read(Feed::new(listener.context.clone(), None, 0), events).await, of_all);
             for agent in [&one, &two] {
-                let own: Vec<_> = of_all.iter().filter(|told| told.starts_with(agent.id.as_str())).cloned().collect();
+                let own: Vec<_> = of_all.iter().filter(|line| line.starts_with(agent.id.as_str())).cloned().collect();
                 assert_eq!(read(listener.feed(agent, 0), events).await, own);
             }
         }
         // For events written by an older version of the program, the reader scans the log.
-        let middle = elsewhere.entered.state().folded.position() / 2;
-        elsewhere.entered.state().log.forget_feed(middle).await.expect("forgotten");
+        let middle = elsewhere.context.state().folded.position() / 2;
+        elsewhere.context.state().db.forget_feed(middle).await.expect("forgotten");
         let upgraded = engine(store.share()).await;
         let (_, upgraded) = enter(&upgraded, &key).await;
-        assert_eq!(upgraded.entered.state().feed_begin, middle);
+        assert_eq!(upgraded.context.state().feed_begin, middle);
         for agent in [&one, &two] {
-            let own: Vec<_> = of_all.iter().filter(|told| told.starts_with(agent.id.as_str())).cloned().collect();
+            let own: Vec<_> = of_all.iter().filter(|line| line.starts_with(agent.id.as_str())).cloned().collect();
             assert_eq!(read(upgraded.feed(agent, 0), 3).await, own);
         }
         // A reader at the end of the feed gets an empty page, and later the new item.

@@ -23,7 +23,7 @@ pub struct Following {
 impl Reader {
     /// Follows an aggregate from the event after a version. Fails with [`Error::NotFound`] if the stream has no events.
     pub async fn follow_aggregate(&self, id: &str, after_version: u64) -> Result<Following> {
-        let state = self.entered.state();
+        let state = self.context.state();
         state.refresh().await?;
         let found = state.folded.get(id).ok_or_else(|| Error::not_found("aggregate", id))?;
         let appended = state.folded.streams().follow(&found.id);
@@ -45,12 +45,12 @@ impl Following {
             if !events.is_empty() || Instant::now() >= deadline {
                 return Ok(events);
             }
-            self.reader.entered.state().moved(&mut self.appended, deadline).await;
+            self.reader.context.state().moved(&mut self.appended, deadline).await;
         }
     }
 
     async fn read(&self, limit: Limit) -> Result<Vec<Arc<Event>>> {
-        let state = self.reader.entered.state();
+        let state = self.reader.context.state();
         state.refresh().await?;
         let Some(mut events) = state.folded.streams().after(&self.id, self.version) else {
             let page = self.reader.stream(self.id.as_str(), Some(self.version), limit, Direction::Forward).await?;

@@ -47,23 +47,23 @@ impl Reader {
         if !(1..=MAX_DEPTH).contains(&depth) {
             return Err(Error::invalid(format!("depth is {depth}; allowed is 1 to {MAX_DEPTH}")));
         }
-        let state = self.entered.state();
+        let state = self.context.state();
         state.refresh().await?;
         let from = state.folded.get(id).ok_or_else(|| Error::not_found("aggregate", id))?;
         let walk = Walk { kinds: Kinds::from_iter(kinds), direction, depth, most: MAX_NODES };
         let Neighbourhood { nodes, mut edges, truncated } = state.graph.walk(&from.id, &walk);
         if closed && direction != Direction::In {
-            let checkpoint = state.log.read_graph_checkpoint().await?;
-            let all = state.log.read_edges(checkpoint.generation, &from.id).await?;
-            let wanted = |edge: &Edge| edge.valid_to.is_some() && walk.kinds.contains(&edge.kind);
-            edges.extend(all.into_iter().filter(wanted).map(Arc::new));
+            let checkpoint = state.db.read_graph_checkpoint().await?;
+            let all = state.db.read_edges(checkpoint.generation, &from.id).await?;
+            let is_closed = |edge: &Edge| edge.valid_to.is_some() && walk.kinds.contains(&edge.kind);
+            edges.extend(all.into_iter().filter(is_closed).map(Arc::new));
         }
         let nodes = nodes.into_iter().filter_map(|(id, distance)| self.node(&id, distance)).collect();
         Ok(Around { nodes, edges, truncated })
     }
 
     fn node(&self, id: &AggregateId, distance: u32) -> Option<Node> {
-        let state = self.entered.state();
+        let state = self.context.state();
         let aggregate = state.folded.get(id.as_str())?;
         let definition = state.types.get(&aggregate.aggregate_type)?;
         let label = definition.label_of(&aggregate.state);

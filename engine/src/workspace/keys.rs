@@ -1,7 +1,7 @@
 //! Keys: creating, listing and revoking them. The secret is returned once, on creation, and is not stored.
 
 use super::answers::RequestId;
-use super::entered::Operation;
+use super::call_context::Operation;
 use super::rights::{Owner, Reader, Writer};
 pub use crate::access::codes::CreatedCode;
 pub use crate::access::keys::{CreatedKey, NewKey};
@@ -11,14 +11,14 @@ use crate::model::access::{Caller, KeyRecord, Role, Scope};
 impl Reader {
     /// Returns the workspace's keys, newest first. Only owners see the keys of other users.
     pub async fn list_keys(&self) -> Result<Vec<KeyRecord>> {
-        let keys = self.entered.keys().await?;
+        let keys = self.context.keys().await?;
         Ok(keys.into_iter().filter(|key| decides_on(self.caller(), key)).collect())
     }
 
     /// Returns the key that authenticated this request.
     pub async fn own_key(&self) -> Result<KeyRecord> {
         let own = self.caller().key_id().ok_or_else(|| Error::not_found("key", "self"))?;
-        let keys = self.entered.keys().await?;
+        let keys = self.context.keys().await?;
         keys.into_iter().find(|key| *key.id == *own).ok_or_else(|| Error::not_found("key", "self"))
     }
 }
@@ -27,10 +27,10 @@ impl Writer {
     /// Creates a key with no more scopes and no later expiry than the caller's. If `request` is repeated, only one key
     /// is created.
     pub async fn create_key(&self, new: NewKey, request: Option<&RequestId>) -> Result<CreatedKey> {
-        let new = checked(self.caller(), new, self.entered.state().clock.now_ms())?;
-        let id = request.map(|request| self.entered.derived_id(request, "key").into());
+        let new = checked(self.caller(), new, self.context.state().clock.now_ms())?;
+        let id = request.map(|request| self.context.derived_id(request, "key").into());
         Operation::perform(self, |operation| async move {
-            let (workspace_id, user_id) = (&operation.entered().record().id, &operation.caller().user_id);
+            let (workspace_id, user_id) = (&operation.context().record().id, &operation.caller().user_id);
             let origin = Some(operation.caller().origin());
             operation.access().create_key(workspace_id, user_id, new, id, origin).await
         })
@@ -40,7 +40,7 @@ impl Writer {
     /// Creates a sign-in code that is valid for `lives_ms` milliseconds. It can be exchanged once for the described
     /// key.
     pub async fn create_sign_in_code(&self, new: NewKey, lives_ms: i64) -> Result<CreatedCode> {
-        let new = checked(self.caller(), new, self.entered.state().clock.now_ms())?;
+        let new = checked(self.caller(), new, self.context.state().clock.now_ms())?;
         Operation::perform(self, |operation| async move {
             operation.access().create_sign_in_code(operation.caller(), new, lives_ms).await
         })
@@ -50,14 +50,14 @@ impl Writer {
     /// Revokes a key and the keys derived from it, effective immediately. Allowed for the caller's own key, and for
     /// keys that the caller could have created.
     pub async fn revoke_key(&self, key_id: &str) -> Result<()> {
-        let keys = self.entered.keys().await?;
+        let keys = self.context.keys().await?;
         let mut known = keys.into_iter().filter(|key| decides_on(self.caller(), key));
         let key = known.find(|key| *key.id == *key_id).ok_or_else(|| Error::not_found("key", key_id))?;
         if self.caller().key_id() != Some(key_id) {
             may_make(self.caller(), &key.scopes, key.expires_at, key.opens_all)?;
         }
         Operation::perform(self, |operation| async move {
-            let workspace_id = &operation.entered().record().id;
+            let workspace_id = &operation.context().record().id;
             operation.access().revoke_key(workspace_id, &key.id, operation.caller().key_id()).await
         })
         .await

@@ -1,6 +1,6 @@
 //! Licenses: activation of devices, and the usage of the workspace's limits.
 
-use super::entered::{Entered, Operation};
+use super::call_context::{CallContext, Operation};
 use super::rights::{Reader, Unlocker, Writer};
 pub use crate::access::licenses::{Device, Validation};
 use crate::error::{Error, Result};
@@ -10,7 +10,7 @@ use crate::model::value::Value;
 
 const FILE: &str = "file";
 /// The maximum length of a text sent by a device, in characters.
-const LONGEST: usize = 200;
+const MAX_CHARACTERS: usize = 200;
 
 /// The usage of the workspace's limits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -24,8 +24,8 @@ impl Unlocker {
     /// Activates a device, or confirms that it is active. Also returns the usage of the workspace's limits.
     pub async fn validate_device(&self, device: Device) -> Result<(Validation, Usage)> {
         check(&device)?;
-        self.entered.state().refresh().await?;
-        let usage = self.entered.usage();
+        self.context.state().refresh().await?;
+        let usage = self.context.usage();
         let validation = Operation::perform(self, |operation| async move {
             operation.access().validate_device(operation.caller(), &device).await
         })
@@ -51,7 +51,7 @@ impl Unlocker {
 impl Reader {
     /// Returns the caller's devices, including revoked ones.
     pub async fn list_activations(&self) -> Result<Vec<Activation>> {
-        self.entered.devices().await
+        self.context.devices().await
     }
 }
 
@@ -66,7 +66,7 @@ impl Writer {
     }
 }
 
-impl Entered {
+impl CallContext {
     /// Returns the usage of the workspace's limits.
     pub fn usage(&self) -> Usage {
         let mut usage = Usage::default();
@@ -87,13 +87,13 @@ impl Entered {
 }
 
 fn check(device: &Device) -> Result<()> {
-    if device.instance_id.trim().is_empty() || device.instance_id.chars().count() > LONGEST {
-        return Err(Error::invalid_at("/instanceId", format!("expected 1 to {LONGEST} characters")));
+    if device.instance_id.trim().is_empty() || device.instance_id.chars().count() > MAX_CHARACTERS {
+        return Err(Error::invalid_at("/instanceId", format!("expected 1 to {MAX_CHARACTERS} characters")));
     }
-    let said = [("/name", &device.name), ("/platform", &device.platform), ("/app_version", &device.app_version)];
-    for (pointer, text) in said {
-        if text.as_ref().is_some_and(|text| text.chars().count() > LONGEST) {
-            return Err(Error::invalid_at(pointer, format!("expected at most {LONGEST} characters")));
+    let fields = [("/name", &device.name), ("/platform", &device.platform), ("/app_version", &device.app_version)];
+    for (pointer, text) in fields {
+        if text.as_ref().is_some_and(|text| text.chars().count() > MAX_CHARACTERS) {
+            return Err(Error::invalid_at(pointer, format!("expected at most {MAX_CHARACTERS} characters")));
         }
     }
     Ok(())

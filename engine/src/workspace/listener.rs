@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::feed::Feed;
 use super::rights::Listener;
 use crate::access::credential::Listening;
-use crate::access::standing::Standing;
+use crate::access::grant::Grant;
 use crate::error::{Error, Result};
 use crate::mailbox::leases;
 use crate::model::access::WorkspaceRecord;
@@ -35,12 +35,12 @@ pub struct Heard {
 impl Listener {
     /// Returns the record of the workspace.
     pub fn record(&self) -> &WorkspaceRecord {
-        self.entered.record()
+        self.context.record()
     }
 
-    /// Returns the standing of this right, for long-running listeners.
-    pub fn standing(&self) -> Standing {
-        self.entered.standing()
+    /// Returns the grant of this right, for long-running listeners.
+    pub fn grant(&self) -> Grant {
+        self.context.grant()
     }
 
     /// Restricts the right to the agents that a credential names. The result may do no more than the creator of the
@@ -51,17 +51,17 @@ impl Listener {
 
     /// Returns the name of the caller as shown to listeners.
     pub fn actor(&self) -> Arc<str> {
-        self.entered.actor()
+        self.context.actor()
     }
 
     /// Returns an agent that this right may access. Other agents are reported as not found.
     pub async fn agent(&self, id: &str) -> Result<Arc<Aggregate>> {
-        self.entered.state().refresh().await?;
+        self.context.state().refresh().await?;
         self.find(id).ok_or_else(|| Error::not_found("agent", id))
     }
 
     fn find(&self, id: &str) -> Option<Arc<Aggregate>> {
-        self.entered.state().folded.get(id).filter(|found| self.reaches(id) && agent::is_agent(found))
+        self.context.state().folded.get(id).filter(|found| self.reaches(id) && agent::is_agent(found))
     }
 
     fn reaches(&self, id: &str) -> bool {
@@ -71,7 +71,7 @@ impl Listener {
     /// Marks agents as present and issues a credential for listening. Without `named`, the credential covers all agents
     /// that no plugin works for and that are not disabled.
     pub async fn connect(&self, named: Option<Vec<String>>) -> Result<Connected> {
-        let state = self.entered.state();
+        let state = self.context.state();
         state.refresh().await?;
         let (agents, reach) = match named {
             Some(ids) => {
@@ -89,10 +89,10 @@ impl Listener {
                 let admits = |found: &Aggregate| {
                     !agent::is_scripted(found) && !agent::is_disabled(found) && self.reaches(found.id.as_str())
                 };
-                (self.entered.agents(None, usize::MAX, admits).await?.items, self.agents.clone())
+                (self.context.agents(None, usize::MAX, admits).await?.items, self.agents.clone())
             }
         };
-        let (credential, expires_at) = self.entered.access().hand_out(self.caller(), reach, self.acts).await?;
+        let (credential, expires_at) = self.context.access().hand_out(self.caller(), reach, self.acts).await?;
         self.seen(&agents).await?;
         Ok(Connected { agents, credential, expires_at })
     }
@@ -102,7 +102,7 @@ impl Listener {
         if ids.is_empty() || ids.len() > MAX_NAMED {
             return Err(Error::invalid_at("/agent_ids", format!("expected 1 to {MAX_NAMED} ids")));
         }
-        let state = self.entered.state();
+        let state = self.context.state();
         state.refresh().await?;
         let (mut agents, mut unknown) = (Vec::with_capacity(ids.len()), Vec::new());
         for id in ids {
@@ -122,7 +122,7 @@ impl Listener {
     }
 
     async fn seen(&self, agents: &[Arc<Aggregate>]) -> Result<()> {
-        let state = self.entered.state();
+        let state = self.context.state();
         let now = state.clock.now_ms();
         let ids: Vec<Arc<str>> = agents.iter().map(|agent| agent.id.text()).collect();
         state.presence.seen(&ids, now);
@@ -131,7 +131,7 @@ impl Listener {
 
     /// Returns the position up to which an agent has acknowledged its feed. A new agent starts at its own first event.
     pub async fn cursor(&self, agent: &Aggregate) -> Result<u64> {
-        let state = self.entered.state();
+        let state = self.context.state();
         state.presence.refresh(state.clock.now_ms()).await?;
         // If the store was restored from an older copy, the acknowledged position may be after the end of the log.
         let acknowledged = state.presence.acknowledged(agent.id.as_str()).min(state.folded.position());
@@ -146,7 +146,7 @@ impl Listener {
             let message = "acknowledging for an agent needs the scope api:write and at least the role editor";
             return Err(Error::forbidden("insufficient_right", message));
         }
-        let state = self.entered.state();
+        let state = self.context.state();
         if position > state.folded.position() {
             // Another server may have appended events.
             state.refresh().await?;
@@ -161,24 +161,24 @@ impl Listener {
 
     /// Returns the feed of an agent after a position. A position after the end of the log counts as the end.
     pub fn feed(&self, agent: &Aggregate, after: u64) -> Feed {
-        let after = after.min(self.entered.state().folded.position());
-        Feed::new(self.entered.clone(), Some(agent.id.text()), after)
+        let after = after.min(self.context.state().folded.position());
+        Feed::new(self.context.clone(), Some(agent.id.text()), after)
     }
 
     /// Returns the feed of all agents from now on. Its reader passes each item on to the listeners that it concerns.
     pub async fn feed_of_all(&self) -> Result<Feed> {
-        let state = self.entered.state();
+        let state = self.context.state();
         state.refresh().await?;
-        Ok(Feed::new(self.entered.clone(), None, state.folded.position()))
+        Ok(Feed::new(self.context.clone(), None, state.folded.position()))
     }
 
     /// Returns the current time, in milliseconds since the epoch.
     pub fn now_ms(&self) -> i64 {
-        self.entered.state().clock.now_ms()
+        self.context.state().clock.now_ms()
     }
 
     /// Returns a new unique id.
     pub fn new_id(&self) -> String {
-        self.entered.state().clock.new_id().to_string()
+        self.context.state().clock.new_id().to_string()
     }
 }

@@ -1,6 +1,6 @@
 //! Members of the workspace and the caller's profile: roles, invitations, plans.
 
-use super::entered::Operation;
+use super::call_context::Operation;
 use super::rights::{Operator, Owner, ProfileReader, Reader};
 use crate::access::members::Member;
 pub use crate::access::plans::NewPlan;
@@ -10,12 +10,12 @@ use crate::model::address;
 use crate::model::plan::Plan;
 
 /// The maximum length of an address, in bytes.
-const LONGEST: usize = 320;
+const MAX_EMAIL_BYTES: usize = 320;
 
 impl ProfileReader {
     /// Returns the caller's user record. It contains the address only if the caller has the scope `email:read`.
     pub async fn profile(&self) -> Result<UserRecord> {
-        let user = self.entered.user().await?;
+        let user = self.context.user().await?;
         let shows = self.caller().holds(Scope::EmailRead);
         Ok(UserRecord { email: user.email.filter(|_| shows), ..user })
     }
@@ -25,12 +25,12 @@ impl Reader {
     /// Returns the members of the workspace, then those who are invited. The records contain addresses, which must be
     /// hidden from users without the scope `email:read`.
     pub async fn list_members(&self) -> Result<Vec<Member>> {
-        self.entered.members().await
+        self.context.members().await
     }
 
     /// Returns whether a user is a member of this workspace.
     pub async fn is_member(&self, user_id: &str) -> Result<bool> {
-        self.entered.is_member(user_id).await
+        self.context.is_member(user_id).await
     }
 }
 
@@ -39,14 +39,14 @@ impl Owner {
     /// invitation expires with that key.
     pub async fn invite(&self, email: &str, role: Role) -> Result<Invitation> {
         let email = address::normal(email);
-        let is_address = email.len() <= LONGEST
+        let is_address = email.len() <= MAX_EMAIL_BYTES
             && email.split_once('@').is_some_and(|(name, domain)| !name.is_empty() && !domain.is_empty())
             && !email.chars().any(|c| c.is_whitespace() || c.is_control());
         if !is_address {
             return Err(Error::invalid_at("/email", "expected an e-mail address"));
         }
         Operation::perform(self, |operation| async move {
-            operation.access().invite(operation.entered().record(), operation.caller(), &email, role).await
+            operation.access().invite(operation.context().record(), operation.caller(), &email, role).await
         })
         .await
     }
@@ -55,7 +55,7 @@ impl Owner {
     pub async fn change_role(&self, id: &str, role: Role) -> Result<Member> {
         let id = id.to_owned();
         Operation::perform(self, |operation| async move {
-            operation.access().change_role(operation.entered().record(), &id, role).await
+            operation.access().change_role(operation.context().record(), &id, role).await
         })
         .await
     }
@@ -64,7 +64,7 @@ impl Owner {
     pub async fn remove_member(&self, id: &str) -> Result<()> {
         let id = id.to_owned();
         Operation::perform(self, |operation| async move {
-            operation.access().remove_member(operation.entered().record(), &id).await
+            operation.access().remove_member(operation.context().record(), &id).await
         })
         .await
     }

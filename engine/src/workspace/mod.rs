@@ -7,8 +7,8 @@ pub mod agents;
 pub mod aggregates;
 pub mod answers;
 pub mod articles;
-mod aside;
-mod entered;
+mod offload;
+mod call_context;
 pub mod events;
 pub mod feed;
 pub mod files;
@@ -32,8 +32,8 @@ pub mod told_again;
 pub mod tools;
 pub mod types;
 
-pub use entered::Changing;
-pub(crate) use entered::Entered;
+pub use call_context::Changing;
+pub(crate) use call_context::CallContext;
 
 /// A page of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]

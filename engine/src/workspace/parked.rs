@@ -1,6 +1,6 @@
 //! Parked steps: listing, replaying and deleting steps that failed.
 
-use super::entered::{Entered, Operation};
+use super::call_context::{CallContext, Operation};
 use super::rights::{Reader, Writer};
 use crate::consumer::late_steps;
 use crate::error::{Error, Result};
@@ -24,28 +24,28 @@ impl Reader {
     /// Returns parked steps in the order of their events, starting after one of them. `plugin` selects the steps of one
     /// plugin.
     pub async fn list_parked(&self, plugin: Option<&str>, after: Option<&StepId>, limit: usize) -> Result<Vec<Parked>> {
-        Ok(self.entered.state().log.read_parked(plugin, after, limit).await?)
+        Ok(self.context.state().db.read_parked(plugin, after, limit).await?)
     }
 }
 
-impl Entered {
+impl CallContext {
     async fn parked(&self, id: &str) -> Result<Parked> {
         let not_found = || Error::not_found("parked step", id);
         let step = StepId::parse(id).ok_or_else(not_found)?;
-        self.state().log.find_parked(&step).await?.ok_or_else(not_found)
+        self.state().db.find_parked(&step).await?.ok_or_else(not_found)
     }
 }
 
 impl Writer {
     /// Replays one parked step.
     pub async fn replay_parked(&self, id: &str) -> Result<Replayed> {
-        let parked = self.entered.parked(id).await?;
+        let parked = self.context.parked(id).await?;
         Operation::perform(self, |operation| async move { replay_steps(&operation, vec![parked]).await }).await
     }
 
     /// Replays the parked steps of one plugin or of all plugins, oldest first.
     pub async fn replay_all_parked(&self, plugin: Option<&str>) -> Result<Replayed> {
-        let mut parked = self.entered.state().log.read_parked(plugin, None, MAX_REPLAYED + 1).await?;
+        let mut parked = self.context.state().db.read_parked(plugin, None, MAX_REPLAYED + 1).await?;
         let more = parked.len() > MAX_REPLAYED;
         parked.truncate(MAX_REPLAYED);
         let replayed =
@@ -55,11 +55,11 @@ impl Writer {
 
     /// Deletes a parked step without replaying it.
     pub async fn delete_parked(&self, id: &str) -> Result<()> {
-        let parked = self.entered.parked(id).await?;
+        let parked = self.context.parked(id).await?;
         Operation::perform(self, |operation| async move {
             // Deletes between two steps of the follower, so that neither overwrites the other's change.
             let _paused = operation.working().pause().await;
-            operation.state().log.delete_parked(&parked.id).await?;
+            operation.state().db.delete_parked(&parked.id).await?;
             Ok(())
         })
         .await
@@ -68,9 +68,9 @@ impl Writer {
 
 async fn replay_steps(operation: &Operation, parked: Vec<Parked>) -> Result<Replayed> {
     let mut replayed = Replayed::default();
-    let mut left = parked.into_iter();
+    let mut remaining = parked.into_iter();
     loop {
-        let steps: Vec<Parked> = left.by_ref().take(late_steps::STEPS_PER_TURN).collect();
+        let steps: Vec<Parked> = remaining.by_ref().take(late_steps::STEPS_PER_TURN).collect();
         if steps.is_empty() {
             return Ok(replayed);
         }

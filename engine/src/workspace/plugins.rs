@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::entered::{Entered, Operation};
+use super::call_context::{CallContext, Operation};
 use super::rights::{Reader, Writer};
 use crate::consumer::circuit::Circuit;
 use crate::consumer::event_context::{EventContext, recall};
@@ -21,7 +21,7 @@ pub use crate::consumer::replay::Tally;
 /// The maximum number of events in one dry run.
 pub const MAX_TRIALS: usize = 200;
 /// The maximum number of events that a dry run reads to find those that the plugin is called for.
-const LOOK: usize = 20_000;
+const MAX_EXAMINED_EVENTS: usize = 20_000;
 
 /// A plugin and its status in this workspace.
 pub struct PluginStatus {
@@ -46,9 +46,9 @@ pub enum DryRunInput {
 impl Reader {
     /// Returns the plugins, in the order of execution.
     pub async fn plugins(&self) -> Result<Vec<PluginStatus>> {
-        let state = self.entered.state();
-        let parked = state.log.count_parked().await?;
-        let checkpoint = state.log.read_graph_checkpoint().await?;
+        let state = self.context.state();
+        let parked = state.db.count_parked().await?;
+        let checkpoint = state.db.read_graph_checkpoint().await?;
         let status = |plugin| {
             let about = state.plugins.about(plugin);
             PluginStatus {
@@ -70,7 +70,7 @@ impl Reader {
 impl Writer {
     /// Runs a plugin's enrichment again for all events after a position.
     pub async fn replay_plugin(&self, name: &str, from_position: u64) -> Result<Tally> {
-        let plugin = self.entered.plugin_index(name)?;
+        let plugin = self.context.plugin_index(name)?;
         Operation::perform(self, move |operation| async move {
             let mut turn = operation.worker().await?;
             let tally = replay::replay_plugin(&mut turn, plugin, from_position).await?;
@@ -82,7 +82,7 @@ impl Writer {
 
     /// Closes the circuit of a plugin. Returns whether it was open.
     pub async fn resume_plugin(&self, name: &str) -> Result<bool> {
-        let plugin = self.entered.plugin_index(name)?;
+        let plugin = self.context.plugin_index(name)?;
         Operation::perform(self, move |operation| async move {
             let mut turn = operation.worker().await?;
             let was_open = turn.close_circuit(plugin).await?;
@@ -94,17 +94,17 @@ impl Writer {
 
     /// Returns what a plugin would do with events, without writing anything.
     pub async fn dry_run(&self, name: &str, input: DryRunInput) -> Result<Vec<Trial>> {
-        let plugin = self.entered.plugin_index(name)?;
-        let state = self.entered.state();
+        let plugin = self.context.plugin_index(name)?;
+        let state = self.context.state();
         let mut trials = Vec::new();
-        for context in self.entered.dry_run_contexts(plugin, input).await? {
+        for context in self.context.dry_run_contexts(plugin, input).await? {
             trials.extend(crate::consumer::dry_run::dry_run(state, plugin, Arc::new(context)).await?);
         }
         Ok(trials)
     }
 }
 
-impl Entered {
+impl CallContext {
     fn plugin_index(&self, name: &str) -> Result<PluginIndex> {
         self.state().plugins.find(name).ok_or_else(|| Error::not_found("plugin", name))
     }
@@ -114,17 +114,17 @@ impl Entered {
         match input {
             DryRunInput::Event(event_id) => {
                 let id: Arc<str> = event_id.as_str().into();
-                let mut found = state.log.find_events(std::slice::from_ref(&id), state.folded.position()).await?;
+                let mut found = state.db.find_events(std::slice::from_ref(&id), state.folded.position()).await?;
                 let event = found.remove(&id).ok_or_else(|| Error::not_found("event", &event_id))?;
                 Ok(recall(state, Arc::new(event)).await?.into_iter().collect())
             }
-            DryRunInput::New(new) => Ok(vec![self.imagined(*new)?]),
+            DryRunInput::New(new) => Ok(vec![self.hypothetical_context(*new)?]),
             DryRunInput::From { position, limit } => {
-                let (mut contexts, mut position, mut looked) = (Vec::new(), position, 0);
-                while looked < LOOK && contexts.len() < limit {
+                let (mut contexts, mut position, mut examined) = (Vec::new(), position, 0);
+                while examined < MAX_EXAMINED_EVENTS && contexts.len() < limit {
                     let events = state.events_after(position, 256).await?;
                     let Some(last) = events.last() else { break };
-                    (position, looked) = (last.position, looked + events.len());
+                    (position, examined) = (last.position, examined + events.len());
                     for event in events {
                         if contexts.len() < limit && self.is_called(plugin, &event) {
                             contexts.extend(recall(state, event).await?);
@@ -143,7 +143,7 @@ impl Entered {
     }
 
     /// Returns the context of an event that is not appended, based on the current state of its aggregate.
-    fn imagined(&self, new: NewEvent) -> Result<EventContext> {
+    fn hypothetical_context(&self, new: NewEvent) -> Result<EventContext> {
         let state = self.state();
         let definition = state.types.get(&new.aggregate_type).ok_or_else(|| {
             let shown: String = new.aggregate_type.chars().take(64).collect();

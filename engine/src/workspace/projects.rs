@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Page;
 use super::articles::unknown_project;
-use super::entered::{Entered, Operation, first_event};
+use super::call_context::{CallContext, Operation, first_event};
 use super::rights::{ContentReader, Reader, Writer};
 use crate::core::append::{Appended, Decide};
 use crate::core::staging::object_of;
@@ -39,9 +39,9 @@ impl Writer {
         if slug.is_empty() {
             return Err(Error::invalid_at("/slug", "cannot derive a slug from the name; provide one"));
         }
-        let (id, request) = (self.entered.state().clock.new_id().to_string(), new.request);
+        let (id, request) = (self.context.state().clock.new_id().to_string(), new.request);
         let description = new.description;
-        let most = self.entered.limits().await?.projects;
+        let most = self.context.limits().await?.projects;
         let given_bytes = name.len() + slug.len() + description.as_ref().map_or(0, String::len);
         let decide: Decide = Box::new(move |view: &crate::core::staging::View<'_>| {
             if view.by_slug(PROJECT, None, &slug).is_some() {
@@ -64,7 +64,7 @@ impl Writer {
         });
         Operation::perform(self, |operation| async move {
             let appended = operation.append(decide, request, given_bytes).await?;
-            operation.entered().made(&appended)
+            operation.context().made(&appended)
         })
         .await
     }
@@ -73,13 +73,13 @@ impl Writer {
 impl Reader {
     /// Returns the project with this id or slug.
     pub async fn project(&self, id_or_slug: &str) -> Result<Arc<Aggregate>> {
-        self.entered.state().refresh().await?;
-        self.entered.find_project(id_or_slug).ok_or_else(|| Error::not_found("project", id_or_slug))
+        self.context.state().refresh().await?;
+        self.context.find_project(id_or_slug).ok_or_else(|| Error::not_found("project", id_or_slug))
     }
 
     /// Returns all projects, newest first.
     pub async fn list_projects(&self, before: Option<u64>, limit: usize) -> Result<Page<Arc<Aggregate>>> {
-        self.entered.list_aggregates(PROJECT, before, limit, |_| true).await
+        self.context.list_aggregates(PROJECT, before, limit, |_| true).await
     }
 }
 
@@ -87,13 +87,13 @@ impl ContentReader {
     /// Returns the project that a request refers to in addition to its main resource. An unknown project is an error in
     /// the input. So is a project without any content that the caller may see.
     pub async fn project_named(&self, id_or_slug: &str) -> Result<Arc<Aggregate>> {
-        self.entered.state().refresh().await?;
-        let found = self.entered.find_project(id_or_slug).filter(|project| self.shows(project));
+        self.context.state().refresh().await?;
+        let found = self.context.find_project(id_or_slug).filter(|project| self.shows(project));
         found.ok_or_else(|| unknown_project(id_or_slug))
     }
 }
 
-impl Entered {
+impl CallContext {
     /// Returns the project with this id or slug from memory.
     pub(super) fn find_project(&self, id_or_slug: &str) -> Option<Arc<Aggregate>> {
         let resident = &self.state().folded;

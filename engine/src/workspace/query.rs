@@ -15,7 +15,7 @@ use tokio::runtime::Handle;
 use page::{Continuation, Paging, Rows};
 use reader::{Reader, Streams};
 
-use super::entered::Entered;
+use super::call_context::CallContext;
 use super::rights;
 use crate::core::admission::Admitted;
 use crate::error::{Error, Result};
@@ -72,19 +72,19 @@ impl rights::Reader {
     pub async fn query(&self, query: Query) -> Result<Answer> {
         let Query { source, push_down, columns, explain, .. } = query;
         let options = Options { source, push_down, columns, explain };
-        let admitted = self.entered.admit_query().await?;
-        let (prepared, spent, admitted) = self.prepare_aside(query.pipeline.clone(), options, admitted).await?;
-        self.entered.state().refresh().await?;
+        let admitted = self.context.admit_query().await?;
+        let (prepared, spent, admitted) = self.prepare_offloaded(query.pipeline.clone(), options, admitted).await?;
+        self.context.state().refresh().await?;
         let mut warnings = self.unknown_types(&prepared);
         if query.dry_run {
             let plan = Some(prepared.describe());
             return Ok(Answer { rows: Vec::new(), warnings, explain: None, plan, next: None });
         }
         let paths: Vec<_> = prepared.columns().into_iter().cloned().collect();
-        let snapshot = self.entered.snapshot_with(&paths).await?;
+        let snapshot = self.context.snapshot_with(&paths).await?;
         let page = self.page(&query, snapshot.position())?;
-        let pages = &self.entered.state().pages;
-        let now_ms = self.entered.state().clock.now_ms();
+        let pages = &self.context.state().pages;
+        let now_ms = self.context.state().clock.now_ms();
         let mut explain = None;
         let kept = if query.page.is_none() || query.explain { None } else { pages.take(page, now_ms) };
         let all = match kept {
@@ -93,7 +93,7 @@ impl rights::Reader {
                 if query.explain && page.position != snapshot.position() {
                     warnings.push(format!("the log was read up to position {}", page.position));
                 }
-                let output = self.run_aside(prepared, spent, snapshot, page, admitted).await?;
+                let output = self.run_offloaded(prepared, spent, snapshot, page, admitted).await?;
                 explain = query.explain.then_some(output.explain);
                 Rows { rows: output.rows.into(), warnings: output.warnings.into() }
             }
@@ -112,7 +112,7 @@ impl rights::Reader {
     /// Returns the requested rows and their moment. A query without paging is one page as of now.
     fn page(&self, query: &Query, position: u64) -> Result<Continuation> {
         let first = |limit, binding| {
-            let clock = &self.entered.state().clock;
+            let clock = &self.context.state().clock;
             Continuation { position, now_ms: clock.now_ms(), seed: clock.random_u64(), offset: 0, limit, binding }
         };
         let Some(Paging { limit, after }) = query.page else { return Ok(first(u32::MAX, 0)) };
@@ -127,7 +127,7 @@ impl rights::Reader {
     /// Prepares a pipeline on a thread for blocking work. Preparation evaluates constants and compiles patterns. That
     /// takes time and memory, which count toward the query's limits, and must not block the threads that serve
     /// requests.
-    async fn prepare_aside(
+    async fn prepare_offloaded(
         &self,
         pipeline: Value,
         options: Options,
@@ -135,16 +135,16 @@ impl rights::Reader {
     ) -> Result<(Prepared, Spent, Admitted)> {
         let asked_by = self.clone();
         let prepare = move || {
-            let state = asked_by.entered.state();
+            let state = asked_by.context.state();
             let began = state.clock.monotonic_us();
             let elapsed_us = || state.clock.monotonic_us().saturating_sub(began);
             let is_refused = Cell::new(false);
             let (prepared, bytes) = {
                 let share = sharing(&admitted, &is_refused);
                 let context = asked_by.context(0, 0, &elapsed_us, Spent::default(), &share);
-                let before = context.bytes_left.get();
+                let bytes_before = context.bytes_left.get();
                 let prepared = pipeline::prepare(&pipeline, &options, &context);
-                (prepared, before.saturating_sub(context.bytes_left.get()))
+                (prepared, bytes_before.saturating_sub(context.bytes_left.get()))
             };
             let spent = Spent { us: elapsed_us(), bytes };
             if is_refused.get() {
@@ -164,7 +164,7 @@ impl rights::Reader {
         spent: Spent,
         share: &'a dyn Fn(usize) -> bool,
     ) -> Context<'a> {
-        let state = self.entered.state();
+        let state = self.context.state();
         let settings = &state.settings;
         let bytes = i64::try_from(settings.pipeline_bytes).unwrap_or(i64::MAX).saturating_sub(spent.bytes);
         let mut context = Context::new(now_ms, seed, elapsed_us, settings.pipeline_ms * 1_000, bytes);
@@ -177,7 +177,7 @@ impl rights::Reader {
 
     /// Runs a query on a thread for blocking work. Producing rows takes processor time and reading them blocks, so
     /// neither may happen on the threads that serve requests.
-    async fn run_aside(
+    async fn run_offloaded(
         &self,
         prepared: Prepared,
         spent: Spent,
@@ -193,7 +193,7 @@ impl rights::Reader {
     }
 
     fn unknown_types(&self, prepared: &Prepared) -> Vec<String> {
-        let definitions = self.entered.state().types.all();
+        let definitions = self.context.state().types.all();
         let unknown = prepared.aggregate_types().into_iter().filter(|name| !definitions.contains_key(&***name));
         unknown.map(|name| format!("unknown aggregate_type '{name}'")).collect()
     }
@@ -207,8 +207,8 @@ impl rights::Reader {
         moment: Continuation,
         admitted: &Admitted,
     ) -> Result<pipeline::Output> {
-        let state = self.entered.state();
-        let clock = &self.entered.state().clock;
+        let state = self.context.state();
+        let clock = &self.context.state().clock;
         let began = clock.monotonic_us();
         let elapsed_us = move || clock.monotonic_us().saturating_sub(began).saturating_add(spent.us);
         let is_refused = Cell::new(false);
@@ -235,7 +235,7 @@ impl rights::Reader {
     }
 }
 
-impl Entered {
+impl CallContext {
     /// Waits for admission of a query by the caller.
     pub(super) async fn admit_query(&self) -> Result<Admitted> {
         self.state().admission.admit(&self.actor()).await
@@ -243,13 +243,13 @@ impl Entered {
 
     /// Returns the current states with columns for these paths. Builds missing columns on a thread for blocking work.
     pub(super) async fn snapshot_with(&self, paths: &[Arc<str>]) -> Result<Snapshot> {
-        let (state, wanted) = (self.state().clone(), paths.iter().collect::<Vec<_>>());
-        if state.folded.has_columns(&wanted) {
-            return Ok(state.folded.snapshot_with(&wanted));
+        let (state, path_refs) = (self.state().clone(), paths.iter().collect::<Vec<_>>());
+        if state.folded.has_columns(&path_refs) {
+            return Ok(state.folded.snapshot_with(&path_refs));
         }
         let paths = paths.to_vec();
-        let made = tokio::task::spawn_blocking(move || state.folded.snapshot_with(&paths.iter().collect::<Vec<_>>()));
-        made.await.map_err(Error::internal)
+        let task = tokio::task::spawn_blocking(move || state.folded.snapshot_with(&paths.iter().collect::<Vec<_>>()));
+        task.await.map_err(Error::internal)
     }
 }
 
@@ -286,7 +286,7 @@ fn table<'a>(reader: &'a Reader<'a>, scan: &'a Scan) -> Result<Box<dyn Table + '
         }
         Read::States(scan) => {
             let mut streams = Streams::new(&scan.streams, reader);
-            streams.asked = scan.filter.as_deref().and_then(Filter::fields);
+            streams.filter_fields = scan.filter.as_deref().and_then(Filter::fields);
             match scan.source {
                 // Memory and stored snapshots hold only current states. States of an earlier moment are folded again,
                 // with the same plan.

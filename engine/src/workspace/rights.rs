@@ -5,27 +5,27 @@
 use std::sync::Arc;
 
 use super::articles::Perspective;
-use super::entered::{Changing, Entered, Handle};
-use crate::access::standing::Standing;
+use super::call_context::{CallContext, Changing, Handle};
+use crate::access::grant::Grant;
 use crate::error::{Error, Result};
 use crate::model::access::{Caller, Role, Scope, WorkspaceRecord};
 
 /// Reads everything. Needs `api:read`.
 #[derive(Clone)]
 pub struct Reader {
-    pub(super) entered: Entered,
+    pub(super) context: CallContext,
 }
 
 /// Changes the contents of the workspace. Needs `api:write`. Reads only what it has changed.
 #[derive(Clone)]
 pub struct Writer {
-    pub(super) entered: Entered,
+    pub(super) context: CallContext,
 }
 
 /// Reads content: published content with `content:read`, drafts as well with `api:read`.
 #[derive(Clone)]
 pub struct ContentReader {
-    pub(super) entered: Entered,
+    pub(super) context: CallContext,
     /// The most that this caller may see.
     sees: Perspective,
 }
@@ -33,14 +33,14 @@ pub struct ContentReader {
 /// Reads the caller's own profile. Needs `profile:read` or `api:read`.
 #[derive(Clone)]
 pub struct ProfileReader {
-    pub(super) entered: Entered,
+    pub(super) context: CallContext,
 }
 
 /// Listens for agents: reads their feeds, reports their presence and acknowledges their progress. It changes nothing
 /// else. Needs `api:read`, or a credential issued to a caller with `api:read`.
 #[derive(Clone)]
 pub struct Listener {
-    pub(super) entered: Entered,
+    pub(super) context: CallContext,
     /// The agents that the handle may access. `None` means all agents of the workspace.
     pub(super) agents: Option<Arc<[Arc<str>]>>,
     /// Whether the caller may also act for these agents.
@@ -50,39 +50,39 @@ pub struct Listener {
 /// Manages members and access. Needs every scope and the role owner.
 #[derive(Clone)]
 pub struct Owner {
-    pub(super) entered: Entered,
+    pub(super) context: CallContext,
 }
 
 /// Manages the installation. Needs every scope and the role owner in the workspace created by the first start. A lapsed
 /// plan does not block it, since an operator who decides on plans must be able to repair their own.
 #[derive(Clone)]
 pub struct Operator {
-    pub(super) entered: Entered,
+    pub(super) context: CallContext,
 }
 
 /// Unlocks apps on devices. Needs `extension:unlock`.
 #[derive(Clone)]
 pub struct Unlocker {
-    pub(super) entered: Entered,
+    pub(super) context: CallContext,
 }
 
 /// Reads everything on behalf of a model. Needs `mcp:read`, which grants nothing else. Converts into a [`Reader`].
 #[derive(Clone)]
 pub struct McpReader {
-    entered: Entered,
+    context: CallContext,
 }
 
 /// Changes things on behalf of a model. Needs `mcp:write`, which grants nothing else. Converts into a [`Writer`].
 #[derive(Clone)]
 pub struct McpWriter {
-    entered: Entered,
+    context: CallContext,
 }
 
 /// Stores the one file that a link was created for, on behalf of the link's creator. Needs `api:write` or `mcp:write`,
 /// which the creator must still hold. Converts into a [`Writer`].
 #[derive(Clone)]
 pub struct Uploader {
-    entered: Entered,
+    context: CallContext,
 }
 
 /// What a caller may do in a workspace, as a type. A handle of this type exists only for a caller who holds the right.
@@ -97,14 +97,14 @@ pub trait Right: Handle + Sized {
     const IS_OPERATOR: bool = false;
 
     /// Returns the handle for a caller whose right has been checked.
-    fn of(entered: Entered) -> Result<Self>;
+    fn of(context: CallContext) -> Result<Self>;
 }
 
 impl Right for Reader {
     const ONE_OF: &[Scope] = &[Scope::ApiRead];
 
-    fn of(entered: Entered) -> Result<Reader> {
-        Ok(Reader { entered })
+    fn of(context: CallContext) -> Result<Reader> {
+        Ok(Reader { context })
     }
 }
 
@@ -112,34 +112,34 @@ impl Right for Writer {
     const ONE_OF: &[Scope] = &[Scope::ApiWrite];
     const LEAST: Role = Role::Editor;
 
-    fn of(entered: Entered) -> Result<Writer> {
-        Ok(Writer { entered })
+    fn of(context: CallContext) -> Result<Writer> {
+        Ok(Writer { context })
     }
 }
 
 impl Right for ContentReader {
     const ONE_OF: &[Scope] = &[Scope::ContentRead, Scope::ApiRead];
 
-    fn of(entered: Entered) -> Result<ContentReader> {
-        let sees = if entered.caller().holds(Scope::ApiRead) { Perspective::Draft } else { Perspective::Published };
-        Ok(ContentReader { entered, sees })
+    fn of(context: CallContext) -> Result<ContentReader> {
+        let sees = if context.caller().holds(Scope::ApiRead) { Perspective::Draft } else { Perspective::Published };
+        Ok(ContentReader { context, sees })
     }
 }
 
 impl Right for ProfileReader {
     const ONE_OF: &[Scope] = &[Scope::ProfileRead, Scope::ApiRead];
 
-    fn of(entered: Entered) -> Result<ProfileReader> {
-        Ok(ProfileReader { entered })
+    fn of(context: CallContext) -> Result<ProfileReader> {
+        Ok(ProfileReader { context })
     }
 }
 
 impl Right for Listener {
     const ONE_OF: &[Scope] = &[Scope::ApiRead];
 
-    fn of(entered: Entered) -> Result<Listener> {
-        let acts = check::<Writer>(entered.caller()).is_ok();
-        Ok(Listener { entered, agents: None, acts })
+    fn of(context: CallContext) -> Result<Listener> {
+        let acts = check::<Writer>(context.caller()).is_ok();
+        Ok(Listener { context, agents: None, acts })
     }
 }
 
@@ -148,8 +148,8 @@ impl Right for Owner {
     const NEEDS_ALL: bool = true;
     const LEAST: Role = Role::Owner;
 
-    fn of(entered: Entered) -> Result<Owner> {
-        Ok(Owner { entered })
+    fn of(context: CallContext) -> Result<Owner> {
+        Ok(Owner { context })
     }
 }
 
@@ -159,16 +159,16 @@ impl Right for Operator {
     const LEAST: Role = Role::Owner;
     const IS_OPERATOR: bool = true;
 
-    fn of(entered: Entered) -> Result<Operator> {
-        Ok(Operator { entered })
+    fn of(context: CallContext) -> Result<Operator> {
+        Ok(Operator { context })
     }
 }
 
 impl Right for Unlocker {
     const ONE_OF: &[Scope] = &[Scope::ExtensionUnlock];
 
-    fn of(entered: Entered) -> Result<Unlocker> {
-        Ok(Unlocker { entered })
+    fn of(context: CallContext) -> Result<Unlocker> {
+        Ok(Unlocker { context })
     }
 }
 
@@ -198,8 +198,8 @@ pub fn check<R: Right>(caller: &Caller) -> Result<()> {
 impl Right for McpReader {
     const ONE_OF: &[Scope] = &[Scope::McpRead];
 
-    fn of(entered: Entered) -> Result<McpReader> {
-        Ok(McpReader { entered })
+    fn of(context: CallContext) -> Result<McpReader> {
+        Ok(McpReader { context })
     }
 }
 
@@ -207,8 +207,8 @@ impl Right for McpWriter {
     const ONE_OF: &[Scope] = &[Scope::McpWrite];
     const LEAST: Role = Role::Editor;
 
-    fn of(entered: Entered) -> Result<McpWriter> {
-        Ok(McpWriter { entered })
+    fn of(context: CallContext) -> Result<McpWriter> {
+        Ok(McpWriter { context })
     }
 }
 
@@ -216,54 +216,54 @@ impl Right for Uploader {
     const ONE_OF: &[Scope] = &[Scope::ApiWrite, Scope::McpWrite];
     const LEAST: Role = Role::Editor;
 
-    fn of(entered: Entered) -> Result<Uploader> {
-        Ok(Uploader { entered })
+    fn of(context: CallContext) -> Result<Uploader> {
+        Ok(Uploader { context })
     }
 }
 
 impl McpReader {
     /// Returns the handle for tools that read.
     pub fn into_reader(self) -> Reader {
-        Reader { entered: self.entered }
+        Reader { context: self.context }
     }
 }
 
 impl McpWriter {
     /// Returns the handle for tools that change something.
     pub fn into_writer(self) -> Writer {
-        Writer { entered: self.entered }
+        Writer { context: self.context }
     }
 }
 
 impl Uploader {
     /// Returns the handle that stores the file.
     pub(super) fn into_writer(self) -> Writer {
-        Writer { entered: self.entered }
+        Writer { context: self.context }
     }
 }
 
 impl Reader {
     /// Returns the record of the workspace.
     pub fn record(&self) -> &WorkspaceRecord {
-        self.entered.record()
+        self.context.record()
     }
 
-    /// Returns the standing of this right, for long-running readers. It ends when the caller's key does.
-    pub fn standing(&self) -> Standing {
-        self.entered.standing()
+    /// Returns the grant of this right, for long-running readers. It ends when the caller's key does.
+    pub fn grant(&self) -> Grant {
+        self.context.grant()
     }
 }
 
 impl ContentReader {
     /// Returns the record of the workspace.
     pub fn record(&self) -> &WorkspaceRecord {
-        self.entered.record()
+        self.context.record()
     }
 
     /// Returns the perspective that the caller gets for the requested one.
-    pub(super) fn shown(&self, asked: Perspective) -> Perspective {
+    pub(super) fn shown(&self, requested: Perspective) -> Perspective {
         match self.sees {
-            Perspective::Draft => asked,
+            Perspective::Draft => requested,
             Perspective::Published => Perspective::Published,
         }
     }
@@ -272,28 +272,28 @@ impl ContentReader {
 impl Owner {
     /// Returns a writer for the same caller. An owner may do everything that an editor may.
     pub(super) fn as_writer(&self) -> Writer {
-        Writer { entered: self.entered.clone() }
+        Writer { context: self.context.clone() }
     }
 }
 
 impl ProfileReader {
     /// Returns the record of the workspace.
     pub fn record(&self) -> &WorkspaceRecord {
-        self.entered.record()
+        self.context.record()
     }
 }
 
 macro_rules! handle {
     ($($handle:ident),*) => {$(
         impl Handle for $handle {
-            fn entered(&self) -> &Entered {
-                &self.entered
+            fn context(&self) -> &CallContext {
+                &self.context
             }
         }
 
         impl $handle {
             pub fn caller(&self) -> &Caller {
-                self.entered.caller()
+                self.context.caller()
             }
         }
     )*};

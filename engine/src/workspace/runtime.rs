@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::mailbox::selection;
 use crate::mailbox::timers::Timers;
 use crate::model::agent::is_agent;
-use crate::turns::Turns;
+use crate::named_locks::NamedLocks;
 
 /// How long a stopping workspace waits for running operations, whose clients may be gone.
 const STOP_WITHIN: Duration = Duration::from_secs(1);
@@ -34,7 +34,7 @@ pub struct Runtime {
     pub working: Working,
     pub operations: Operations,
     /// Locks by idempotency key for requests whose responses are stored.
-    pub turns: Arc<Turns>,
+    pub turns: Arc<NamedLocks>,
     forgetting: Background,
     /// Writes the presence of agents.
     attending: Background,

@@ -32,23 +32,23 @@ pub async fn register_scripted(state: &State, appender: &Appender) -> Result<()>
     for plugin in plugins.indexes() {
         let about = plugins.about(plugin);
         let Some(profile) = &about.agent else { continue };
-        let wanted = payload(about, profile);
+        let desired = payload(about, profile);
         let name = about.name.clone();
         let append = Append {
             event_ids: Vec::new(),
             request: None,
-            size_bytes: 1_024 + wanted.size_bytes(),
+            size_bytes: 1_024 + desired.size_bytes(),
             actor: "system".into(),
             managed: true,
             upload: None,
             decide: Box::new(move |view| {
                 let id = scripted_id(view, &name);
                 let known = view.aggregate(&id);
-                let as_wanted = |known: &Object| wanted.iter().all(|(name, value)| known.get(name) == Some(value));
-                let mut payload = wanted.clone();
+                let is_current = |known: &Object| desired.iter().all(|(name, value)| known.get(name) == Some(value));
+                let mut payload = desired.clone();
                 let verb = match &known {
                     // Only people enable or disable an agent, so an existing agent keeps its status.
-                    Some(known) if !known.deleted && as_wanted(&known.state) => return Ok(Vec::new()),
+                    Some(known) if !known.deleted && is_current(&known.state) => return Ok(Vec::new()),
                     Some(_) => "updated",
                     None => {
                         payload.push(STATUS, ENABLED);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::articles::unknown_project;
-use super::entered::Entered;
+use super::call_context::CallContext;
 use super::rights::Reader;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
@@ -26,11 +26,11 @@ const WITHOUT_TYPES: &[&str] = &["task"];
 const VECTOR: &str = "vector";
 /// The number of neighbours and text matches that are ranked before the rankings are merged. A filter may remove many
 /// of the neighbours.
-const NEAREST: usize = 100;
-const RANKED: usize = 100;
+const MAX_NEIGHBOURS: usize = 100;
+const MAX_TEXT_MATCHES: usize = 100;
 /// If vectors are searched too, a text match without a BM25 score must reach this score. A weaker match says less than
 /// a near vector.
-const CLEAR: f64 = 0.5;
+const MIN_TEXT_SCORE: f64 = 0.5;
 /// The constant of reciprocal rank fusion.
 const RANK_SHIFT: f64 = 60.0;
 
@@ -78,17 +78,17 @@ impl Reader {
     /// Returns the aggregates that match a query, best first. Equal scores are ordered by the last change, newest
     /// first, then by id.
     pub async fn search(&self, search: Search) -> Result<Answer> {
-        let began = self.entered.state().clock.monotonic_us();
+        let began = self.context.state().clock.monotonic_us();
         let limit = checked_limit(search.limit)?;
         let characters = search.query.chars().take(MAX_QUERY + 1).count();
         if search.query.trim().is_empty() || characters > MAX_QUERY {
             return Err(Error::invalid_at("/query", format!("expected 1 to {MAX_QUERY} characters")));
         }
-        self.entered.state().refresh().await?;
+        self.context.state().refresh().await?;
         let project_id = match &search.project {
             None => None,
             Some(project) => {
-                Some(self.entered.find_project(project).ok_or_else(|| unknown_project(project))?.id.text())
+                Some(self.context.find_project(project).ok_or_else(|| unknown_project(project))?.id.text())
             }
         };
         let filter = Filter {
@@ -97,30 +97,30 @@ impl Reader {
             project_id,
         };
         let mut warnings = match &filter.aggregate_type {
-            Some(name) if self.entered.state().types.get(name).is_none() => {
+            Some(name) if self.context.state().types.get(name).is_none() => {
                 vec![format!("unknown aggregate_type '{name:.64}'")]
             }
             _ => Vec::new(),
         };
         let mut near = None;
-        if let Some(vectors) = &self.entered.state().search.vectors {
-            match vectors.nearest(self.entered.state().labelled(), &search.query, NEAREST).await {
+        if let Some(vectors) = &self.context.state().search.vectors {
+            match vectors.nearest(self.context.state().labelled(), &search.query, MAX_NEIGHBOURS).await {
                 Ok(found) => near = Some(found),
                 Err(reason) => warnings.push(format!("searched by text only: {reason}")),
             }
         }
-        let (entered, admitted) = (self.entered.clone(), self.entered.admit_query().await?);
+        let (context, admitted) = (self.context.clone(), self.context.admit_query().await?);
         let results = tokio::task::spawn_blocking(move || {
             let _admitted = admitted;
-            entered.found(&search.query, filter, near, limit)
+            context.found(&search.query, filter, near, limit)
         });
         let results = results.await.map_err(Error::internal)?;
-        let took_us = self.entered.state().clock.monotonic_us().saturating_sub(began);
+        let took_us = self.context.state().clock.monotonic_us().saturating_sub(began);
         Ok(Answer { results, took_us, warnings })
     }
 }
 
-impl Entered {
+impl CallContext {
     fn found(&self, query: &str, filter: Filter, near: Option<Vec<Near>>, limit: usize) -> Vec<Hit> {
         let state = self.state();
         state.keep_labels();
@@ -128,9 +128,9 @@ impl Entered {
             let hits = state.search.labels.search(query, filter, limit);
             return hits.into_iter().filter_map(|hit| self.show(&hit.id, hit.scores, None)).collect();
         };
-        let hits = state.search.labels.search(query, filter.clone(), RANKED).into_iter();
+        let hits = state.search.labels.search(query, filter.clone(), MAX_TEXT_MATCHES).into_iter();
         let mut found: FxHashMap<AggregateId, Hit> = FxHashMap::default();
-        for (rank, hit) in hits.filter(|hit| hit.scores.bm25 > 0.0 || hit.score >= CLEAR).enumerate() {
+        for (rank, hit) in hits.filter(|hit| hit.scores.bm25 > 0.0 || hit.score >= MIN_TEXT_SCORE).enumerate() {
             if let Some(shown) = self.show(&hit.id, hit.scores, None) {
                 found.insert(hit.id, Hit { score: reciprocal(rank), ..shown });
             }

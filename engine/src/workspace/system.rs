@@ -1,6 +1,6 @@
 //! The followers of the workspace's log: their progress, and rebuilding the graph.
 
-use super::entered::Operation;
+use super::call_context::Operation;
 use super::rights::{Reader, Writer};
 use crate::consumer::rebuild;
 use crate::core::{GRAPH, NODES};
@@ -25,13 +25,13 @@ pub struct Follower {
 impl Reader {
     /// Returns the followers of the log.
     pub async fn followers(&self) -> Result<Vec<Follower>> {
-        let state = self.entered.state();
+        let state = self.context.state();
         state.refresh().await?;
         let head = state.folded.position();
-        let parked = state.log.count_parked().await?.into_iter().map(|(_, steps)| steps).sum();
+        let parked = state.db.count_parked().await?.into_iter().map(|(_, steps)| steps).sum();
         // After a start, the follower reports a position only once it has read its checkpoint.
-        let worked = state.log.read_graph_checkpoint().await?.position.max(state.graph_progress.position());
-        let written = state.log.checkpoint(NODES).await?;
+        let worked = state.db.read_graph_checkpoint().await?.position.max(state.graph_progress.position());
+        let checkpoint = state.db.checkpoint(NODES).await?;
         let follower = |name, keeps, position: u64, parked| Follower {
             name,
             keeps,
@@ -41,7 +41,7 @@ impl Reader {
         };
         Ok(vec![
             follower(GRAPH, "facts, edges, derived events and tasks", worked, parked),
-            follower(NODES, "stored snapshots of folded states", written, 0),
+            follower(NODES, "stored snapshots of folded states", checkpoint, 0),
         ])
     }
 }

@@ -31,16 +31,16 @@ impl Listener {
     /// Returns the newest deliveries to an agent, oldest first. Reads the feed backwards and stops at the first event
     /// recorded before `again.since`, since the log is in the order of time.
     pub async fn told_again(&self, agent: &Aggregate, again: Again) -> Result<Vec<Delivery>> {
-        let state = self.entered.state();
+        let state = self.context.state();
         let mut newest: VecDeque<Delivery> = VecDeque::new();
         let mut end = again.until.min(state.folded.position());
         while end > again.after && newest.len() < again.most {
             let begin = part_before(state, agent, again.after, end).await?;
-            let part = self.told_between(agent, begin, end).await?;
-            let is_wanted = |told: &Delivery| again.since.is_none_or(|since| told.event.recorded_at >= since);
-            let is_older = part.iter().any(|told| !is_wanted(told));
-            for told in part.into_iter().filter(is_wanted).rev() {
-                newest.push_front(told);
+            let part = self.deliveries_between(agent, begin, end).await?;
+            let is_wanted = |delivery: &Delivery| again.since.is_none_or(|since| delivery.event.recorded_at >= since);
+            let is_older = part.iter().any(|delivery| !is_wanted(delivery));
+            for delivery in part.into_iter().filter(is_wanted).rev() {
+                newest.push_front(delivery);
             }
             if is_older {
                 break;
@@ -52,22 +52,22 @@ impl Listener {
     }
 
     /// Returns the deliveries to an agent between two positions.
-    async fn told_between(&self, agent: &Aggregate, begin: u64, end: u64) -> Result<Vec<Delivery>> {
+    async fn deliveries_between(&self, agent: &Aggregate, begin: u64, end: u64) -> Result<Vec<Delivery>> {
         let mut feed = self.feed(agent, begin);
-        let mut told = Vec::new();
+        let mut deliveries = Vec::new();
         while feed.position() < end {
             let page = feed.next(PAGE).await?;
-            let deliveries = page.items.into_iter().filter_map(|item| match item {
-                Item::Delivery(told) => Some(told),
+            let of_page = page.items.into_iter().filter_map(|item| match item {
+                Item::Delivery(delivery) => Some(delivery),
                 Item::AgentDeleted(_) => None,
             });
-            told.extend(deliveries.filter(|told| told.position() <= end));
+            deliveries.extend(of_page.filter(|delivery| delivery.position() <= end));
             if !page.more {
                 break;
             }
             tokio::task::yield_now().await;
         }
-        Ok(told)
+        Ok(deliveries)
     }
 }
 
@@ -78,5 +78,5 @@ async fn part_before(state: &State, agent: &Aggregate, after: u64, end: u64) -> 
         return Ok(after);
     }
     let first = after.max(state.feed_begin);
-    Ok(state.log.feed_part_before(agent.id.as_str(), first, end, PART).await?)
+    Ok(state.db.feed_part_before(agent.id.as_str(), first, end, PART).await?)
 }

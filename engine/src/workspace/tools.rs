@@ -10,7 +10,7 @@ use crate::hook::{About, FailureKind, Hook, Plugin, Tool, ToolProfile};
 use crate::model::value::{Object, Value};
 
 /// The maximum number of rows passed to a tool.
-const MOST_ROWS: u32 = 1_000;
+const MAX_ROWS: u32 = 1_000;
 
 /// The complete input of a tool call.
 struct Call {
@@ -22,14 +22,14 @@ struct Call {
 impl Reader {
     /// Returns the plugins that are tools, in the order of execution.
     pub fn tools(&self) -> impl Iterator<Item = &About> {
-        let plugins = &self.entered.state().plugins;
+        let plugins = &self.context.state().plugins;
         plugins.indexes().map(|plugin| plugins.about(plugin)).filter(|about| about.hooks.contains(&Hook::Tool))
     }
 
     /// Calls a tool with arguments that are valid under its schema. A tool cannot change anything: it maps data to
     /// data.
     pub async fn call_tool(&self, name: &str, arguments: Object) -> Result<Object> {
-        let state = self.entered.state();
+        let state = self.context.state();
         let is_tool = |about: &About| about.hooks.contains(&Hook::Tool);
         let plugin = state.plugins.find(name).filter(|plugin| is_tool(state.plugins.about(*plugin)));
         let plugin = plugin.ok_or_else(|| Error::not_found("tool", name))?;
@@ -46,7 +46,7 @@ impl Reader {
             None => Vec::new(),
         };
         let call = Arc::new(Call { arguments, rows, now_ms: state.clock.now_ms() });
-        let called = state.plugins.call_once(plugin, call, answer).await;
+        let called = state.plugins.call_once(plugin, call, run_tool).await;
         called.map(|done| done.value).map_err(|failure| match failure.kind {
             FailureKind::Panic => Error::internal(failure),
             _ => {
@@ -57,12 +57,12 @@ impl Reader {
     }
 
     async fn rows_of(&self, pipeline: Value) -> Result<Vec<Value>> {
-        let page = Some(Paging { limit: Some(MOST_ROWS), after: None });
+        let page = Some(Paging { limit: Some(MAX_ROWS), after: None });
         Ok(self.query(Query { page, ..Query::new(pipeline) }).await?.rows)
     }
 }
 
-fn answer(plugin: &dyn Plugin, call: &Call) -> crate::hook::Outcome<Object> {
+fn run_tool(plugin: &dyn Plugin, call: &Call) -> crate::hook::Outcome<Object> {
     plugin.tool(&Tool { arguments: &call.arguments, rows: &call.rows, now_ms: call.now_ms })
 }
 
@@ -91,7 +91,7 @@ mod tests {
         let value = |text: &str| parse(text.as_bytes()).expect("JSON");
         let pipeline = value(r#"[{"$match": {"a": {"$argument": "x"}, "b": {"$gt": {"$argument": "y"}, "c": 1}}}]"#);
         let arguments = Object::from_iter([("x", Value::from("one"))]);
-        let wanted = value(r#"[{"$match": {"a": "one", "b": {"$gt": null, "c": 1}}}]"#);
-        assert_eq!(filled(&pipeline, &arguments), wanted);
+        let expected = value(r#"[{"$match": {"a": "one", "b": {"$gt": null, "c": 1}}}]"#);
+        assert_eq!(filled(&pipeline, &arguments), expected);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::entered::Operation;
+use super::call_context::Operation;
 use super::rights::{Reader, Writer};
 use crate::core::redefine::{Redefinition, Refolded};
 use crate::core::types::Definitions;
@@ -13,7 +13,7 @@ use crate::model::value::{Object, Value};
 use crate::store::{self, retry};
 
 /// The maximum number of patterns in all types of a workspace together.
-const MOST_PATTERNS: usize = 1_000;
+const MAX_PATTERNS: usize = 1_000;
 
 /// A type and the observed shapes of its events.
 pub struct Schema {
@@ -33,7 +33,7 @@ pub enum Defined {
 impl Writer {
     /// Defines or redefines a type. Rejects a breaking redefinition unless `force` is set.
     pub async fn define_type(&self, body: &Value, force: bool) -> Result<Defined> {
-        let (body, patterns) = (body.clone(), self.entered.state().patterns.clone());
+        let (body, patterns) = (body.clone(), self.context.state().patterns.clone());
         let parsed = tokio::task::spawn_blocking(move || declaration::parse(&body, &patterns)).await;
         let definition = parsed.map_err(Error::internal)??;
         Operation::perform(self, move |operation| async move { operation.define(definition, force).await }).await
@@ -59,7 +59,7 @@ impl Operation {
         let state = self.state();
         if state.is_exclusive() {
             // A failure with unknown outcome may have stored a definition.
-            state.types.set_changed(state.log.types_changed().await?);
+            state.types.set_changed(state.db.types_changed().await?);
         }
         let types_changed = state.types.changed();
         check_patterns(&state.types.all(), &definition)?;
@@ -88,7 +88,8 @@ impl Operation {
         }
         let definition = Arc::new(definition);
         // Folds into separate states while the old ones stay in use. The appender only adds what changed meanwhile.
-        let refolded = if refold { state.fold_aside(&definition).await? } else { Refolded::under(definition.clone()) };
+        let refolded =
+            if refold { state.fold_separately(&definition).await? } else { Refolded::under(definition.clone()) };
         self.appender().define(Redefinition { refolded, types_changed }).await?;
         Ok(Defined::Changed(definition))
     }
@@ -97,14 +98,14 @@ impl Operation {
 impl Reader {
     /// Returns all types, sorted by name.
     pub fn list_types(&self) -> Vec<Arc<Definition>> {
-        let mut definitions: Vec<_> = self.entered.state().types.all().values().cloned().collect();
+        let mut definitions: Vec<_> = self.context.state().types.all().values().cloned().collect();
         definitions.sort_by(|a, b| a.type_name.cmp(&b.type_name));
         definitions
     }
 
     /// Returns a type with its fields and traits, and the event types declared and observed.
     pub async fn schema(&self, type_name: &str) -> Result<Schema> {
-        let state = self.entered.state();
+        let state = self.context.state();
         state.refresh().await?;
         let definition = state.types.get(type_name).ok_or_else(|| Error::not_found("aggregate type", type_name))?;
         Ok(Schema { observed: state.folded.observed().of_type(&definition.type_name), definition })
@@ -116,8 +117,8 @@ fn check_patterns(types: &Definitions, definition: &Definition) -> Result<()> {
     let others = types.values().filter(|known| known.type_name != definition.type_name);
     let count = |definition: &Definition| definition.fields().iter().filter(|field| field.pattern.is_some()).count();
     let before: usize = others.map(|known| count(known)).sum();
-    if count(definition) > 0 && before + count(definition) > MOST_PATTERNS {
-        let message = format!("the other types have {before} patterns; all types together may have {MOST_PATTERNS}");
+    if count(definition) > 0 && before + count(definition) > MAX_PATTERNS {
+        let message = format!("the other types have {before} patterns; all types together may have {MAX_PATTERNS}");
         return Err(Error::invalid_at("/fields", message));
     }
     Ok(())

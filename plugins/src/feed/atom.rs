@@ -15,7 +15,7 @@ use crate::mount::Request;
 
 const ATOM: &str = "application/atom+xml";
 /// Limit on a body in the feed, in bytes. An article with a longer body has only its link.
-const LONGEST_BODY: usize = 256 << 10;
+const MAX_BODY_BYTES: usize = 256 << 10;
 
 /// Writes the feed of a workspace or of one of its projects.
 pub fn write(
@@ -48,7 +48,7 @@ fn entry(workspace: &WorkspaceRecord, article: &Aggregate, api_url: &str) -> Ent
     let field = |name: &str| article.state.get(name).and_then(Value::as_str);
     let tags = article.state.get("tags").and_then(Value::as_array).unwrap_or_default();
     let terms = tags.iter().filter_map(Value::as_str);
-    let content = field("body").filter(|body| body.len() <= LONGEST_BODY).map(|body| Content {
+    let content = field("body").filter(|body| body.len() <= MAX_BODY_BYTES).map(|body| Content {
         content_type: Some("html".into()),
         value: Some(text(&html::rendered(body))),
         ..Content::default()

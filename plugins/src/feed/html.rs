@@ -18,9 +18,9 @@ pub fn rendered(markdown: &str) -> String {
         }
         event => Some(event),
     });
-    let mut written = String::with_capacity(markdown.len() + markdown.len() / 2);
-    html::push_html(&mut written, safe);
-    written
+    let mut output = String::with_capacity(markdown.len() + markdown.len() / 2);
+    html::push_html(&mut output, safe);
+    output
 }
 
 /// Returns the target if it has no scheme or a harmless one, otherwise an empty target.

@@ -16,7 +16,7 @@ use crate::mount::{self, Answer, Endpoint, Handler, Request};
 use crate::native::Native;
 
 /// Limit on the articles in a feed.
-const LONGEST: usize = 50;
+const MAX_ARTICLES: usize = 50;
 
 struct Feed {
     about: About,
@@ -53,21 +53,21 @@ pub fn plugin() -> Native {
             parameters: &[("project_id", "Only articles of this project, by its id or slug.")],
             media_type: "application/atom+xml",
         },
-        handler: Handler::Content(|reader, request| Box::pin(answer(reader, request))),
+        handler: Handler::Content(|reader, request| Box::pin(respond(reader, request))),
     };
     Native { plugin: Arc::new(Feed { about }), endpoints: vec![endpoint], protocol: None }
 }
 
-async fn answer(reader: ContentReader, request: Request) -> Result<Answer> {
+async fn respond(reader: ContentReader, request: Request) -> Result<Answer> {
     let project = match request.parameter("project_id") {
         Some(id_or_slug) => Some(reader.project_named(id_or_slug).await?),
         None => None,
     };
     let project_id = project.as_ref().map(|project| project.id.as_str());
-    let articles = reader.newest_published(project_id, LONGEST).await?;
+    let articles = reader.newest_published(project_id, MAX_ARTICLES).await?;
     // Bodies may be long; writing them on another thread does not delay other responses.
-    let written = move || atom::write(reader.record(), project.as_deref(), &articles, &request);
-    let feed = tokio::task::spawn_blocking(written).await.map_err(Error::internal)?.map_err(Error::internal)?;
+    let render = move || atom::write(reader.record(), project.as_deref(), &articles, &request);
+    let feed = tokio::task::spawn_blocking(render).await.map_err(Error::internal)?.map_err(Error::internal)?;
     let tag = format!("\"{}\"", hex::encode(&Sha256::digest(&feed)[..16]));
     Response::builder()
         .header(CONTENT_TYPE, "application/atom+xml; charset=utf-8")

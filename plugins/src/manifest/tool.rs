@@ -34,12 +34,12 @@ impl File<'_> {
     /// Reads `[tool]`, which is required for plugins with the hook `tool` and not allowed for others.
     pub(super) fn tool(
         &self,
-        written: Option<Spanned<Tool>>,
+        raw: Option<Spanned<Tool>>,
         hooks: &[Hook],
         name: &Spanned<String>,
         hooks_at: usize,
     ) -> Result<Option<(ToolProfile, ToolSchemas)>, LoadError> {
-        match (written, hooks.contains(&Hook::Tool)) {
+        match (raw, hooks.contains(&Hook::Tool)) {
             (None, false) => Ok(None),
             (None, true) => Err(self.at(hooks_at, "a plugin with the hook 'tool' needs a [tool]")),
             (Some(tool), false) => Err(self.at(tool.span().start, "[tool] requires the hook 'tool'")),
@@ -51,9 +51,9 @@ impl File<'_> {
         }
     }
 
-    fn profile(&self, written: Spanned<Tool>) -> Result<(ToolProfile, ToolSchemas), LoadError> {
-        let at = written.span().start;
-        let Tool { title, input, output, pipeline } = written.into_inner();
+    fn profile(&self, raw: Spanned<Tool>) -> Result<(ToolProfile, ToolSchemas), LoadError> {
+        let at = raw.span().start;
+        let Tool { title, input, output, pipeline } = raw.into_inner();
         let Some(input) = input else {
             let error = self.at(at, "the schema of the arguments is missing");
             return Err(LoadError { hint: Some("add [tool.input] with a JSON Schema".into()), ..error });
@@ -68,23 +68,23 @@ impl File<'_> {
     }
 
     /// Compiles a schema. The schema must describe an object, since arguments and answers are objects.
-    fn schema(&self, written: &Spanned<Object>) -> Result<Schema, LoadError> {
-        let at = written.span().start;
+    fn schema(&self, raw: &Spanned<Object>) -> Result<Schema, LoadError> {
+        let at = raw.span().start;
         let refused = |reason: String| self.at(at, format!("not a valid JSON Schema: {reason}"));
         let placed = |wrong: Violation| match wrong.pointer.as_str() {
             "" => refused(wrong.message),
             place => refused(format!("{place}: {}", wrong.message)),
         };
-        if written.get_ref().get("type").and_then(Value::as_str) != Some("object") {
+        if raw.get_ref().get("type").and_then(Value::as_str) != Some("object") {
             return Err(self.at(at, "the schema does not describe an object: type = \"object\" is required"));
         }
-        let schema = serde_json::to_value(written.get_ref()).map_err(|error| refused(error.to_string()))?;
+        let schema = serde_json::to_value(raw.get_ref()).map_err(|error| refused(error.to_string()))?;
         Schema::compile(&schema).map_err(placed)
     }
 
-    fn pipeline(&self, written: &Spanned<String>, input: &Object) -> Result<Value, LoadError> {
-        let at = written.span().start;
-        let pipeline = json::parse(written.get_ref().as_bytes())
+    fn pipeline(&self, raw: &Spanned<String>, input: &Object) -> Result<Value, LoadError> {
+        let at = raw.span().start;
+        let pipeline = json::parse(raw.get_ref().as_bytes())
             .map_err(|error| self.at(at, format!("the pipeline is not valid JSON: {error}")))?;
         if pipeline.as_array().is_none() {
             return Err(self.at(at, "the pipeline is not an array of stages"));

@@ -11,8 +11,8 @@ impl Settings {
     /// Returns the result of a call in the protocol's form.
     pub(super) fn result(&self, answer: Result<Value, Object>) -> CallToolResult {
         let answer = answer.and_then(|value| {
-            let written = serde_json::to_string(&value).map_err(Error::internal);
-            let text = written.and_then(|text| self.admit(text.len()).map(|()| text));
+            let serialised = serde_json::to_string(&value).map_err(Error::internal);
+            let text = serialised.and_then(|text| self.admit(text.len()).map(|()| text));
             text.map(|text| (value, text)).map_err(|error| self.described(error))
         });
         match answer {

@@ -10,42 +10,42 @@ use super::prompts::{REVIEW_TASK, TASK_ID};
 use super::resources::{AGGREGATE, SCHEMA};
 
 /// Limit on the values offered.
-const MOST: usize = 20;
+const MAX_VALUES: usize = 20;
 /// Limit on the tasks read.
-const LOOK: usize = 200;
+const MAX_TASKS: usize = 200;
 
 /// Returns values for the argument, the best first.
-pub(super) async fn of(reader: &Reader, asked: &CompleteRequestParams) -> Result<CompletionInfo> {
-    let (name, begun) = (asked.argument.name.as_str(), asked.argument.value.as_str());
-    let values = match &asked.r#ref {
+pub(super) async fn of(reader: &Reader, request: &CompleteRequestParams) -> Result<CompletionInfo> {
+    let (name, prefix) = (request.argument.name.as_str(), request.argument.value.as_str());
+    let values = match &request.r#ref {
         Reference::Resource(resource) if resource.uri.starts_with(SCHEMA) => {
             let types = reader.list_types().into_iter().map(|definition| definition.type_name.to_string());
-            types.filter(|type_name| type_name.starts_with(begun)).collect()
+            types.filter(|type_name| type_name.starts_with(prefix)).collect()
         }
-        Reference::Resource(resource) if resource.uri.starts_with(AGGREGATE) => found(reader, begun).await?,
-        Reference::Prompt(prompt) if prompt.name == REVIEW_TASK && name == TASK_ID => waiting(reader, begun).await?,
+        Reference::Resource(resource) if resource.uri.starts_with(AGGREGATE) => found(reader, prefix).await?,
+        Reference::Prompt(prompt) if prompt.name == REVIEW_TASK && name == TASK_ID => waiting(reader, prefix).await?,
         _ => Vec::new(),
     };
     let total = values.len();
-    let shown: Vec<String> = values.into_iter().take(MOST).collect();
+    let shown: Vec<String> = values.into_iter().take(MAX_VALUES).collect();
     let has_more = shown.len() < total;
     let info = CompletionInfo::with_pagination(shown, u32::try_from(total).ok(), has_more);
     Ok(info.unwrap_or_default())
 }
 
 /// Returns aggregates whose labels resemble the beginning.
-async fn found(reader: &Reader, begun: &str) -> Result<Vec<String>> {
-    if begun.trim().is_empty() {
+async fn found(reader: &Reader, prefix: &str) -> Result<Vec<String>> {
+    if prefix.trim().is_empty() {
         return Ok(Vec::new());
     }
-    let search = Search { query: begun.to_owned(), limit: Some(MOST as u64), ..Search::default() };
+    let search = Search { query: prefix.to_owned(), limit: Some(MAX_VALUES as u64), ..Search::default() };
     let found = reader.search(search).await?.results;
     Ok(found.into_iter().map(|hit| hit.aggregate.id.to_string()).collect())
 }
 
 /// Returns tasks that wait for a person.
-async fn waiting(reader: &Reader, begun: &str) -> Result<Vec<String>> {
+async fn waiting(reader: &Reader, prefix: &str) -> Result<Vec<String>> {
     let filter = TaskFilter { statuses: Some(vec![Status::Review, Status::InputRequired]), ..TaskFilter::default() };
-    let tasks = reader.list_tasks(&filter, None, LOOK).await?.items;
-    Ok(tasks.iter().map(|task| task.id.to_string()).filter(|id| id.starts_with(begun)).collect())
+    let tasks = reader.list_tasks(&filter, None, MAX_TASKS).await?.items;
+    Ok(tasks.iter().map(|task| task.id.to_string()).filter(|id| id.starts_with(prefix)).collect())
 }

@@ -4,6 +4,7 @@
 //! its handle, a [`Reader`] or a [`Writer`].
 
 mod answer;
+mod closed_sets;
 mod completions;
 mod pages;
 mod prompts;
@@ -11,7 +12,6 @@ mod resources;
 mod server;
 mod tool;
 mod tools;
-mod words;
 
 use std::sync::Arc;
 

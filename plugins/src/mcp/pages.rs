@@ -9,16 +9,16 @@ const PAGE: usize = 100;
 /// Returns the requested page, and the cursor of the next one.
 pub(super) fn page<T>(
     items: Vec<T>,
-    asked: Option<PaginatedRequestParams>,
+    request: Option<PaginatedRequestParams>,
 ) -> Result<(Vec<T>, Option<String>), ErrorData> {
     let refused = || ErrorData::invalid_params("the cursor does not belong to this list", None);
-    let from = match asked.and_then(|asked| asked.cursor) {
+    let start = match request.and_then(|request| request.cursor) {
         None => 0,
-        Some(cursor) => cursor.parse().ok().filter(|from| *from > 0 && *from < items.len()).ok_or_else(refused)?,
+        Some(cursor) => cursor.parse().ok().filter(|start| *start > 0 && *start < items.len()).ok_or_else(refused)?,
     };
     let all = items.len();
-    let next = Some(from + PAGE).filter(|next| *next < all).map(|next| next.to_string());
-    Ok((items.into_iter().skip(from).take(PAGE).collect(), next))
+    let next = Some(start + PAGE).filter(|next| *next < all).map(|next| next.to_string());
+    Ok((items.into_iter().skip(start).take(PAGE).collect(), next))
 }
 
 #[cfg(test)]
@@ -29,8 +29,8 @@ mod tests {
     fn every_item_is_on_exactly_one_page() {
         let (mut seen, mut cursor) = (Vec::new(), None);
         loop {
-            let asked = PaginatedRequestParams::default().with_cursor(cursor);
-            let (items, next) = page((0..250).collect(), Some(asked)).expect("a page");
+            let request = PaginatedRequestParams::default().with_cursor(cursor);
+            let (items, next) = page((0..250).collect(), Some(request)).expect("a page");
             seen.extend(items);
             cursor = next;
             if cursor.is_none() {
@@ -43,8 +43,8 @@ mod tests {
     #[test]
     fn an_invalid_cursor_is_rejected() {
         for cursor in ["", "0", "250", "-1", "x"] {
-            let asked = PaginatedRequestParams::default().with_cursor(Some(cursor.into()));
-            assert!(page((0..250).collect::<Vec<_>>(), Some(asked)).is_err(), "{cursor}");
+            let request = PaginatedRequestParams::default().with_cursor(Some(cursor.into()));
+            assert!(page((0..250).collect::<Vec<_>>(), Some(request)).is_err(), "{cursor}");
         }
     }
 }

@@ -32,10 +32,10 @@ pub(super) fn all() -> Vec<Prompt> {
 }
 
 /// Returns a prompt with its arguments filled in.
-pub(super) async fn written(reader: &Reader, name: &str, arguments: &JsonObject) -> Result<GetPromptResult> {
+pub(super) async fn get(reader: &Reader, name: &str, arguments: &JsonObject) -> Result<GetPromptResult> {
     let argument = |name: &str| {
-        let given = arguments.get(name).and_then(|value| value.as_str()).filter(|text| !text.is_empty());
-        given.ok_or_else(|| Error::invalid_at(format!("/{name}"), "required"))
+        let value = arguments.get(name).and_then(|value| value.as_str()).filter(|text| !text.is_empty());
+        value.ok_or_else(|| Error::invalid_at(format!("/{name}"), "required"))
     };
     match name {
         REVIEW_TASK => review_task(reader, argument(TASK_ID)?).await,
@@ -55,16 +55,16 @@ async fn review_task(reader: &Reader, id: &str) -> Result<GetPromptResult> {
          ```json\n{}\n```",
         json::text(&whole)
     );
-    Ok(asked("A task to review", text))
+    Ok(user_prompt("A task to review", text))
 }
 
 async fn explain_pipeline(reader: &Reader, text: &str) -> Result<GetPromptResult> {
     let pipeline = json::parse(text.as_bytes())
         .map_err(|error| Error::invalid_at(format!("/{PIPELINE}"), format!("not valid JSON: {error}")))?;
-    let answer = reader.query(Query { dry_run: true, ..Query::new(pipeline) }).await?;
+    let result = reader.query(Query { dry_run: true, ..Query::new(pipeline) }).await?;
     let used = catalogue().filter(|entry| entry.word.name.starts_with('$') && names(text, entry.word.name));
     let used: Vec<String> = used.map(|entry| format!("* `{}`: {}", entry.word.name, entry.word.summary)).collect();
-    let plan = answer.plan.map(|plan| json::text(&plan)).unwrap_or_default();
+    let plan = result.plan.map(|plan| json::text(&plan)).unwrap_or_default();
     let text = format!(
         "Explain this pipeline to somebody who does not know the language: what it computes, what each stage does to \
          the rows, and what its result looks like. Then use the plan to say what is read, and whether a cheaper \
@@ -72,7 +72,7 @@ async fn explain_pipeline(reader: &Reader, text: &str) -> Result<GetPromptResult
          and operators that it uses:\n\n{}",
         used.join("\n")
     );
-    Ok(asked("A pipeline to explain", text))
+    Ok(user_prompt("A pipeline to explain", text))
 }
 
 /// Returns whether a pipeline's text contains a name as a whole word.
@@ -80,6 +80,6 @@ fn names(text: &str, name: &str) -> bool {
     text.match_indices(name).any(|(at, _)| !text[at + name.len()..].starts_with(|next: char| next.is_alphanumeric()))
 }
 
-fn asked(description: &str, text: String) -> GetPromptResult {
+fn user_prompt(description: &str, text: String) -> GetPromptResult {
     GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]).with_description(description)
 }

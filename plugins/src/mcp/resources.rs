@@ -71,9 +71,9 @@ pub(super) async fn read(reader: &Reader, uri: &str) -> Result<(usize, ReadResou
         (LANGUAGE.clone(), MARKDOWN)
     } else if let Some(id) = name(AGGREGATE) {
         let (aggregate, definition) = reader.aggregate(&id, Moment::Now).await?;
-        (written(&get_aggregate::shown(&aggregate, &definition))?, JSON)
+        (to_json(&get_aggregate::shown(&aggregate, &definition))?, JSON)
     } else if let Some(type_name) = name(SCHEMA) {
-        (written(&get_schema::shown(&reader.schema(&type_name).await?))?, JSON)
+        (to_json(&get_schema::shown(&reader.schema(&type_name).await?))?, JSON)
     } else {
         return Err(missing());
     };
@@ -82,6 +82,6 @@ pub(super) async fn read(reader: &Reader, uri: &str) -> Result<(usize, ReadResou
     Ok((bytes, ReadResourceResult::new(vec![contents])))
 }
 
-fn written(value: &impl serde::Serialize) -> Result<String> {
+fn to_json(value: &impl serde::Serialize) -> Result<String> {
     serde_json::to_string(value).map_err(Error::internal)
 }

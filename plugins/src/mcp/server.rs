@@ -50,21 +50,21 @@ impl Server {
         let Settings { answer_bytes, upload_bytes, .. } = *self.settings;
         let call = Call { answer_bytes, upload_bytes, upload_url: access.upload_url };
         let checked = tool.check(arguments).await;
-        let answer = match &tool.run {
+        let result = match &tool.run {
             Run::Read(run) => run(access.reader, checked.map_err(|error| self.settings.described(error))?, call).await,
             Run::Write(run) => {
                 let writer = access.writer?;
                 run(writer, checked.map_err(|error| self.settings.described(error))?, call).await
             }
         };
-        answer.map_err(|error| self.settings.described(error))
+        result.map_err(|error| self.settings.described(error))
     }
 
     async fn called_script(&self, access: &Access, name: &str, arguments: JsonObject) -> Result<serde_json::Value> {
         let arguments = serde_json::from_value::<Object>(serde_json::Value::Object(arguments));
         let arguments = arguments.map_err(|error| Error::invalid(error.to_string()))?;
-        let answer = access.reader.call_tool(name, arguments).await?;
-        serde_json::to_value(answer).map_err(Error::internal)
+        let result = access.reader.call_tool(name, arguments).await?;
+        serde_json::to_value(result).map_err(Error::internal)
     }
 
     /// Converts an error of a request that is not a tool call.
@@ -127,10 +127,10 @@ impl ServerHandler for Server {
 
     async fn list_tools(
         &self,
-        asked: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let (tools, next) = page(self.tools_of(&access(&context)?), asked)?;
+        let (tools, next) = page(self.tools_of(&access(&context)?), request)?;
         // The list depends on the caller's rights, so it must not be shared between callers.
         let mut result = ListToolsResult::with_all_items(tools).with_ttl_ms(0).with_cache_scope(CacheScope::Private);
         result.next_cursor = next;
@@ -139,31 +139,31 @@ impl ServerHandler for Server {
 
     async fn call_tool(
         &self,
-        asked: CallToolRequestParams,
+        request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let access = access(&context)?;
-        let arguments = asked.arguments.unwrap_or_default();
-        let answer = match self.tools.iter().find(|tool| tool.description.name == asked.name) {
+        let arguments = request.arguments.unwrap_or_default();
+        let result = match self.tools.iter().find(|tool| tool.description.name == request.name) {
             Some(tool) => self.called(access, tool, arguments).await,
-            None if access.reader.tools().any(|about| *about.name == *asked.name) => self
-                .called_script(&access, &asked.name, arguments)
+            None if access.reader.tools().any(|about| *about.name == *request.name) => self
+                .called_script(&access, &request.name, arguments)
                 .await
                 .map_err(|error| self.settings.described(error)),
             None => {
-                let message = format!("there is no tool '{:.64}'", asked.name);
+                let message = format!("there is no tool '{:.64}'", request.name);
                 return Err(ErrorData::invalid_params(message, None));
             }
         };
-        Ok(self.settings.result(answer).into())
+        Ok(self.settings.result(result).into())
     }
 
     async fn list_resources(
         &self,
-        asked: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let (resources, next) = page(resources::all(&access(&context)?.reader), asked)?;
+        let (resources, next) = page(resources::all(&access(&context)?.reader), request)?;
         let mut result =
             ListResourcesResult::with_all_items(resources).with_ttl_ms(0).with_cache_scope(CacheScope::Private);
         result.next_cursor = next;
@@ -172,10 +172,10 @@ impl ServerHandler for Server {
 
     async fn list_resource_templates(
         &self,
-        asked: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        let (templates, next) = page(resources::templates(), asked)?;
+        let (templates, next) = page(resources::templates(), request)?;
         let mut result = ListResourceTemplatesResult::with_all_items(templates);
         result.next_cursor = next;
         Ok(result)
@@ -183,11 +183,11 @@ impl ServerHandler for Server {
 
     async fn read_resource(
         &self,
-        asked: ReadResourceRequestParams,
+        request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let reader = access(&context)?.reader;
-        let read = resources::read(&reader, &asked.uri).await;
+        let read = resources::read(&reader, &request.uri).await;
         let admitted = read.and_then(|(text, contents)| self.settings.admit(text).map(|()| contents));
         let contents = admitted.map_err(|error| self.refused(error))?;
         Ok(contents.with_ttl_ms(0).with_cache_scope(CacheScope::Private).into())
@@ -195,10 +195,10 @@ impl ServerHandler for Server {
 
     async fn list_prompts(
         &self,
-        asked: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        let (prompts, next) = page(prompts::all(), asked)?;
+        let (prompts, next) = page(prompts::all(), request)?;
         let mut result = ListPromptsResult::with_all_items(prompts);
         result.next_cursor = next;
         Ok(result)
@@ -206,11 +206,11 @@ impl ServerHandler for Server {
 
     async fn get_prompt(
         &self,
-        asked: GetPromptRequestParams,
+        request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let reader = access(&context)?.reader;
-        let prompt = prompts::written(&reader, &asked.name, &asked.arguments.unwrap_or_default()).await;
+        let prompt = prompts::get(&reader, &request.name, &request.arguments.unwrap_or_default()).await;
         // The name of a prompt is a parameter, so an unknown prompt is an error in the parameters.
         prompt.map(GetPromptResponse::from).map_err(|error| {
             let refused = self.refused(error);
@@ -220,10 +220,10 @@ impl ServerHandler for Server {
 
     async fn complete(
         &self,
-        asked: CompleteRequestParams,
+        request: CompleteRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
         let reader = access(&context)?.reader;
-        completions::of(&reader, &asked).await.map(CompleteResult::new).map_err(|error| self.refused(error))
+        completions::of(&reader, &request).await.map(CompleteResult::new).map_err(|error| self.refused(error))
     }
 }

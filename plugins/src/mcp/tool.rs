@@ -130,8 +130,8 @@ where
             let arguments = serde_json::from_value(Value::Object(arguments));
             // Reports errors that no schema expresses, such as values nested too deep.
             let arguments: A = arguments.map_err(|error| Error::invalid(error.to_string()))?;
-            let answer = run(right, arguments, call).await?;
-            serde_json::to_value(answer).map_err(Error::internal)
+            let output = run(right, arguments, call).await?;
+            serde_json::to_value(output).map_err(Error::internal)
         })
     })
 }

@@ -82,7 +82,7 @@ pub fn run(script: &Script, folder: &Folder) -> Result<Vec<Outcome>, LoadError> 
 
 impl Case {
     fn failure(self, script: &Script, folder: &Folder) -> Option<String> {
-        let wanted = match (&self.expect, &self.error) {
+        let expectation = match (&self.expect, &self.error) {
             (Some(expect), None) => Ok(expect.clone()),
             (None, Some(error)) => Err(error.clone()),
             _ => return Some("exactly one of expect and error is required".into()),
@@ -91,9 +91,9 @@ impl Case {
             Ok(returned) => returned,
             Err(wrong) => return Some(wrong),
         };
-        match (wanted, returned) {
-            (Ok(wanted), (hook, Ok(returned))) => match expected(hook, &wanted) {
-                Ok(wanted) => difference(&wanted, &returned),
+        match (expectation, returned) {
+            (Ok(expectation), (hook, Ok(returned))) => match expected(hook, &expectation) {
+                Ok(expectation) => difference(&expectation, &returned),
                 Err(wrong) => Some(format!("the expected value is not a valid result: {wrong}")),
             },
             (Ok(_), (_, Err(message))) => Some(message),
@@ -116,12 +116,12 @@ impl Case {
         let given = Given::of(self, script.about())?;
         let script = &script;
         let returned = match hook {
-            Hook::Enrich => script.enrich(&given.enrich(script.about())?).map(|done| Value::from(&done.value)),
-            Hook::Route => script.route(&given.route(script.about())?).map(|done| list(&done.value)),
-            Hook::Work | Hook::Mount => script.work(&given.work()).map(|done| Value::from(&done.value)),
+            Hook::Enrich => script.enrich(&given.enrich(script.about())?).map(|outcome| Value::from(&outcome.value)),
+            Hook::Route => script.route(&given.route(script.about())?).map(|outcome| list(&outcome.value)),
+            Hook::Work | Hook::Mount => script.work(&given.work()).map(|outcome| Value::from(&outcome.value)),
             Hook::Tool => match given.refused_arguments(script) {
                 Some(refused) => return Ok((hook, Err(refused))),
-                None => script.tool(&given.tool()).map(|done| Value::from(done.value)),
+                None => script.tool(&given.tool()).map(|outcome| Value::from(outcome.value)),
             },
         };
         Ok((hook, returned.map(canonical).map_err(failed)))
@@ -141,17 +141,17 @@ impl Case {
 }
 
 /// Reads an expected value as strictly as the result of a hook.
-fn expected(hook: Hook, wanted: &Value) -> Result<Value, String> {
+fn expected(hook: Hook, value: &Value) -> Result<Value, String> {
     Ok(canonical(match hook {
         Hook::Enrich => {
             // The type prefix of the events was already checked on the hook's result.
-            let prefix = wanted.get("events").and_then(Value::as_array).and_then(|events| events.first());
+            let prefix = value.get("events").and_then(Value::as_array).and_then(|events| events.first());
             let prefix = prefix.and_then(|event| event.get("event_type")).and_then(Value::as_str).unwrap_or_default();
-            Value::from(&result::facts::read(wanted, prefix.split('.').next().unwrap_or_default())?)
+            Value::from(&result::facts::read(value, prefix.split('.').next().unwrap_or_default())?)
         }
-        Hook::Route => list(&result::assignments::read(wanted)?),
-        Hook::Work | Hook::Mount => Value::from(&result::product::read(wanted, None)?),
-        Hook::Tool => result::tool::read(wanted, None)?.into(),
+        Hook::Route => list(&result::assignments::read(value)?),
+        Hook::Work | Hook::Mount => Value::from(&result::product::read(value, None)?),
+        Hook::Tool => result::tool::read(value, None)?.into(),
     }))
 }
 

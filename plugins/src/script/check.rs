@@ -12,7 +12,7 @@ use crate::script::{Body, declaration};
 use crate::suggestion::nearest;
 
 /// Functions of the interpreter that a script may not call.
-const REFUSED: [&str; 5] = ["eval", "sleep", "curry", "exit", "get_fn_metadata_list"];
+const FORBIDDEN: [&str; 5] = ["eval", "sleep", "curry", "exit", "get_fn_metadata_list"];
 /// Functions that are built into the parser.
 const KEYWORDS: [(&str, usize); 6] =
     [("Fn", 1), ("is_def_fn", 2), ("is_def_var", 1), ("is_shared", 1), ("type_of", 1), ("print", 1)];
@@ -77,11 +77,11 @@ impl Source<'_> {
 
     fn hooks(&self, ast: &AST, hooks: &[Hook]) -> Result<(), LoadError> {
         for hook in SCRIPTED {
-            let wanted = parameters(hook);
-            let signature = format!("fn {}({})", hook.name(), wanted.join(", "));
+            let params = parameters(hook);
+            let signature = format!("fn {}({})", hook.name(), params.join(", "));
             let defined: Vec<usize> =
                 ast.iter_functions().filter(|f| f.name == hook.name()).map(|f| f.params.len()).collect();
-            match (hooks.contains(&hook), defined.is_empty(), defined.contains(&wanted.len())) {
+            match (hooks.contains(&hook), defined.is_empty(), defined.contains(&params.len())) {
                 (false, true, _) | (true, false, true) => {}
                 (true, true, _) => {
                     let message =
@@ -92,7 +92,7 @@ impl Source<'_> {
                     });
                 }
                 (true, false, false) => {
-                    let message = format!("{} takes {}, not {}", hook.name(), count(wanted.len()), defined[0]);
+                    let message = format!("{} takes {}, not {}", hook.name(), count(params.len()), defined[0]);
                     return Err(LoadError {
                         hint: Some(format!("write {signature}")),
                         ..self.at_function(hook, message)
@@ -110,8 +110,8 @@ impl Source<'_> {
 
     /// Compiles the body of a hook's function as a separate program, with the parameters as its variables.
     fn body(&self, engine: &Engine, ast: &AST, hook: Hook) -> Result<Body, LoadError> {
-        let wanted = parameters(hook).len();
-        let function = ast.iter_fn_def().find(|f| f.name == hook.name() && f.params.len() == wanted);
+        let param_count = parameters(hook).len();
+        let function = ast.iter_fn_def().find(|f| f.name == hook.name() && f.params.len() == param_count);
         let function = function.ok_or_else(|| LoadError::new(&self.path, format!("there is no {}", hook.name())))?;
         let (start, end) = (self.offset(function.body.start_position()), self.offset(function.body.end_position()));
         // The positions in the remaining text must stay the same.
@@ -177,7 +177,7 @@ impl Source<'_> {
         if call.op_token.is_some() || !name.starts_with(|c: char| c.is_alphabetic() || c == '_') {
             return Ok(());
         }
-        if REFUSED.contains(&name) && !known.scripted.contains_key(name) {
+        if FORBIDDEN.contains(&name) && !known.scripted.contains_key(name) {
             return Err(self.at(position, format!("a script may not call '{name}'")));
         }
         if known.takes(name, arguments) {

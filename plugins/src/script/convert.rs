@@ -114,8 +114,8 @@ impl Reader {
 
     fn take(&mut self, bytes: usize) -> Result<(), String> {
         match self.bytes_left.checked_sub(bytes) {
-            Some(left) => {
-                self.bytes_left = left;
+            Some(remaining) => {
+                self.bytes_left = remaining;
                 Ok(())
             }
             None => Err(format!("too large at {}", cut(&self.path))),

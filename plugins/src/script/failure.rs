@@ -9,7 +9,7 @@ use super::guard::Stop;
 use crate::limits::Limits;
 
 /// Maximum length of a message, in bytes.
-const LONGEST: usize = 2_000;
+const MAX_BYTES: usize = 2_000;
 
 /// Returns the failure of a call that ended with an error.
 pub(super) fn of_error(error: EvalAltResult, limits: &Limits) -> Failure {
@@ -82,8 +82,8 @@ fn lowered(message: &str) -> String {
 }
 
 fn cut(mut message: String) -> String {
-    if message.len() > LONGEST {
-        let end = (0..=LONGEST).rev().find(|end| message.is_char_boundary(*end)).unwrap_or(0);
+    if message.len() > MAX_BYTES {
+        let end = (0..=MAX_BYTES).rev().find(|end| message.is_char_boundary(*end)).unwrap_or(0);
         message.truncate(end);
         message.push('…');
     }

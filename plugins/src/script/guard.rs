@@ -11,7 +11,7 @@ use crate::memory::allocated;
 /// Number of lines that one call may log.
 const LOG_LINES: u32 = 100;
 
-const FAR: Duration = Duration::from_secs(24 * 60 * 60);
+const FAR_FUTURE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The limits of the call that runs on this thread.
 #[derive(Clone, Copy)]
@@ -31,7 +31,7 @@ thread_local! {
 
 /// A running call on this thread. Dropping the guard ends the call.
 pub(super) struct Guard {
-    before: Option<Watch>,
+    previous: Option<Watch>,
 }
 
 impl Guard {
@@ -39,10 +39,10 @@ impl Guard {
         let memory_end = allocated().saturating_add(i64::try_from(limits.memory_bytes).unwrap_or(i64::MAX));
         // A deadline beyond the range of the clock is never reached.
         let now = Instant::now();
-        let deadline = now.checked_add(Duration::from_millis(limits.deadline_ms)).unwrap_or(now + FAR);
+        let deadline = now.checked_add(Duration::from_millis(limits.deadline_ms)).unwrap_or(now + FAR_FUTURE);
         OPERATIONS.set(0);
         LOGGED.set(0);
-        Guard { before: WATCH.replace(Some(Watch { deadline, memory_end, now_ms })) }
+        Guard { previous: WATCH.replace(Some(Watch { deadline, memory_end, now_ms })) }
     }
 
     /// Returns the number of operations of the call.
@@ -53,7 +53,7 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        WATCH.set(self.before);
+        WATCH.set(self.previous);
     }
 }
 

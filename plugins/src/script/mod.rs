@@ -77,8 +77,8 @@ impl Script {
     }
 
     /// Returns the plugin with some of its settings overridden.
-    pub fn with_settings(&self, given: &Object) -> Result<Script, LoadError> {
-        let settings = merged(&self.about.settings, given).map_err(|(message, hint)| {
+    pub fn with_settings(&self, overrides: &Object) -> Result<Script, LoadError> {
+        let settings = merged(&self.about.settings, overrides).map_err(|(message, hint)| {
             let location = format!("[plugins.{}]", self.about.name);
             let known = format!("{message} (settings are declared in {MANIFEST} under [settings])");
             LoadError { hint, ..LoadError::new(location, known) }

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 
 use rhai::{Array, Dynamic, Engine, EvalAltResult, FLOAT, INT, ImmutableString, Map, NativeCallContext, Position};
 
-use super::functions::written;
+use super::functions::to_json;
 
 type Refused = Box<EvalAltResult>;
 
@@ -26,17 +26,17 @@ pub(super) fn register(engine: &mut Engine) {
             replace(&context, text, find.encode_utf8(&mut [0; 4]), by.encode_utf8(&mut [0; 4]))
         });
     engine
-        .register_fn("to_json", |context: NativeCallContext, map: &mut Map| written(&context, |r| r.read_map(map)))
+        .register_fn("to_json", |context: NativeCallContext, map: &mut Map| to_json(&context, |r| r.read_map(map)))
         .register_fn("to_json", |context: NativeCallContext, array: &mut Array| {
-            written(&context, |r| r.read_array(array))
+            to_json(&context, |r| r.read_array(array))
         });
     for name in ["to_string", "to_debug", "print", "debug"] {
         engine
             .register_fn(name, |context: NativeCallContext, map: &mut Map| {
-                shown(&context, written(&context, |r| r.read_map(map)))
+                display_text(&context, to_json(&context, |r| r.read_map(map)))
             })
             .register_fn(name, |context: NativeCallContext, array: &mut Array| {
-                shown(&context, written(&context, |r| r.read_array(array)))
+                display_text(&context, to_json(&context, |r| r.read_array(array)))
             });
     }
     engine
@@ -47,8 +47,8 @@ pub(super) fn register(engine: &mut Engine) {
 }
 
 /// Formats a map or an array as text. Returning an error here would make rhai format the value itself, without a limit.
-fn shown(context: &NativeCallContext, written: Result<ImmutableString, Refused>) -> ImmutableString {
-    let short = written.ok().filter(|text| text.len() <= context.engine().max_string_size());
+fn display_text(context: &NativeCallContext, json: Result<ImmutableString, Refused>) -> ImmutableString {
+    let short = json.ok().filter(|text| text.len() <= context.engine().max_string_size());
     short.unwrap_or_else(|| "(too large, or not data)".into())
 }
 
@@ -57,10 +57,10 @@ fn no_clock() -> Refused {
 }
 
 fn replace(context: &NativeCallContext, text: &mut ImmutableString, find: &str, by: &str) -> Result<(), Refused> {
-    let most = context.engine().max_string_size();
+    let max_bytes = context.engine().max_string_size();
     let count = text.matches(find).count();
     let length = text.len().saturating_sub(count * find.len()).saturating_add(count.saturating_mul(by.len()));
-    if length > most {
+    if length > max_bytes {
         return Err(EvalAltResult::ErrorDataTooLarge("Length of string".into(), Position::NONE).into());
     }
     if count > 0 {

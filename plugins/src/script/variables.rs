@@ -12,9 +12,9 @@ use rustc_hash::FxHasher;
 use crate::limits::Limits;
 
 /// Number of slots for variables. Variables that share a slot are measured more often than necessary.
-const PLACES: usize = 32;
+const SLOTS: usize = 32;
 /// Number of uses between two measurements of a variable: one per [`ITEMS_PER_PAUSE`] items, at most this many.
-const LONGEST_PAUSE: usize = 16;
+const MAX_PAUSE: usize = 16;
 const ITEMS_PER_PAUSE: usize = 32;
 
 /// The size of values: items of arrays and maps, and bytes of texts.
@@ -27,21 +27,21 @@ struct Size {
 /// Measurements of the call that runs on this thread.
 struct CallSizes {
     /// The size of the arguments, which may be larger than what a script may create.
-    given: Size,
+    argument_size: Size,
     /// The hash of a variable's name, and the uses left before the variable is measured again.
-    pauses: [(u64, usize); PLACES],
+    pauses: [(u64, usize); SLOTS],
 }
 
 thread_local! {
     static CALL: RefCell<CallSizes> =
-        const { RefCell::new(CallSizes { given: Size { items: 0, text: 0 }, pauses: [(0, 0); PLACES] }) };
+        const { RefCell::new(CallSizes { argument_size: Size { items: 0, text: 0 }, pauses: [(0, 0); SLOTS] }) };
 }
 
 /// Begins a call with these arguments.
 pub(super) fn begin(arguments: &[Dynamic]) {
-    let mut given = Size::default();
-    arguments.iter().for_each(|argument| measure(argument, &mut given));
-    CALL.set(CallSizes { given, pauses: [(0, 0); PLACES] });
+    let mut argument_size = Size::default();
+    arguments.iter().for_each(|argument| measure(argument, &mut argument_size));
+    CALL.set(CallSizes { argument_size, pauses: [(0, 0); SLOTS] });
 }
 
 pub(super) fn watch(engine: &mut Engine, limits: &Limits) {
@@ -58,18 +58,18 @@ fn check(name: &str, context: &EvalContext<'_, '_, '_, '_, '_, '_>, limits: &Lim
         let mut hasher = FxHasher::default();
         name.hash(&mut hasher);
         let hash = hasher.finish();
-        let pause = &mut seen.pauses[(hash >> 32) as usize % PLACES];
+        let pause = &mut seen.pauses[(hash >> 32) as usize % SLOTS];
         if pause.0 == hash && pause.1 > 0 {
             pause.1 -= 1;
             return Ok(());
         }
         let mut size = Size::default();
         measure(value, &mut size);
-        *pause = (hash, (size.items / ITEMS_PER_PAUSE).min(LONGEST_PAUSE));
-        let most_items = limits.array_items.max(limits.map_items).saturating_add(seen.given.items);
-        let most_text = limits.string_bytes.saturating_add(seen.given.text);
-        if size.items > most_items || size.text > most_text {
-            let what = if size.text > most_text { "Length of string" } else { "Size of object map" };
+        *pause = (hash, (size.items / ITEMS_PER_PAUSE).min(MAX_PAUSE));
+        let max_items = limits.array_items.max(limits.map_items).saturating_add(seen.argument_size.items);
+        let max_text = limits.string_bytes.saturating_add(seen.argument_size.text);
+        if size.items > max_items || size.text > max_text {
+            let what = if size.text > max_text { "Length of string" } else { "Size of object map" };
             return Err(EvalAltResult::ErrorDataTooLarge(what.into(), Position::NONE).into());
         }
         Ok(())

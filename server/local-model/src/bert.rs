@@ -17,7 +17,7 @@ const TOKENIZER: &str = "tokenizer.json";
 const POOLING: &str = "1_Pooling/config.json";
 const SENTENCES: &str = "sentence_bert_config.json";
 /// The number of bytes at the end of the weights that identify a model.
-const TELLING_BYTES: usize = 1 << 16;
+const FINGERPRINT_BYTES: usize = 1 << 16;
 
 /// A model that runs in this process.
 pub struct Model {
@@ -133,6 +133,6 @@ fn tokenizer(folder: &Path, longest: usize) -> anyhow::Result<Tokenizer> {
 fn name_of(weights: &[u8]) -> String {
     let mut digest = Sha256::new();
     digest.update(weights.len().to_be_bytes());
-    digest.update(&weights[weights.len().saturating_sub(TELLING_BYTES)..]);
+    digest.update(&weights[weights.len().saturating_sub(FINGERPRINT_BYTES)..]);
     format!("local:{}", hex::encode(&digest.finalize()[..8]))
 }

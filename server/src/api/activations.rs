@@ -7,7 +7,7 @@ use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
 use crate::http::error::ApiResult;
 use crate::wire::activation::ActivationBody;
-use crate::wire::body::Written;
+use crate::wire::body::JsonResponse;
 use crate::wire::page::PageBody;
 
 pub struct Api;
@@ -33,10 +33,10 @@ impl Api {
     ///
     /// Only active devices count towards the plan's limit.
     #[oai(path = "/license/activations", method = "get", operation_id = "list_activations")]
-    async fn list_activations(&self, access: ApiRead) -> ApiResult<Written<ActivationPage>> {
+    async fn list_activations(&self, access: ApiRead) -> ApiResult<JsonResponse<ActivationPage>> {
         let activations = access.0.list_activations().await?;
         let data: Vec<ActivationBody> = activations.iter().map(ActivationBody::from).collect();
-        Ok(Written::new(&PageBody { data, next_cursor: None }))
+        Ok(JsonResponse::new(&PageBody { data, next_cursor: None }))
     }
 
     /// Revokes one of the caller's devices, which frees its place in the plan. The device learns of the revocation at

@@ -14,8 +14,8 @@ use crate::auth::{ApiRead, ApiWrite};
 use crate::http::error::ApiResult;
 use crate::http::etag::{etag, expected};
 use crate::http::routes::API;
-use crate::wire::body::{Body, Written};
-use crate::wire::closed_sets::{AgentStatuses, AgentSwitch, Word};
+use crate::wire::body::{Body, JsonResponse};
+use crate::wire::closed_sets::{AgentStatuses, AgentSwitch, OneOf};
 use crate::wire::idempotency::{Created, Outcome, idempotent};
 use crate::wire::json::AnyObject;
 use crate::wire::page::{PageBody, limit, read_cursor};
@@ -33,7 +33,7 @@ struct AgentBody {
     subscribed_traits: Vec<String>,
     /// Maps the name of each capability to whether the agent has it.
     capabilities: AnyObject,
-    status: Word<AgentStatuses>,
+    status: OneOf<AgentStatuses>,
     /// The plugin that does the agent's work, or null if a program does it.
     #[oai(nullable)]
     plugin: Option<String>,
@@ -92,7 +92,7 @@ struct CardBody {
     /// One skill per trait.
     skills: Vec<SkillBody>,
     version: u64,
-    status: Word<AgentStatuses>,
+    status: OneOf<AgentStatuses>,
     #[oai(nullable)]
     last_seen_at: Option<String>,
 }
@@ -183,14 +183,14 @@ struct ChangeAgent {
     capabilities: Option<AnyObject>,
     /// `disabled` stops new tasks for the agent, and `active` resumes them.
     #[oai(nullable)]
-    status: Option<Word<AgentSwitch>>,
+    status: Option<OneOf<AgentSwitch>>,
 }
 
 #[derive(ApiResponse)]
 enum Changed {
     /// The agent after the change.
     #[oai(status = 200)]
-    Done(Written<AgentBody>, #[oai(header = "ETag")] String),
+    Done(JsonResponse<AgentBody>, #[oai(header = "ETag")] String),
 }
 
 #[derive(ApiResponse)]
@@ -212,18 +212,18 @@ impl Api {
         &self,
         access: ApiRead,
         /// Only agents with this status.
-        status: Query<Option<Word<AgentStatuses>>>,
+        status: Query<Option<OneOf<AgentStatuses>>>,
         /// Rows per page, 1 to 200; the default is 50.
         #[oai(name = "limit")]
         Query(rows): Query<Option<u64>>,
         /// The `next_cursor` of the previous page.
         cursor: Query<Option<String>>,
-    ) -> ApiResult<Written<AgentPage>> {
+    ) -> ApiResult<JsonResponse<AgentPage>> {
         let status = status.as_deref().map(read_status).transpose()?;
         let list = format!("{LIST}/{}", status.map_or("", AgentStatus::name));
         let before = read_cursor(&list, cursor.as_deref())?;
         let page = access.0.list_agents(status, before, limit(rows)?).await?;
-        Ok(Written::new(&PageBody::new(page, &list, |view| AgentBody::from(&view))))
+        Ok(JsonResponse::new(&PageBody::new(page, &list, |view| AgentBody::from(&view))))
     }
 
     /// Registers an agent.
@@ -253,7 +253,7 @@ impl Api {
     /// The workload has the numbers of tasks that are pending, unread, in progress and in review, and the creation time
     /// of the oldest pending task.
     #[oai(path = "/agents/roster", method = "get", operation_id = "get_roster")]
-    async fn get_roster(&self, access: ApiRead) -> ApiResult<Written<RosterBody>> {
+    async fn get_roster(&self, access: ApiRead) -> ApiResult<JsonResponse<RosterBody>> {
         let roster = access.0.roster().await?;
         let data = roster.into_iter().map(|(agent, workload)| WorkloadBody {
             agent_id: agent.id.to_string(),
@@ -264,7 +264,7 @@ impl Api {
             review: workload.review,
             oldest_pending_at: workload.oldest_pending_at.map(format_date),
         });
-        Ok(Written::new(&RosterBody { data: data.collect(), next_cursor: None }))
+        Ok(JsonResponse::new(&RosterBody { data: data.collect(), next_cursor: None }))
     }
 
     /// Returns one agent.
@@ -272,15 +272,15 @@ impl Api {
     /// The response includes the current status and the time at which the agent was last heard from.
     #[oai(path = "/agents/:agent_id", method = "get", operation_id = "get_agent")]
     async fn get_agent(&self, access: ApiRead, agent_id: Path<String>) -> ApiResult<Changed> {
-        Ok(shown(&access.0.agent(&agent_id).await?))
+        Ok(changed_response(&access.0.agent(&agent_id).await?))
     }
 
     /// Returns the card of an agent: what a caller needs to know before it gives the agent work.
     ///
     /// The card has one skill for each trait that the agent subscribes to.
     #[oai(path = "/agents/:agent_id/card", method = "get", operation_id = "get_agent_card")]
-    async fn get_agent_card(&self, access: ApiRead, agent_id: Path<String>) -> ApiResult<Written<CardBody>> {
-        Ok(Written::new(&CardBody::from(&access.0.agent(&agent_id).await?)))
+    async fn get_agent_card(&self, access: ApiRead, agent_id: Path<String>) -> ApiResult<JsonResponse<CardBody>> {
+        Ok(JsonResponse::new(&CardBody::from(&access.0.agent(&agent_id).await?)))
     }
 
     /// Changes an agent. If a plugin does the agent's work, only the status can be changed.
@@ -299,7 +299,7 @@ impl Api {
         let capabilities = capabilities.map(|capabilities| capabilities.0);
         let change = AgentChange { name, description, subscribed_traits, capabilities, is_disabled };
         let expected = expected(if_match.as_deref())?;
-        Ok(shown(&access.0.change_agent(&agent_id, change, expected).await?))
+        Ok(changed_response(&access.0.change_agent(&agent_id, change, expected).await?))
     }
 
     /// Deletes an agent. Its tasks stay as they are.
@@ -318,8 +318,8 @@ impl Api {
     }
 }
 
-fn shown(view: &AgentView) -> Changed {
-    Changed::Done(Written::new(&AgentBody::from(view)), etag(view.agent.version))
+fn changed_response(view: &AgentView) -> Changed {
+    Changed::Done(JsonResponse::new(&AgentBody::from(view)), etag(view.agent.version))
 }
 
 fn read_status(status: &str) -> Result<AgentStatus, Error> {

@@ -13,7 +13,7 @@ use super::section::Section;
 use crate::auth::ApiRead;
 use crate::http::error::ApiResult;
 use crate::http::etag::{etag, is_known};
-use crate::wire::body::{Body, Written};
+use crate::wire::body::{Body, JsonResponse};
 use crate::wire::json::{AnyObject, AnyValue, Stages};
 use crate::wire::page;
 
@@ -67,7 +67,7 @@ struct QueryResult {
 enum State {
     /// The folded state.
     #[oai(status = 200)]
-    Found(Written<AnyObject>, #[oai(header = "ETag")] String),
+    Found(JsonResponse<AnyObject>, #[oai(header = "ETag")] String),
     /// The client has the current version.
     #[oai(status = 304)]
     Known(#[oai(header = "ETag")] String),
@@ -84,23 +84,23 @@ impl Api {
     /// `{"$numberDecimal": "1.5"}`, the latter two both of double precision; an id as `{"$oid":
     /// "5ab9cbfa31c2ab715d42129e"}`; and a pattern as `{"$regularExpression": {"pattern": "^a", "options": "i"}}`.
     #[oai(path = "/aggregates/query", method = "post", operation_id = "query_aggregates")]
-    async fn query_aggregates(&self, access: ApiRead, body: Body<QueryBody>) -> ApiResult<Written<QueryResult>> {
-        let mut asked = PipelineQuery::new(body.pipeline.0.clone());
-        asked.explain = body.explain.unwrap_or(false);
-        asked.dry_run = body.dry_run.unwrap_or(false);
-        asked.page = page::paging(body.limit, body.cursor.as_deref())?;
-        let paged = asked.page.is_some() && !asked.dry_run;
-        let found = access.0.query(asked).await?;
+    async fn query_aggregates(&self, access: ApiRead, body: Body<QueryBody>) -> ApiResult<JsonResponse<QueryResult>> {
+        let mut query = PipelineQuery::new(body.pipeline.0.clone());
+        query.explain = body.explain.unwrap_or(false);
+        query.dry_run = body.dry_run.unwrap_or(false);
+        query.page = page::paging(body.limit, body.cursor.as_deref())?;
+        let paged = query.page.is_some() && !query.dry_run;
+        let found = access.0.query(query).await?;
         let bytes = found.rows.iter().map(Value::size_bytes).sum();
         let result = QueryResult {
             count: found.rows.len() as u64,
-            next_cursor: paged.then(|| AnyValue(found.next.map(page::written).into())),
+            next_cursor: paged.then(|| AnyValue(found.next.map(page::encode_continuation).into())),
             results: found.rows.into_iter().map(AnyValue).collect(),
             explain: found.explain.map(AnyValue),
             plan: found.plan.map(AnyValue),
             warnings: Some(found.warnings).filter(|warnings| !warnings.is_empty()),
         };
-        Ok(Written::large(&result, bytes))
+        Ok(JsonResponse::large(&result, bytes))
     }
 
     /// Returns the folded state of an aggregate, now or at an earlier version or time.
@@ -125,7 +125,7 @@ impl Api {
             return Ok(State::Known(tag));
         }
         let row: Value = aggregate.row(&definition);
-        Ok(State::Found(Written::new(&row), tag))
+        Ok(State::Found(JsonResponse::new(&row), tag))
     }
 }
 

@@ -13,8 +13,8 @@ use crate::http::error::ApiResult;
 use crate::http::etag::{etag, expected, is_known};
 use crate::http::routes::API;
 use crate::wire::article::ArticleBody;
-use crate::wire::body::{Body, Written};
-use crate::wire::closed_sets::{Publication, Word};
+use crate::wire::body::{Body, JsonResponse};
+use crate::wire::closed_sets::{OneOf, Publication};
 use crate::wire::idempotency::{Created, Outcome, idempotent};
 use crate::wire::page::{PageBody, limit, named_cursor, not_of_this_list, read_named_cursor};
 
@@ -63,7 +63,7 @@ struct ArticlePage {
 enum Shown {
     /// The article.
     #[oai(status = 200)]
-    Found(Written<ArticleBody>, #[oai(header = "ETag")] String),
+    Found(JsonResponse<ArticleBody>, #[oai(header = "ETag")] String),
     /// The client has the current version.
     #[oai(status = 304)]
     Known(#[oai(header = "ETag")] String),
@@ -73,7 +73,7 @@ enum Shown {
 enum Changed {
     /// The article after the change.
     #[oai(status = 200)]
-    Done(Written<ArticleBody>, #[oai(header = "ETag")] String),
+    Done(JsonResponse<ArticleBody>, #[oai(header = "ETag")] String),
 }
 
 #[derive(ApiResponse)]
@@ -105,10 +105,10 @@ impl Api {
         /// Only articles with this tag.
         tag: Query<Option<String>>,
         /// Only published articles, or only unpublished ones.
-        status: Query<Option<Word<Publication>>>,
+        status: Query<Option<OneOf<Publication>>>,
         /// The revision to return; the default is `draft`.
-        perspective: Query<Option<Word<Publication>>>,
-    ) -> ApiResult<Written<ArticlePage>> {
+        perspective: Query<Option<OneOf<Publication>>>,
+    ) -> ApiResult<JsonResponse<ArticlePage>> {
         let perspective = read_perspective(perspective.as_deref())?;
         let published = match status.as_deref() {
             None => None,
@@ -125,7 +125,7 @@ impl Api {
         let page = access.0.list_articles(&filter, perspective, before, limit).await?;
         let next_cursor = page.next.and(page.items.last()).map(|last| named_cursor(LIST, last.id.as_str()));
         let data: Vec<ArticleBody> = page.items.iter().map(|article| ArticleBody::from(&**article)).collect();
-        Ok(Written::new(&PageBody { data, next_cursor }))
+        Ok(JsonResponse::new(&PageBody { data, next_cursor }))
     }
 
     /// Creates an article, which is a draft until it is published.
@@ -158,7 +158,7 @@ impl Api {
         access: ContentRead,
         aggregate_id: Path<String>,
         /// The revision to return; the default is `draft`.
-        perspective: Query<Option<Word<Publication>>>,
+        perspective: Query<Option<OneOf<Publication>>>,
         #[oai(name = "If-None-Match")] if_none_match: Header<Option<String>>,
     ) -> ApiResult<Shown> {
         let perspective = read_perspective(perspective.as_deref())?;
@@ -166,7 +166,7 @@ impl Api {
         let tag = etag(article.version);
         Ok(match is_known(if_none_match.as_deref(), &tag) {
             true => Shown::Known(tag),
-            false => Shown::Found(Written::new(&ArticleBody::from(&*article)), tag),
+            false => Shown::Found(JsonResponse::new(&ArticleBody::from(&*article)), tag),
         })
     }
 
@@ -233,7 +233,7 @@ impl Api {
 }
 
 fn changed(article: &Aggregate) -> Changed {
-    Changed::Done(Written::new(&ArticleBody::from(article)), etag(article.version))
+    Changed::Done(JsonResponse::new(&ArticleBody::from(article)), etag(article.version))
 }
 
 fn read_perspective(perspective: Option<&str>) -> Result<Perspective, Error> {

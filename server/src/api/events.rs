@@ -18,12 +18,12 @@ use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
 use crate::http::error::ApiResult;
 use crate::http::etag::expected;
-use crate::http::offloading::aside;
+use crate::http::offloading::offload;
 use crate::http::routes::API;
 use crate::http::shutdown::Shutdown;
 use crate::http::streams::Streams;
-use crate::wire::body::{Body, Written};
-use crate::wire::closed_sets::{EventOrder, Word};
+use crate::wire::body::{Body, JsonResponse};
+use crate::wire::closed_sets::{EventOrder, OneOf};
 use crate::wire::event::EventBody;
 use crate::wire::idempotency::{Created, Outcome, idempotent};
 use crate::wire::json::{AnyObject, ExpectedVersion};
@@ -194,18 +194,18 @@ impl Api {
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Created<AppendAnswer>> {
         let Body { value, text } = body;
-        let (wanted, many) = value.into_events();
-        let mut new = new_events(wanted, Some(&aggregate_id), many)?;
+        let (events, is_batch) = value.into_events();
+        let mut new = new_events(events, Some(&aggregate_id), is_batch)?;
         if let Some(first) = new.first_mut().filter(|first| first.expected == Expected::Any) {
             first.expected = expected(if_match.as_deref())?;
         }
-        let list_of_one = many && new.len() == 1;
+        let list_of_one = is_batch && new.len() == 1;
         let operation = format!("append_event/{}", *aggregate_id);
         let make = async move |writer: Writer, request: Option<RequestId>| {
             let appended = in_place(writer.append_requested(new, request.as_ref()).await, list_of_one)?;
             let location = format!("{}/aggregates/{}/events", API, *aggregate_id);
             let repeated = appended.is_repeat();
-            let body = match appended.events.first().filter(|_| !many) {
+            let body = match appended.events.first().filter(|_| !is_batch) {
                 Some(event) => AppendAnswer::One(Box::new(EventBody::from(&**event))),
                 None => AppendAnswer::Many(appended_body(&appended, true)),
             };
@@ -255,7 +255,7 @@ impl Api {
         #[oai(name = "limit")] Query(rows): Query<Option<u64>>,
         /// `asc` returns the oldest event first and is the default, `desc` the newest. `forward` and `backward` are
         /// synonyms.
-        direction: Query<Option<Word<EventOrder>>>,
+        direction: Query<Option<OneOf<EventOrder>>>,
         /// The `next_cursor` of the previous page.
         cursor: Query<Option<String>>,
         #[oai(name = "Accept")] accept: Header<Option<String>>,
@@ -279,8 +279,8 @@ impl Api {
         let limit = Limit { events: limit(rows)?, bytes };
         let page = reader.stream(&aggregate_id, after, limit, direction).await?;
         let bytes = page.items.iter().map(Event::size_bytes).sum();
-        let page = aside(bytes, || PageBody::new(page, &list, |event| EventBody::from(&event)));
-        Ok(Log::Page(Written::large(&page, bytes)))
+        let page = offload(bytes, || PageBody::new(page, &list, |event| EventBody::from(&event)));
+        Ok(Log::Page(JsonResponse::large(&page, bytes)))
     }
 
     /// Lists the events of the workspace's log, in order.
@@ -323,21 +323,21 @@ impl Api {
         let after = crate::wire::page::read_cursor(LIST, cursor.as_deref())?.or(after.0.map(u64::from)).unwrap_or(0);
         let wait = Duration::from_millis(wait_ms.0.map_or(0, u64::from).min(MAX_WAIT_MS));
         let limit = Limit { events: limit(rows)?, bytes };
-        let mut standing = access.0.standing();
+        let mut grant = access.0.grant();
         let page = tokio::select! {
             page = access.0.log(after, limit, &filter, wait) => page,
-            () = standing.ended(), if !wait.is_zero() => Err(Error::Unauthenticated("the key was revoked or has expired")),
+            () = grant.ended(), if !wait.is_zero() => Err(Error::Unauthenticated("the key was revoked or has expired")),
             // A shutdown ends the wait.
             () = shutdown.clone().begun() => access.0.log(after, limit, &filter, Duration::ZERO).await,
         };
         let page = page?;
         let bytes = page.items.iter().map(|event| event.size_bytes()).sum();
-        let page = aside(bytes, || LogPageBody {
+        let page = offload(bytes, || LogPageBody {
             data: page.items.iter().map(|event| EventBody::from(&**event)).collect(),
             next_cursor: page.next.map(|next| crate::wire::page::cursor(LIST, next)),
             position: page.position,
         });
-        Ok(Log::Page(Written::large(&page, bytes)))
+        Ok(Log::Page(JsonResponse::large(&page, bytes)))
     }
 }
 
@@ -355,8 +355,8 @@ fn appended_body(appended: &Appended, with_events: bool) -> AppendedBody {
     AppendedBody { data, appended: appended.events.len() as u64 - repeated, repeated }
 }
 
-fn new_events(inputs: Vec<EventInput>, stream: Option<&str>, many: bool) -> Result<Vec<NewEvent>, Error> {
-    let pointer = |index: usize| if many { format!("/events/{index}") } else { String::new() };
+fn new_events(inputs: Vec<EventInput>, stream: Option<&str>, is_batch: bool) -> Result<Vec<NewEvent>, Error> {
+    let pointer = |index: usize| if is_batch { format!("/events/{index}") } else { String::new() };
     inputs.into_iter().enumerate().map(|(index, input)| new_event(input, stream, &pointer(index))).collect()
 }
 

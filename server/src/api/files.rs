@@ -21,9 +21,9 @@ use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite, ContentRead};
 use crate::download;
 use crate::http::error::ApiResult;
-use crate::http::offloading::aside;
+use crate::http::offloading::offload;
 use crate::http::routes::API;
-use crate::wire::body::{Body, Written};
+use crate::wire::body::{Body, JsonResponse};
 use crate::wire::idempotency::request_id;
 use crate::wire::page::{PageBody, limit, read_cursor};
 use crate::wire::raw_body::RawBody;
@@ -134,11 +134,11 @@ struct UsageBody {
 pub(super) enum Stored {
     /// A new file was stored.
     #[oai(status = 201)]
-    New(Written<FileBody>, #[oai(header = "Location")] String),
+    New(JsonResponse<FileBody>, #[oai(header = "Location")] String),
     /// The file at this path was replaced, or the request is a repeat.
     #[oai(status = 200)]
     Known(
-        Written<FileBody>,
+        JsonResponse<FileBody>,
         #[oai(header = "Location")] String,
         #[oai(header = "Idempotency-Replayed")] Option<String>,
     ),
@@ -158,7 +158,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 /// The bytes of a decoded file that are passed on in one block.
-const BLOCK: usize = 128 << 10;
+const BLOCK_BYTES: usize = 128 << 10;
 
 #[OpenApi(tag = "Section::Files")]
 impl Api {
@@ -175,10 +175,10 @@ impl Api {
         #[oai(name = "limit")] Query(rows): Query<Option<u64>>,
         /// The `next_cursor` of the previous page.
         cursor: Query<Option<String>>,
-    ) -> ApiResult<Written<FilePage>> {
+    ) -> ApiResult<JsonResponse<FilePage>> {
         let before = read_cursor(LIST, cursor.as_deref())?;
         let page = access.0.list_files(prefix.as_deref(), before, limit(rows)?).await?;
-        Ok(Written::new(&PageBody::new(page, LIST, |found| FileBody::from(&*found))))
+        Ok(JsonResponse::new(&PageBody::new(page, LIST, |found| FileBody::from(&*found))))
     }
 
     /// Stores a file whose bytes are in the body, in base64. A file at the same path is replaced.
@@ -197,7 +197,7 @@ impl Api {
         let request = key.0.map(|key| request_id(access.0.caller().user_id(), &key, "create_file", &text)).transpose();
         let request = request?;
         drop(text);
-        let decoded = aside(data.len(), || BASE64.decode(data));
+        let decoded = offload(data.len(), || BASE64.decode(data));
         let bytes = decoded.map_err(|error| Error::invalid_at("/data", format!("expected base64: {error}")))?;
         let mime_type = self::mime_type(mime_type.as_deref(), &filename)?;
         let new = NewFile {
@@ -223,8 +223,8 @@ impl Api {
         request: &Request,
         /// `workspace/project/type/aggregate/filename`, with slashes as they are or as `%2F`.
         path: Path<String>,
-    ) -> ApiResult<Written<LinkBody>> {
-        Ok(Written::new(&match access.0.file_link(&path).await? {
+    ) -> ApiResult<JsonResponse<LinkBody>> {
+        Ok(JsonResponse::new(&match access.0.file_link(&path).await? {
             FileLink::Stored { url, expires_at } => LinkBody { url, expires_at: format_date(expires_at) },
             FileLink::Signed(link) => {
                 let expires_at = format_date(link.expires_s.saturating_mul(1_000));
@@ -268,9 +268,9 @@ impl Api {
     ///
     /// Unfinished uploads count as well, because they must not exceed the quota either.
     #[oai(path = "/system/storage", method = "get", operation_id = "get_storage")]
-    async fn get_storage(&self, access: ApiRead) -> ApiResult<Written<UsageBody>> {
+    async fn get_storage(&self, access: ApiRead) -> ApiResult<JsonResponse<UsageBody>> {
         let usage = access.0.storage_usage().await?;
-        Ok(Written::new(&UsageBody {
+        Ok(JsonResponse::new(&UsageBody {
             used_bytes: usage.used_bytes,
             quota_bytes: usage.quota_bytes,
             files: usage.files,
@@ -301,7 +301,7 @@ fn new_at(writer: &Writer, path: String, mime_type: Option<&str>, size: Option<u
 pub(super) fn stored(uploaded: &Uploaded) -> Stored {
     let body = FileBody::from(&*uploaded.file);
     let location = format!("{}/files/{}", API, download::encoded(&body.path));
-    let body = Written::new(&body);
+    let body = JsonResponse::new(&body);
     match uploaded {
         Uploaded { repeated: true, .. } => Stored::Known(body, location, Some("true".into())),
         Uploaded { replaced: true, .. } => Stored::Known(body, location, None),
@@ -312,7 +312,7 @@ pub(super) fn stored(uploaded: &Uploaded) -> Stored {
 /// Splits bytes in memory into blocks, like an upload that arrives in parts.
 fn blocks(bytes: Vec<u8>) -> Incoming {
     let bytes = Bytes::from(bytes);
-    let begins = (0..bytes.len()).step_by(BLOCK);
-    let blocks = begins.map(move |begin| Ok(bytes.slice(begin..bytes.len().min(begin + BLOCK))));
+    let offsets = (0..bytes.len()).step_by(BLOCK_BYTES);
+    let blocks = offsets.map(move |begin| Ok(bytes.slice(begin..bytes.len().min(begin + BLOCK_BYTES))));
     futures_util::stream::iter(blocks).boxed()
 }

@@ -8,7 +8,7 @@ use foldwork_engine::model::event::Event;
 use foldwork_engine::workspace::events::{Limit, LogFilter, PACE};
 use foldwork_engine::workspace::feed::{Feed, Item};
 use foldwork_engine::workspace::following::Following;
-use foldwork_engine::{Error, Listener, Reader, Standing};
+use foldwork_engine::{Error, Grant, Listener, Reader};
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use poem::web::sse::Event as Message;
@@ -18,10 +18,10 @@ use poem_openapi::registry::{MetaResponses, Registry};
 use poem_openapi::types::Type;
 use tokio::time::Instant;
 
-use crate::http::offloading::aside;
+use crate::http::offloading::offload;
 use crate::http::shutdown::Shutdown;
 use crate::http::streams::StreamPermit;
-use crate::wire::body::Written;
+use crate::wire::body::JsonResponse;
 use crate::wire::event::EventBody;
 
 /// The number of events that a stream reads in one step.
@@ -35,7 +35,7 @@ const CHUNK: usize = 64 << 10;
 
 /// A page of events, or a stream of them.
 pub enum Log<T: Type> {
-    Page(Written<T>),
+    Page(JsonResponse<T>),
     Stream(Box<Response>),
 }
 
@@ -50,11 +50,11 @@ impl<T: Type> IntoResponse for Log<T> {
 
 impl<T: Type> ApiResponse for Log<T> {
     fn meta() -> MetaResponses {
-        Written::<T>::meta()
+        JsonResponse::<T>::meta()
     }
 
     fn register(registry: &mut Registry) {
-        <Written<T> as ApiResponse>::register(registry);
+        <JsonResponse<T> as ApiResponse>::register(registry);
     }
 }
 
@@ -115,9 +115,9 @@ pub fn stream_of<T: Type>(
     shutdown: Shutdown,
 ) -> Log<T> {
     let limit = Limit { events: PAGE, bytes: page_bytes };
-    let standing = reader.standing();
+    let grant = reader.grant();
     let follower = Follower { reader, limit, start, next_look: Instant::now(), _permit: permit };
-    sent_until(events(follower), standing, shutdown)
+    sent_until(events(follower), grant, shutdown)
 }
 
 /// Returns the feed of an agent as a streaming response, like [`stream_of`].
@@ -139,14 +139,14 @@ pub fn stream_of_feed<T: Type>(
             }
         }
     });
-    let chunks = pages.flat_map(|items| stream::iter(chunks(items, put_told)));
-    sent_until(chunks.boxed(), listener.standing(), shutdown)
+    let chunks = pages.flat_map(|items| stream::iter(chunks(items, put_delivery)));
+    sent_until(chunks.boxed(), listener.grant(), shutdown)
 }
 
-fn put_told(item: &Item, chunk: &mut Vec<u8>) {
-    let Item::Delivery(told) = item else { return };
-    let text = aside(told.size_bytes(), || serde_json::to_string(&told.payload()).unwrap_or_default());
-    let message = Message::message(text).event_type(told.news.name()).id(told.position().to_string());
+fn put_delivery(item: &Item, chunk: &mut Vec<u8>) {
+    let Item::Delivery(delivery) = item else { return };
+    let text = offload(delivery.size_bytes(), || serde_json::to_string(&delivery.payload()).unwrap_or_default());
+    let message = Message::message(text).event_type(delivery.news.name()).id(delivery.position().to_string());
     chunk.extend_from_slice(message.to_string().as_bytes());
 }
 
@@ -171,11 +171,11 @@ fn chunks<T>(page: Vec<T>, put: fn(&T, &mut Vec<u8>)) -> impl Iterator<Item = By
 }
 
 /// Returns a streaming response that ends when the reader's access ends, or when the server shuts down.
-fn sent_until<T: Type>(chunks: BoxStream<'static, Bytes>, mut standing: Standing, shutdown: Shutdown) -> Log<T> {
+fn sent_until<T: Type>(chunks: BoxStream<'static, Bytes>, mut grant: Grant, shutdown: Shutdown) -> Log<T> {
     let end = async move {
         tokio::select! {
             () = shutdown.begun() => {}
-            () = standing.ended() => {}
+            () = grant.ended() => {}
         }
     };
     let chunks = chunks.take_until(Box::pin(end)).map(Ok::<_, std::io::Error>);
@@ -240,7 +240,8 @@ fn events(follower: Follower) -> BoxStream<'static, Bytes> {
 /// Appends an event's message to a chunk. The message is serialised once for all streams.
 fn put_event(event: &Arc<Event>, chunk: &mut Vec<u8>) {
     let text = event.sent.text(|| {
-        let text = aside(event.size_bytes(), || serde_json::to_string(&EventBody::from(&**event)).unwrap_or_default());
+        let text =
+            offload(event.size_bytes(), || serde_json::to_string(&EventBody::from(&**event)).unwrap_or_default());
         Message::message(text).event_type(event.event_type.to_string()).id(event.position.to_string()).to_string()
     });
     chunk.extend_from_slice(text.as_bytes());

@@ -13,8 +13,8 @@ use serde::Serialize;
 use super::section::Section;
 use crate::auth::ApiRead;
 use crate::http::error::ApiResult;
-use crate::wire::body::Written;
-use crate::wire::closed_sets::{EdgeDirection, Word};
+use crate::wire::body::JsonResponse;
+use crate::wire::closed_sets::{EdgeDirection, OneOf};
 use crate::wire::json::AnyObject;
 
 pub struct Api;
@@ -90,20 +90,20 @@ impl Api {
         /// A comma-separated list of the kinds of edges to follow; the default is all kinds.
         kinds: Query<Option<String>>,
         /// The direction of the edges to follow; the default is both.
-        direction: Query<Option<Word<EdgeDirection>>>,
+        direction: Query<Option<OneOf<EdgeDirection>>>,
         /// Adds closed edges that start at the aggregate.
         closed: Query<Option<bool>>,
-    ) -> ApiResult<Written<GraphBody>> {
+    ) -> ApiResult<JsonResponse<GraphBody>> {
         let direction = read_direction(direction.0.as_deref())?;
         let kinds = kinds.0.iter().flat_map(|kinds| kinds.split(',')).map(str::trim).filter(|kind| !kind.is_empty());
         let kinds: Vec<Arc<str>> = kinds.map(Arc::from).collect();
         let closed = closed.0.unwrap_or(false);
-        let around = access.0.graph(&aggregate_id, depth.0.unwrap_or(1), kinds, direction, closed).await;
-        let around = around?;
-        Ok(Written::new(&GraphBody {
-            nodes: around.nodes.iter().map(NodeBody::from).collect(),
-            edges: around.edges.iter().map(|edge| EdgeBody::from(&**edge)).collect(),
-            truncated: around.truncated,
+        let graph = access.0.graph(&aggregate_id, depth.0.unwrap_or(1), kinds, direction, closed).await;
+        let graph = graph?;
+        Ok(JsonResponse::new(&GraphBody {
+            nodes: graph.nodes.iter().map(NodeBody::from).collect(),
+            edges: graph.edges.iter().map(|edge| EdgeBody::from(&**edge)).collect(),
+            truncated: graph.truncated,
         }))
     }
 }

@@ -9,8 +9,8 @@ use serde::Serialize;
 use super::section::Section;
 use crate::auth::Session;
 use crate::http::error::ApiResult;
-use crate::wire::body::Written;
-use crate::wire::closed_sets::{Roles, Word};
+use crate::wire::body::JsonResponse;
+use crate::wire::closed_sets::{OneOf, Roles};
 use crate::wire::page::PageBody;
 
 pub struct Api;
@@ -23,7 +23,7 @@ struct InvitationBody {
     workspace_id: String,
     workspace_name: String,
     /// The role that the user gets in the workspace.
-    role: Word<Roles>,
+    role: OneOf<Roles>,
     created_at: String,
     /// The time at which the invitation expires together with the key that created it, or null if that key does not
     /// expire.
@@ -58,7 +58,7 @@ struct InvitationPage {
 struct MembershipBody {
     workspace_id: String,
     workspace_name: String,
-    role: Word<Roles>,
+    role: OneOf<Roles>,
     joined_at: String,
 }
 
@@ -87,10 +87,10 @@ impl Api {
     /// These are the invitations of the address that the identity provider has verified, at most 200 at a time on one
     /// page. The user need not be a member of any workspace.
     #[oai(path = "/invitations", method = "get", operation_id = "list_invitations")]
-    async fn list_invitations(&self, session: Session) -> ApiResult<Written<InvitationPage>> {
+    async fn list_invitations(&self, session: Session) -> ApiResult<JsonResponse<InvitationPage>> {
         let invitations = session.0.invitations().await?;
         let data: Vec<InvitationBody> = invitations.iter().map(InvitationBody::new).collect();
-        Ok(Written::new(&PageBody { data, next_cursor: None }))
+        Ok(JsonResponse::new(&PageBody { data, next_cursor: None }))
     }
 
     /// Accepts an invitation. The user becomes a member of its workspace.
@@ -102,8 +102,8 @@ impl Api {
         &self,
         session: Session,
         invitation_id: Path<String>,
-    ) -> ApiResult<Written<MembershipBody>> {
-        Ok(Written::new(&MembershipBody::new(&session.0.accept(&invitation_id).await?)))
+    ) -> ApiResult<JsonResponse<MembershipBody>> {
+        Ok(JsonResponse::new(&MembershipBody::new(&session.0.accept(&invitation_id).await?)))
     }
 
     /// Declines an invitation and deletes it.

@@ -16,17 +16,17 @@ use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
 use crate::http::error::ApiResult;
 use crate::http::routes::API;
-use crate::wire::body::{Body, Written};
-use crate::wire::closed_sets::{Scopes, Word};
-use crate::wire::idempotency::{Created, Outcome, idempotent_kept, whole};
+use crate::wire::body::{Body, JsonResponse};
+use crate::wire::closed_sets::{OneOf, Scopes};
+use crate::wire::idempotency::{Created, Outcome, idempotent_kept, to_json_bytes};
 use crate::wire::key::KeyBody;
 use crate::wire::page::PageBody;
 
 pub struct Api;
 
 /// The default and the longest lifetime of a sign-in code, in seconds.
-const CODE_LIVES_S: u32 = 600;
-const LONGEST_CODE_S: u32 = 3_600;
+const CODE_TTL_S: u32 = 600;
+const MAX_CODE_TTL_S: u32 = 3_600;
 
 /// A key to create.
 #[derive(Object, Deserialize)]
@@ -34,7 +34,7 @@ struct CreateKey {
     name: String,
     /// The caller must have each of these scopes.
     #[oai(validator(min_items = 1))]
-    scopes: Vec<Word<Scopes>>,
+    scopes: Vec<OneOf<Scopes>>,
     /// RFC 3339; without it the key does not expire.
     #[oai(nullable)]
     expires_at: Option<String>,
@@ -53,7 +53,7 @@ struct CreatedKey {
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<String>,
     name: String,
-    scopes: Vec<Word<Scopes>>,
+    scopes: Vec<OneOf<Scopes>>,
     display: String,
     created_at: String,
     #[oai(nullable)]
@@ -85,7 +85,7 @@ impl CreatedKey {
 
     /// Returns what is stored for a repeated request: the record without the secret, which is never stored.
     fn without_secret(&self) -> Vec<u8> {
-        whole(&KeyBody {
+        to_json_bytes(&KeyBody {
             id: self.id.clone(),
             name: self.name.clone(),
             scopes: self.scopes.clone(),
@@ -106,7 +106,7 @@ struct CreateCode {
     name: String,
     /// The caller must have each of these scopes.
     #[oai(validator(min_items = 1))]
-    scopes: Vec<Word<Scopes>>,
+    scopes: Vec<OneOf<Scopes>>,
     /// The expiry time of the key, RFC 3339; without it the key does not expire.
     #[oai(nullable)]
     expires_at: Option<String>,
@@ -135,14 +135,14 @@ struct ExchangeCode {
 enum CodeMade {
     /// The sign-in code.
     #[oai(status = 201)]
-    Done(Written<CreatedCode>),
+    Done(JsonResponse<CreatedCode>),
 }
 
 #[derive(ApiResponse)]
 enum Exchanged {
     /// The new key.
     #[oai(status = 201)]
-    Done(Written<CreatedKey>, #[oai(header = "Location")] String),
+    Done(JsonResponse<CreatedKey>, #[oai(header = "Location")] String),
 }
 
 /// All keys of the workspace.
@@ -167,10 +167,10 @@ impl Api {
     ///
     /// All keys are on one page, because a workspace has few. `display`, such as `sk_ab12…9f`, tells the keys apart.
     #[oai(path = "/keys", method = "get", operation_id = "list_keys")]
-    async fn list_keys(&self, access: ApiRead) -> ApiResult<Written<KeyPage>> {
+    async fn list_keys(&self, access: ApiRead) -> ApiResult<JsonResponse<KeyPage>> {
         let keys = access.0.list_keys().await?;
         let data: Vec<KeyBody> = keys.iter().map(KeyBody::from).collect();
-        Ok(Written::new(&PageBody { data, next_cursor: None }))
+        Ok(JsonResponse::new(&PageBody { data, next_cursor: None }))
     }
 
     /// Creates a key. The secret is in this response only.
@@ -202,16 +202,19 @@ impl Api {
     /// caller creates, and stops working with the caller's own key.
     #[oai(path = "/keys/sign-in-codes", method = "post", operation_id = "create_sign_in_code")]
     async fn create_sign_in_code(&self, access: ApiWrite, body: Body<CreateCode>) -> ApiResult<CodeMade> {
-        let lives_s = body.expires_in_seconds.unwrap_or(CODE_LIVES_S);
-        if !(1..=LONGEST_CODE_S).contains(&lives_s) {
-            let message = format!("expected 1 to {LONGEST_CODE_S}");
+        let ttl_s = body.expires_in_seconds.unwrap_or(CODE_TTL_S);
+        if !(1..=MAX_CODE_TTL_S).contains(&ttl_s) {
+            let message = format!("expected 1 to {MAX_CODE_TTL_S}");
             return Err(Error::invalid_at("/expires_in_seconds", message).into());
         }
         let scopes = read_scopes(&body.scopes)?;
         let expires_at = read_time(body.expires_at.as_deref())?;
         let new = NewKey { name: body.name.clone(), scopes, expires_at, opens_all: false };
-        let made = access.0.create_sign_in_code(new, i64::from(lives_s) * 1_000).await?;
-        Ok(CodeMade::Done(Written::new(&CreatedCode { code: made.code, expires_at: format_date(made.expires_at) })))
+        let made = access.0.create_sign_in_code(new, i64::from(ttl_s) * 1_000).await?;
+        Ok(CodeMade::Done(JsonResponse::new(&CreatedCode {
+            code: made.code,
+            expires_at: format_date(made.expires_at),
+        })))
     }
 
     /// Exchanges a sign-in code for its key. The request needs no other credential, and each code works once.
@@ -229,16 +232,16 @@ impl Api {
         }
         let made = engine.exchange_sign_in_code(&body.code, name).await?;
         let location = format!("{}/keys/{}", API, made.record.id);
-        Ok(Exchanged::Done(Written::new(&CreatedKey::new(KeyBody::from(&made.record), made.secret)), location))
+        Ok(Exchanged::Done(JsonResponse::new(&CreatedKey::new(KeyBody::from(&made.record), made.secret)), location))
     }
 
     /// Returns the key that this request was made with.
     ///
     /// The response tells a program which scopes it has and when its key expires.
     #[oai(path = "/keys/self", method = "get", operation_id = "get_own_key")]
-    async fn get_own_key(&self, access: ApiRead) -> ApiResult<Written<KeyBody>> {
+    async fn get_own_key(&self, access: ApiRead) -> ApiResult<JsonResponse<KeyBody>> {
         let key = access.0.own_key().await?;
-        Ok(Written::new(&KeyBody::from(&key)))
+        Ok(JsonResponse::new(&KeyBody::from(&key)))
     }
 
     /// Revokes a key and all keys derived from it, immediately.
@@ -259,7 +262,7 @@ fn new_key(body: &CreateKey) -> Result<NewKey, Error> {
     Ok(NewKey { name: body.name.clone(), scopes: read_scopes(&body.scopes)?, expires_at, opens_all })
 }
 
-fn read_scopes(names: &[Word<Scopes>]) -> Result<Vec<Scope>, Error> {
+fn read_scopes(names: &[OneOf<Scopes>]) -> Result<Vec<Scope>, Error> {
     let mut scopes = Vec::with_capacity(names.len());
     for (index, name) in names.iter().enumerate() {
         let allowed = || Scope::ALL.map(Scope::name).join(", ");

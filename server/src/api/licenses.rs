@@ -15,8 +15,8 @@ use super::section::Section;
 use crate::auth::Unlock;
 use crate::http::error::ApiResult;
 use crate::wire::activation::ActivationBody;
-use crate::wire::body::{Body, Written};
-use crate::wire::closed_sets::{LicenseCodes, LicenseStates, PlanStates, Scopes, Word};
+use crate::wire::body::{Body, JsonResponse};
+use crate::wire::closed_sets::{LicenseCodes, LicenseStates, OneOf, PlanStates, Scopes};
 use crate::wire::plan::LimitsBody;
 
 pub struct Api;
@@ -25,7 +25,7 @@ pub struct Api;
 const TTL_S: i64 = 86_400;
 const GRACE_S: i64 = 604_800;
 /// The maximum length of a nonce in characters.
-const LONGEST_NONCE: usize = 200;
+const MAX_NONCE: usize = 200;
 
 /// A device that asks for validation.
 #[derive(Object, Deserialize)]
@@ -57,8 +57,8 @@ struct DeactivateLicense {
 #[derive(Object, Serialize)]
 struct License {
     valid: bool,
-    code: Word<LicenseCodes>,
-    status: Word<LicenseStates>,
+    code: OneOf<LicenseCodes>,
+    status: OneOf<LicenseStates>,
     /// The code as text for a person.
     detail: String,
     /// The device, if it is known.
@@ -69,7 +69,7 @@ struct License {
     usage: LicenseUsage,
     limits: LimitsBody,
     plan: LicensePlan,
-    scopes: Vec<Word<Scopes>>,
+    scopes: Vec<OneOf<Scopes>>,
     cache: Cache,
     server_time: String,
     #[oai(nullable)]
@@ -94,7 +94,7 @@ struct LicenseUsage {
 struct LicensePlan {
     id: String,
     name: String,
-    status: Word<PlanStates>,
+    status: OneOf<PlanStates>,
     #[oai(nullable)]
     trial_ends_at: Option<String>,
 }
@@ -144,16 +144,16 @@ impl Api {
     ///
     /// A device over the limit or a revoked device gets 200 with `valid: false`.
     #[oai(path = "/validate-license", method = "post", operation_id = "validate_license")]
-    async fn validate_license(&self, access: Unlock, body: Body<ValidateLicense>) -> ApiResult<Written<License>> {
+    async fn validate_license(&self, access: Unlock, body: Body<ValidateLicense>) -> ApiResult<JsonResponse<License>> {
         let ValidateLicense { instance_id, name, platform, app_version, nonce } = body.value;
-        if nonce.as_ref().is_some_and(|nonce| nonce.chars().count() > LONGEST_NONCE) {
-            let message = format!("expected at most {LONGEST_NONCE} characters");
+        if nonce.as_ref().is_some_and(|nonce| nonce.chars().count() > MAX_NONCE) {
+            let message = format!("expected at most {MAX_NONCE} characters");
             return Err(Error::invalid_at("/nonce", message).into());
         }
         let device = Device { instance_id, name, platform, app_version };
         let (validation, usage) = access.0.validate_device(device).await?;
         let license = License::new(&access.0, &validation, usage, nonce);
-        Ok(Written::new(&signed(&access.0, license).await?))
+        Ok(JsonResponse::new(&signed(&access.0, license).await?))
     }
 
     /// Deactivates a device, which frees its place in the plan. A revoked device stays revoked.
@@ -164,19 +164,19 @@ impl Api {
         &self,
         access: Unlock,
         body: Body<DeactivateLicense>,
-    ) -> ApiResult<Written<Deactivated>> {
+    ) -> ApiResult<JsonResponse<Deactivated>> {
         let device = Device { instance_id: body.value.instance_id, ..Device::default() };
         let activation = access.0.deactivate_device(device).await?;
-        Ok(Written::new(&Deactivated { deactivated: true, activation: ActivationBody::from(&activation) }))
+        Ok(JsonResponse::new(&Deactivated { deactivated: true, activation: ActivationBody::from(&activation) }))
     }
 
     /// Returns the public key that verifies license signatures. The request needs no credential.
     ///
     /// The key is an Ed25519 key, and the same for all workspaces of the server.
     #[oai(path = "/license-key", method = "get", operation_id = "get_license_key")]
-    async fn get_license_key(&self, engine: Data<&Arc<Engine>>) -> ApiResult<Written<LicenseKey>> {
+    async fn get_license_key(&self, engine: Data<&Arc<Engine>>) -> ApiResult<JsonResponse<LicenseKey>> {
         let key = engine.license_key().await?;
-        Ok(Written::new(&LicenseKey {
+        Ok(JsonResponse::new(&LicenseKey {
             algorithm: "Ed25519".into(),
             public_key: STANDARD.encode(&key),
             jwk: LicenseJwk {

@@ -11,8 +11,8 @@ use super::section::Section;
 use crate::auth::{ApiRead, OwnerWrite, ProfileRead};
 use crate::http::error::ApiResult;
 use crate::http::routes::API;
-use crate::wire::body::{Body, Written};
-use crate::wire::closed_sets::{Memberships, Roles, Scopes, Word};
+use crate::wire::body::{Body, JsonResponse};
+use crate::wire::closed_sets::{Memberships, OneOf, Roles, Scopes};
 use crate::wire::page::PageBody;
 use crate::wire::plan::PlanBody;
 
@@ -28,9 +28,9 @@ struct Profile {
     #[oai(nullable)]
     email: Option<String>,
     workspace_id: String,
-    role: Word<Roles>,
+    role: OneOf<Roles>,
     /// The scopes of the caller.
-    scopes: Vec<Word<Scopes>>,
+    scopes: Vec<OneOf<Scopes>>,
     plan: PlanBody,
 }
 
@@ -45,8 +45,8 @@ struct MemberBody {
     /// Only for callers with the scope `email:read`, otherwise null.
     #[oai(nullable)]
     email: Option<String>,
-    role: Word<Roles>,
-    status: Word<Memberships>,
+    role: OneOf<Roles>,
+    status: OneOf<Memberships>,
     /// When the person joined or was invited.
     created_at: String,
 }
@@ -86,20 +86,20 @@ struct InviteMember {
     email: String,
     /// The default is `editor`.
     #[oai(nullable)]
-    role: Option<Word<Roles>>,
+    role: Option<OneOf<Roles>>,
 }
 
 /// Changes to a member.
 #[derive(Object, Deserialize)]
 struct ChangeMember {
-    role: Word<Roles>,
+    role: OneOf<Roles>,
 }
 
 #[derive(ApiResponse)]
 enum Invited {
     /// The user who signs in with this address may accept the invitation.
     #[oai(status = 201)]
-    Done(Written<MemberBody>, #[oai(header = "Location")] String),
+    Done(JsonResponse<MemberBody>, #[oai(header = "Location")] String),
 }
 
 #[derive(ApiResponse)]
@@ -115,10 +115,10 @@ impl Api {
     ///
     /// The e-mail address is included only for keys with the scope `email:read`.
     #[oai(path = "/profile", method = "get", operation_id = "get_profile")]
-    async fn get_profile(&self, access: ProfileRead) -> ApiResult<Written<Profile>> {
+    async fn get_profile(&self, access: ProfileRead) -> ApiResult<JsonResponse<Profile>> {
         let user = access.0.profile().await?;
         let caller = access.0.caller();
-        Ok(Written::new(&Profile {
+        Ok(JsonResponse::new(&Profile {
             id: user.id.to_string(),
             name: user.name.as_deref().map(str::to_owned),
             email: user.email.as_deref().map(str::to_owned),
@@ -133,11 +133,11 @@ impl Api {
     ///
     /// All of them are on one page.
     #[oai(path = "/members", method = "get", operation_id = "list_members")]
-    async fn list_members(&self, access: ApiRead) -> ApiResult<Written<MemberPage>> {
+    async fn list_members(&self, access: ApiRead) -> ApiResult<JsonResponse<MemberPage>> {
         let shows_email = access.0.caller().holds(Scope::EmailRead);
         let members = access.0.list_members().await?;
         let data: Vec<MemberBody> = members.iter().map(|member| MemberBody::new(member, shows_email)).collect();
-        Ok(Written::new(&PageBody { data, next_cursor: None }))
+        Ok(JsonResponse::new(&PageBody { data, next_cursor: None }))
     }
 
     /// Invites an e-mail address.
@@ -151,7 +151,7 @@ impl Api {
         let role = body.role.as_deref().map_or(Ok(Role::Editor), read_role)?;
         let invitation = access.0.invite(&body.email, role).await?;
         let location = format!("{}/members/{}", API, invitation.id);
-        Ok(Invited::Done(Written::new(&MemberBody::new(&Member::Invited(invitation), true)), location))
+        Ok(Invited::Done(JsonResponse::new(&MemberBody::new(&Member::Invited(invitation), true)), location))
     }
 
     /// Changes the role of a member or of an invited person. The user in the workspace's `owner_id` stays an
@@ -164,11 +164,11 @@ impl Api {
         access: OwnerWrite,
         member_id: Path<String>,
         body: Body<ChangeMember>,
-    ) -> ApiResult<Written<MemberBody>> {
+    ) -> ApiResult<JsonResponse<MemberBody>> {
         let role = read_role(&body.role)?;
         let shows_email = access.0.caller().holds(Scope::EmailRead);
         let member = access.0.change_role(&member_id, role).await?;
-        Ok(Written::new(&MemberBody::new(&member, shows_email)))
+        Ok(JsonResponse::new(&MemberBody::new(&member, shows_email)))
     }
 
     /// Removes a member and all their keys from the workspace immediately, or withdraws an invitation.

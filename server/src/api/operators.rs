@@ -12,8 +12,8 @@ use poem_openapi::{Object, OpenApi};
 use super::section::Section;
 use crate::auth::ApiRead;
 use crate::http::error::ApiResult;
-use crate::wire::body::Written;
-use crate::wire::closed_sets::{LanguageKinds, Word};
+use crate::wire::body::JsonResponse;
+use crate::wire::closed_sets::{LanguageKinds, OneOf};
 use crate::wire::json::{AnyObject, AnyValue};
 use crate::wire::state::object;
 
@@ -48,7 +48,7 @@ struct OperatorExample {
 #[derive(Object)]
 struct Operator {
     name: String,
-    kind: Word<LanguageKinds>,
+    kind: OneOf<LanguageKinds>,
     summary: String,
     arguments: Vec<OperatorArgument>,
     example: OperatorExample,
@@ -75,19 +75,19 @@ impl Api {
         &self,
         _access: ApiRead,
         /// Only entries of this kind.
-        kind: Query<Option<Word<LanguageKinds>>>,
+        kind: Query<Option<OneOf<LanguageKinds>>>,
         /// Only the entry with this name, with or without the leading `$`.
         name: Query<Option<String>>,
-    ) -> ApiResult<Written<OperatorPage>> {
+    ) -> ApiResult<JsonResponse<OperatorPage>> {
         let kind = kind.0.as_deref().map(read_kind).transpose()?;
         let bare = |name: &str| name.trim_start_matches('$').to_owned();
         let name = name.0.as_deref().map(bare);
-        let asked = catalogue().filter(|entry| {
+        let entries = catalogue().filter(|entry| {
             kind.is_none_or(|kind| entry.kind == kind)
                 && name.as_ref().is_none_or(|name| bare(entry.word.name) == *name)
         });
-        let data: Vec<Value> = asked.map(|entry| operator_body(&entry).into()).collect();
-        Ok(Written::new(&object([("data", data.into()), ("next_cursor", Value::Null)])))
+        let data: Vec<Value> = entries.map(|entry| operator_body(&entry).into()).collect();
+        Ok(JsonResponse::new(&object([("data", data.into()), ("next_cursor", Value::Null)])))
     }
 }
 
@@ -167,9 +167,9 @@ fn section(text: &mut String, entry: &Entry) {
     let arguments: Vec<String> = entry
         .arguments()
         .map(|argument| {
-            let many = if argument.repeated { ", any number" } else { "" };
-            let wanted = if argument.required { "" } else { ", optional" };
-            format!("`{}` ({}{many}{wanted})", argument.name, argument.type_name)
+            let repeated = if argument.repeated { ", any number" } else { "" };
+            let optional = if argument.required { "" } else { ", optional" };
+            format!("`{}` ({}{repeated}{optional})", argument.name, argument.type_name)
         })
         .collect();
     if !arguments.is_empty() {

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
 use crate::http::error::ApiResult;
-use crate::wire::body::{Body, Written};
-use crate::wire::closed_sets::{Hooks, Word};
+use crate::wire::body::{Body, JsonResponse};
+use crate::wire::closed_sets::{Hooks, OneOf};
 use crate::wire::page::limit;
 
 pub struct Api;
@@ -22,7 +22,7 @@ pub struct Api;
 pub struct ParkedBody {
     id: String,
     plugin: String,
-    hook: Word<Hooks>,
+    hook: OneOf<Hooks>,
     event_id: String,
     event_type: String,
     aggregate_id: String,
@@ -91,31 +91,35 @@ impl Api {
         Query(rows): Query<Option<u64>>,
         /// The `next_cursor` of the previous page.
         cursor: Query<Option<String>>,
-    ) -> ApiResult<Written<ParkedPage>> {
+    ) -> ApiResult<JsonResponse<ParkedPage>> {
         let rows = limit(rows)?;
         let after = cursor.0.as_deref().map(read_cursor).transpose()?;
         let mut steps = access.0.list_parked(plugin.0.as_deref(), after.as_ref(), rows + 1).await?;
         let more = steps.len() > rows;
         steps.truncate(rows);
         let next_cursor = steps.last().filter(|_| more).map(|last| hex::encode(last.id.text()));
-        Ok(Written::new(&ParkedPage { data: steps.iter().map(ParkedBody::from).collect(), next_cursor }))
+        Ok(JsonResponse::new(&ParkedPage { data: steps.iter().map(ParkedBody::from).collect(), next_cursor }))
     }
 
     /// Replays one parked step.
     ///
     /// If the step succeeds, it is removed from the list. If it fails again, the response has its new reason.
     #[oai(path = "/parked/:step_id/replay", method = "post", operation_id = "replay_parked_step")]
-    async fn replay_parked_step(&self, access: ApiWrite, step_id: Path<String>) -> ApiResult<Written<ReplayedBody>> {
-        Ok(Written::new(&ReplayedBody::from(access.0.replay_parked(&step_id).await?)))
+    async fn replay_parked_step(
+        &self,
+        access: ApiWrite,
+        step_id: Path<String>,
+    ) -> ApiResult<JsonResponse<ReplayedBody>> {
+        Ok(JsonResponse::new(&ReplayedBody::from(access.0.replay_parked(&step_id).await?)))
     }
 
     /// Replays the parked steps of one plugin or of all plugins, oldest first.
     ///
     /// One request replays at most 1,000 steps, and `more` is true if others are left.
     #[oai(path = "/parked/replay", method = "post", operation_id = "replay_parked")]
-    async fn replay_parked(&self, access: ApiWrite, body: Body<ReplayParked>) -> ApiResult<Written<ReplayedBody>> {
+    async fn replay_parked(&self, access: ApiWrite, body: Body<ReplayParked>) -> ApiResult<JsonResponse<ReplayedBody>> {
         let replayed = access.0.replay_all_parked(body.plugin.as_deref()).await?;
-        Ok(Written::new(&ReplayedBody::from(replayed)))
+        Ok(JsonResponse::new(&ReplayedBody::from(replayed)))
     }
 
     /// Deletes a parked step without running it again.

@@ -11,8 +11,8 @@ use serde::Deserialize;
 use super::section::Section;
 use crate::auth::OperatorWrite;
 use crate::http::error::ApiResult;
-use crate::wire::body::{Body, Written};
-use crate::wire::closed_sets::{PlanStates, Word};
+use crate::wire::body::{Body, JsonResponse};
+use crate::wire::closed_sets::{OneOf, PlanStates};
 use crate::wire::plan::{LimitsBody, PlanBody};
 
 pub struct Api;
@@ -23,7 +23,7 @@ struct SetPlan {
     #[oai(nullable)]
     id: Option<String>,
     #[oai(nullable)]
-    status: Option<Word<PlanStates>>,
+    status: Option<OneOf<PlanStates>>,
     /// The end of the trial, RFC 3339.
     #[oai(nullable)]
     trial_ends_at: Option<String>,
@@ -43,10 +43,10 @@ impl Api {
         access: OperatorWrite,
         user_id: Path<String>,
         body: Body<SetPlan>,
-    ) -> ApiResult<Written<PlanBody>> {
+    ) -> ApiResult<JsonResponse<PlanBody>> {
         let new = new_plan(&body)?;
         let plan = access.0.set_plan(&user_id, new).await?;
-        Ok(Written::new(&PlanBody::from(&plan)))
+        Ok(JsonResponse::new(&PlanBody::from(&plan)))
     }
 }
 

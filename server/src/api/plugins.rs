@@ -8,7 +8,7 @@ use poem_openapi::param::Path;
 use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
 use crate::http::error::ApiResult;
-use crate::wire::body::{Body, Written};
+use crate::wire::body::{Body, JsonResponse};
 use crate::wire::plugin::{DryRunBody, DryRunResult, PluginBody, PluginList, ReplayBody, ReplayResult, ResumeResult};
 
 pub struct Api;
@@ -19,17 +19,17 @@ impl Api {
     ///
     /// The measures are those of this workspace since the server started.
     #[oai(path = "/plugins", method = "get", operation_id = "list_plugins")]
-    async fn list_plugins(&self, access: ApiRead) -> ApiResult<Written<PluginList>> {
+    async fn list_plugins(&self, access: ApiRead) -> ApiResult<JsonResponse<PluginList>> {
         let data = access.0.plugins().await?.into_iter().map(PluginBody::from).collect();
-        Ok(Written::new(&PluginList { data }))
+        Ok(JsonResponse::new(&PluginList { data }))
     }
 
     /// Returns one plugin.
     ///
     /// The response has the plugin's settings, its measures in this workspace, and its last failure.
     #[oai(path = "/plugins/:name", method = "get", operation_id = "get_plugin")]
-    async fn get_plugin(&self, access: ApiRead, name: Path<String>) -> ApiResult<Written<PluginBody>> {
-        Ok(Written::new(&PluginBody::from(access.0.plugin(&name).await?)))
+    async fn get_plugin(&self, access: ApiRead, name: Path<String>) -> ApiResult<JsonResponse<PluginBody>> {
+        Ok(JsonResponse::new(&PluginBody::from(access.0.plugin(&name).await?)))
     }
 
     /// Tries a plugin on events and returns what it would produce. Nothing is written.
@@ -42,10 +42,10 @@ impl Api {
         access: ApiWrite,
         name: Path<String>,
         body: Body<DryRunBody>,
-    ) -> ApiResult<Written<DryRunResult>> {
+    ) -> ApiResult<JsonResponse<DryRunResult>> {
         let input = dry_run_input(body.value)?;
         let trials = access.0.dry_run(&name, input).await?;
-        Ok(Written::new(&DryRunResult { results: trials.into_iter().map(Into::into).collect() }))
+        Ok(JsonResponse::new(&DryRunResult { results: trials.into_iter().map(Into::into).collect() }))
     }
 
     /// Runs a plugin's enrichment again over the log, replacing the facts that it found before.
@@ -58,10 +58,10 @@ impl Api {
         access: ApiWrite,
         name: Path<String>,
         body: Body<ReplayBody>,
-    ) -> ApiResult<Written<ReplayResult>> {
+    ) -> ApiResult<JsonResponse<ReplayResult>> {
         let from = body.from_position.map_or(1, u64::from).saturating_sub(1);
         let Tally { events, failed, changed, edges_opened, edges_closed } = access.0.replay_plugin(&name, from).await?;
-        Ok(Written::new(&ReplayResult { events, failed, changed, edges_opened, edges_closed }))
+        Ok(JsonResponse::new(&ReplayResult { events, failed, changed, edges_opened, edges_closed }))
     }
 
     /// Resumes a plugin that was stopped after repeated failures.
@@ -69,8 +69,8 @@ impl Api {
     /// A plugin is stopped when it fails for five different aggregates in a row. Steps are parked while the plugin is
     /// stopped.
     #[oai(path = "/plugins/:name/resume", method = "post", operation_id = "resume_plugin")]
-    async fn resume_plugin(&self, access: ApiWrite, name: Path<String>) -> ApiResult<Written<ResumeResult>> {
-        Ok(Written::new(&ResumeResult { resumed: access.0.resume_plugin(&name).await? }))
+    async fn resume_plugin(&self, access: ApiWrite, name: Path<String>) -> ApiResult<JsonResponse<ResumeResult>> {
+        Ok(JsonResponse::new(&ResumeResult { resumed: access.0.resume_plugin(&name).await? }))
     }
 }
 

@@ -10,7 +10,7 @@ use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
 use crate::http::error::ApiResult;
 use crate::http::routes::API;
-use crate::wire::body::{Body, Written};
+use crate::wire::body::{Body, JsonResponse};
 use crate::wire::idempotency::{Created, Outcome, idempotent};
 use crate::wire::page::{PageBody, limit, read_cursor};
 use crate::wire::project::ProjectBody;
@@ -52,10 +52,10 @@ impl Api {
         Query(rows): Query<Option<u64>>,
         /// The `next_cursor` of the previous page.
         cursor: Query<Option<String>>,
-    ) -> ApiResult<Written<ProjectPage>> {
+    ) -> ApiResult<JsonResponse<ProjectPage>> {
         let before = read_cursor(LIST, cursor.as_deref())?;
         let page = access.0.list_projects(before, limit(rows)?).await?;
-        Ok(Written::new(&PageBody::new(page, LIST, |project| ProjectBody::from(&*project))))
+        Ok(JsonResponse::new(&PageBody::new(page, LIST, |project| ProjectBody::from(&*project))))
     }
 
     /// Creates a project.
@@ -86,8 +86,8 @@ impl Api {
         &self,
         access: ApiRead,
         project_id: poem_openapi::param::Path<String>,
-    ) -> ApiResult<Written<ProjectBody>> {
+    ) -> ApiResult<JsonResponse<ProjectBody>> {
         let project = access.0.project(&project_id).await?;
-        Ok(Written::new(&ProjectBody::from(&*project)))
+        Ok(JsonResponse::new(&ProjectBody::from(&*project)))
     }
 }

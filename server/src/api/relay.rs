@@ -18,11 +18,11 @@ use super::follow::{Log, Start, is_stream, stream_of_feed};
 use super::section::Section;
 use crate::auth::AgentListen;
 use crate::http::error::ApiResult;
-use crate::http::offloading::aside;
+use crate::http::offloading::offload;
 use crate::http::public_url::PublicUrl;
 use crate::http::shutdown::Shutdown;
 use crate::http::streams::Streams;
-use crate::wire::body::{Body, Written};
+use crate::wire::body::{Body, JsonResponse};
 use crate::wire::json::AnyObject;
 use crate::wire::page::{PageBytes, Whole, cursor as cursor_at, limit, read_cursor};
 use crate::wire::state::text;
@@ -113,14 +113,14 @@ impl Api {
         body: Body<ConnectBody>,
         request: &Request,
         public_url: Data<&PublicUrl>,
-    ) -> ApiResult<Written<Connection>> {
+    ) -> ApiResult<JsonResponse<Connection>> {
         let connected = access.0.connect(body.value.agent_ids).await?;
         let channels = connected.agents.iter().map(|agent| ChannelBody {
             agent_id: agent.id.to_string(),
             name: text(agent, "name").unwrap_or_default(),
             channel: format!("agent:{}", agent.id),
         });
-        Ok(Written::new(&Connection {
+        Ok(JsonResponse::new(&Connection {
             url: realtime_url(&public_url.base(request)),
             anon_key: connected.credential,
             expires_at: format_date(connected.expires_at),
@@ -134,13 +134,17 @@ impl Api {
     /// Clients send it as often as `next_heartbeat_ms` says. An agent that misses three heartbeats is offline, and
     /// other agents can claim the tasks that it held.
     #[oai(path = "/agents/heartbeat", method = "post", operation_id = "send_heartbeat")]
-    async fn send_heartbeat(&self, access: AgentListen, body: Body<HeartbeatBody>) -> ApiResult<Written<Heartbeat>> {
-        let heard = access.0.heartbeat(body.value.agent_ids).await?;
-        let pending = heard.updated.iter().map(|(agent, pending)| (agent.clone(), *pending as i64));
-        Ok(Written::new(&Heartbeat {
+    async fn send_heartbeat(
+        &self,
+        access: AgentListen,
+        body: Body<HeartbeatBody>,
+    ) -> ApiResult<JsonResponse<Heartbeat>> {
+        let heartbeat = access.0.heartbeat(body.value.agent_ids).await?;
+        let pending = heartbeat.updated.iter().map(|(agent, pending)| (agent.clone(), *pending as i64));
+        Ok(JsonResponse::new(&Heartbeat {
             pending: AnyObject(pending.collect()),
-            updated: heard.updated.iter().map(|(agent, _)| agent.to_string()).collect(),
-            unknown: heard.unknown,
+            updated: heartbeat.updated.iter().map(|(agent, _)| agent.to_string()).collect(),
+            unknown: heartbeat.unknown,
             next_heartbeat_ms: HEARTBEAT_MS,
         }))
     }
@@ -170,11 +174,11 @@ impl Api {
         let (listener, bytes) = (access.0, page_bytes.0.0);
         let agent = listener.agent(&agent_id).await?;
         let list = format!("agents/{}/events", agent.id);
-        let asked = match is_stream(accept.as_deref()) {
+        let requested = match is_stream(accept.as_deref()) {
             true => Start::position(last_event_id.as_deref())?,
             false => read_cursor(&list, cursor.as_deref())?,
         };
-        let after = match asked.or(after.0.map(u64::from)) {
+        let after = match requested.or(after.0.map(u64::from)) {
             Some(after) => after,
             None => listener.cursor(&agent).await?,
         };
@@ -185,31 +189,31 @@ impl Api {
         }
         let wait = Duration::from_millis(wait_ms.0.map_or(0, u64::from).min(MAX_WAIT_MS));
         let limit = Limit { events: limit(rows)?, bytes };
-        let mut standing = listener.standing();
+        let mut grant = listener.grant();
         let page = tokio::select! {
             page = feed.wait(limit, wait) => page,
-            () = standing.ended(), if !wait.is_zero() => Err(Error::Unauthenticated("the key was revoked or has expired")),
+            () = grant.ended(), if !wait.is_zero() => Err(Error::Unauthenticated("the key was revoked or has expired")),
             // A shutdown ends the wait.
             () = shutdown.clone().begun() => listener.feed(&agent, after).next(limit).await,
         };
         let page = page?;
         let bytes = page.items.iter().map(Item::size_bytes).sum();
-        let body = aside(bytes, || FeedPage {
+        let body = offload(bytes, || FeedPage {
             data: page.items.into_iter().filter_map(delivered).collect(),
             next_cursor: page.more.then(|| cursor_at(&list, page.position)),
             position: page.position,
         });
-        Ok(Log::Page(Written::large(&body, bytes)))
+        Ok(Log::Page(JsonResponse::large(&body, bytes)))
     }
 }
 
 fn delivered(item: Item) -> Option<DeliveryBody> {
-    let Item::Delivery(told) = item else { return None };
+    let Item::Delivery(delivery) = item else { return None };
     Some(DeliveryBody {
-        event: told.news.name().to_owned(),
-        id: told.id().to_string(),
-        position: told.position(),
-        payload: AnyObject(told.payload()),
+        event: delivery.news.name().to_owned(),
+        id: delivery.id().to_string(),
+        position: delivery.position(),
+        payload: AnyObject(delivery.payload()),
     })
 }
 

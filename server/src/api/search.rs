@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::section::Section;
 use crate::auth::ApiRead;
 use crate::http::error::ApiResult;
-use crate::wire::body::{Body, Written};
-use crate::wire::closed_sets::{MatchKinds, Word};
+use crate::wire::body::{Body, JsonResponse};
+use crate::wire::closed_sets::{MatchKinds, OneOf};
 
 pub struct Api;
 
@@ -60,7 +60,7 @@ struct SearchHit {
 #[derive(Object, Serialize)]
 struct SearchMatch {
     /// The measure with the best value.
-    kind: Word<MatchKinds>,
+    kind: OneOf<MatchKinds>,
     /// The label equals the query, except for case, accents and punctuation.
     exact: f64,
     /// The label or, with less weight, a word of the label begins with the query.
@@ -107,15 +107,19 @@ impl Api {
     /// Typing errors, another word order and missing accents are tolerated, and the last word may be incomplete. Each
     /// hit has its value for each measure. Of hits with equal scores, the one that changed last comes first.
     #[oai(path = "/aggregates/search", method = "post", operation_id = "search_aggregates")]
-    async fn search_aggregates(&self, access: ApiRead, body: Body<SearchBody>) -> ApiResult<Written<SearchResult>> {
-        let asked = LabelSearch {
+    async fn search_aggregates(
+        &self,
+        access: ApiRead,
+        body: Body<SearchBody>,
+    ) -> ApiResult<JsonResponse<SearchResult>> {
+        let search = LabelSearch {
             query: body.query.clone(),
             aggregate_type: body.r#type.clone(),
             project: body.project_id.clone(),
             limit: body.limit,
         };
-        let found = access.0.search(asked).await?;
-        Ok(Written::new(&SearchResult {
+        let found = access.0.search(search).await?;
+        Ok(JsonResponse::new(&SearchResult {
             results: found.results.into_iter().map(SearchHit::from).collect(),
             took_ms: found.took_us as f64 / 1e3,
             warnings: Some(found.warnings).filter(|warnings| !warnings.is_empty()),

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
 use crate::http::error::ApiResult;
-use crate::wire::body::Written;
+use crate::wire::body::JsonResponse;
 
 pub struct Api;
 
@@ -53,19 +53,19 @@ impl Api {
     ///
     /// `lag` is the number of events in the log that a consumer has not applied yet.
     #[oai(path = "/system/consumers", method = "get", operation_id = "list_consumers")]
-    async fn list_consumers(&self, access: ApiRead) -> ApiResult<Written<Consumers>> {
+    async fn list_consumers(&self, access: ApiRead) -> ApiResult<JsonResponse<Consumers>> {
         let followers = access.0.followers().await?;
         let consumers = followers.into_iter().map(ConsumerBody::from).collect();
-        Ok(Written::new(&Consumers { head: access.0.position(), consumers }))
+        Ok(JsonResponse::new(&Consumers { head: access.0.position(), consumers }))
     }
 
     /// Rebuilds the knowledge graph from the log. The old graph serves requests until the new one is complete.
     ///
     /// The enabled plugins enrich the whole log again. The response is sent when the rebuild is complete.
     #[oai(path = "/system/rebuild-graph", method = "post", operation_id = "rebuild_graph")]
-    async fn rebuild_graph(&self, access: ApiWrite) -> ApiResult<Written<RebuildResult>> {
+    async fn rebuild_graph(&self, access: ApiWrite) -> ApiResult<JsonResponse<RebuildResult>> {
         let Rebuilt { events, nodes, edges, parked } = access.0.rebuild_graph().await?;
-        Ok(Written::new(&RebuildResult { events, nodes, edges, parked }))
+        Ok(JsonResponse::new(&RebuildResult { events, nodes, edges, parked }))
     }
 }
 

@@ -11,8 +11,8 @@ use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
 use crate::http::error::ApiResult;
 use crate::http::routes::API;
-use crate::wire::body::{Body, Written};
-use crate::wire::closed_sets::{FieldFolds, FieldTypes, Word};
+use crate::wire::body::{Body, JsonResponse};
+use crate::wire::closed_sets::{FieldFolds, FieldTypes, OneOf};
 use crate::wire::json::{AnyObject, AnyValue};
 use crate::wire::received::Received;
 use crate::wire::state::object;
@@ -23,7 +23,7 @@ pub struct Api;
 #[derive(Object)]
 struct FieldDefinition {
     name: String,
-    r#type: Word<FieldTypes>,
+    r#type: OneOf<FieldTypes>,
     #[oai(nullable)]
     required: Option<bool>,
     /// Any value. It has no type in the document, so it may be null without saying so.
@@ -44,7 +44,7 @@ struct FieldDefinition {
     personal: Option<bool>,
     /// How the field's values fold; by default the last value is kept.
     #[oai(nullable)]
-    fold: Option<Word<FieldFolds>>,
+    fold: Option<OneOf<FieldFolds>>,
     /// For references, the type of the referenced aggregate.
     #[oai(nullable)]
     reference_type: Option<String>,
@@ -111,10 +111,10 @@ struct TypePage {
 enum DefinedType {
     /// The type was created.
     #[oai(status = 201)]
-    Created(Written<AggregateType>, #[oai(header = "Location")] String),
+    Created(JsonResponse<AggregateType>, #[oai(header = "Location")] String),
     /// The type existed. It was changed, or is the same as before.
     #[oai(status = 200)]
-    Present(Written<AggregateType>),
+    Present(JsonResponse<AggregateType>),
 }
 
 #[OpenApi(tag = "Section::Aggregates")]
@@ -135,10 +135,10 @@ impl Api {
         Ok(match defined {
             Defined::Created(definition) => {
                 let location = format!("{}/aggregate-types/{}/schema", API, definition.type_name);
-                DefinedType::Created(Written::new(&type_body(&definition)), location)
+                DefinedType::Created(JsonResponse::new(&type_body(&definition)), location)
             }
             Defined::Changed(definition) | Defined::Unchanged(definition) => {
-                DefinedType::Present(Written::new(&type_body(&definition)))
+                DefinedType::Present(JsonResponse::new(&type_body(&definition)))
             }
         })
     }
@@ -147,9 +147,9 @@ impl Api {
     ///
     /// Built-in and custom types are on one page.
     #[oai(path = "/aggregate-types", method = "get", operation_id = "list_types")]
-    async fn list_types(&self, access: ApiRead) -> Written<TypePage> {
+    async fn list_types(&self, access: ApiRead) -> JsonResponse<TypePage> {
         let data: Vec<Value> = access.0.list_types().iter().map(|definition| type_body(definition).into()).collect();
-        Written::new(&object([("data", data.into()), ("next_cursor", Value::Null)]))
+        JsonResponse::new(&object([("data", data.into()), ("next_cursor", Value::Null)]))
     }
 
     /// Returns the schema of a type: its fields, its traits, and its events as declared and as seen.
@@ -160,9 +160,9 @@ impl Api {
         &self,
         access: ApiRead,
         type_name: Path<String>,
-    ) -> ApiResult<Written<AggregateTypeSchema>> {
+    ) -> ApiResult<JsonResponse<AggregateTypeSchema>> {
         let schema = access.0.schema(&type_name).await?;
-        Ok(Written::new(&schema_body(&schema)))
+        Ok(JsonResponse::new(&schema_body(&schema)))
     }
 }
 

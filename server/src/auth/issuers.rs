@@ -85,12 +85,12 @@ impl Fetcher {
     }
 
     async fn get(&self, url: &str, limit: usize) -> Result<Vec<u8>, String> {
-        let answer = self.http.get(url).send().await.and_then(reqwest::Response::error_for_status);
-        let answer = answer.map_err(|error| error.to_string())?;
-        if !answer.status().is_success() {
-            return Err(format!("{url} returned {}", answer.status()));
+        let response = self.http.get(url).send().await.and_then(reqwest::Response::error_for_status);
+        let response = response.map_err(|error| error.to_string())?;
+        if !response.status().is_success() {
+            return Err(format!("{url} returned {}", response.status()));
         }
-        let (mut text, mut parts) = (Vec::new(), answer.bytes_stream());
+        let (mut text, mut parts) = (Vec::new(), response.bytes_stream());
         while let Some(part) = parts.next().await {
             text.extend_from_slice(&part.map_err(|error| error.to_string())?);
             if text.len() > limit {

@@ -75,7 +75,7 @@ pub struct Unlock(pub Unlocker);
 pub struct Session(pub SignedIn);
 
 async fn signed_in(request: &Request, _: Bearer) -> poem::Result<SignedIn> {
-    let (engine, token) = shown(request).map_err(ApiError::from)?;
+    let (engine, token) = engine_and_token(request).map_err(ApiError::from)?;
     let signed_in = engine.signed_in(token).await.map_err(ApiError::from)?;
     mark_verified(request);
     Ok(signed_in)
@@ -112,7 +112,7 @@ pub async fn model_access(request: &Request, upload_url: String) -> Result<mcp::
 
 /// Authenticates the caller. This happens for each request.
 async fn caller(request: &Request) -> Result<(&Engine, Caller), Error> {
-    let (engine, token) = shown(request)?;
+    let (engine, token) = engine_and_token(request)?;
     // A header that is not text does not match any workspace.
     let workspace = request.headers().get(WORKSPACE).map(|name| name.to_str().unwrap_or_default());
     let caller = engine.authenticate_in(token, workspace).await?;
@@ -121,7 +121,7 @@ async fn caller(request: &Request) -> Result<(&Engine, Caller), Error> {
 }
 
 /// Returns the request's engine and bearer token.
-fn shown(request: &Request) -> Result<(&Engine, &str), Error> {
+fn engine_and_token(request: &Request) -> Result<(&Engine, &str), Error> {
     let token = bearer(request).ok_or(Error::Unauthenticated("a bearer token is required"))?;
     Ok((request.data::<Arc<Engine>>().expect("the application adds its engine to each request"), token))
 }

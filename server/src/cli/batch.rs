@@ -4,8 +4,8 @@ use std::fmt;
 use std::mem;
 
 /// The maximum size of a batch in bytes, unless a single event is larger.
-const MOST_BYTES: usize = 512 * 1024;
-const MOST_EVENTS: usize = 256;
+const MAX_BYTES: usize = 512 * 1024;
+const MAX_EVENTS: usize = 256;
 const OPENING: &str = r#"{"events":["#;
 const CLOSING: &str = "]}";
 
@@ -66,7 +66,7 @@ impl Batcher {
 
     fn has_room_for(&self, json: &str) -> bool {
         let bytes = self.open.body.len() + 1 + json.len() + CLOSING.len();
-        self.open.origins.is_empty() || (self.open.origins.len() < MOST_EVENTS && bytes <= MOST_BYTES)
+        self.open.origins.is_empty() || (self.open.origins.len() < MAX_EVENTS && bytes <= MAX_BYTES)
     }
 }
 
@@ -132,12 +132,12 @@ mod tests {
 
     #[test]
     fn a_batch_ends_at_its_byte_limit_and_a_longer_event_goes_alone() {
-        let large = format!("\"{}\"", "x".repeat(MOST_BYTES));
-        let third = format!("\"{}\"", "x".repeat(MOST_BYTES / 3));
+        let large = format!("\"{}\"", "x".repeat(MAX_BYTES));
+        let third = format!("\"{}\"", "x".repeat(MAX_BYTES / 3));
         let events = [third.clone(), third.clone(), third.clone(), large, third];
         let batches = batches(&events);
         assert_eq!(batches.iter().map(Batch::len).collect::<Vec<_>>(), [2, 1, 1, 1]);
-        assert!([0, 1, 3].iter().all(|&index| batches[index].body.len() <= MOST_BYTES));
+        assert!([0, 1, 3].iter().all(|&index| batches[index].body.len() <= MAX_BYTES));
         assert_eq!(batches[2].whereabouts(None), "line 4");
     }
 

@@ -13,7 +13,7 @@ use super::retry::RetryPolicy;
 
 const TOKEN_VARIABLE: &str = "FOLDWORK_TOKEN";
 /// How many characters of a response that is not JSON are shown.
-const SHOWN_TEXT: usize = 200;
+const MAX_ERROR_CHARS: usize = 200;
 
 /// A server's address and the bearer token for it.
 #[derive(Clone, Debug)]
@@ -233,7 +233,7 @@ async fn refusal(status: StatusCode, response: Response) -> CallError {
     let message = match body.get("error").and_then(Value::as_str) {
         Some(message) => message.to_owned(),
         None if text.trim().is_empty() => "the server gave no reason".to_owned(),
-        None => text.trim().chars().take(SHOWN_TEXT).collect(),
+        None => text.trim().chars().take(MAX_ERROR_CHARS).collect(),
     };
     CallError::Refused(Box::new(Refusal { status, message, body, retry_after }))
 }

@@ -118,8 +118,8 @@ async fn ask(client: &Client, question: &str, pipeline: &Value) -> anyhow::Resul
 
 async fn query(client: &Client, pipeline: &Value) -> anyhow::Result<Vec<Value>> {
     let request = client.request(Method::POST, &["aggregates", "query"]).json(&json!({"pipeline": pipeline}));
-    let answer: Answer = client.call(request).await?.json()?;
-    Ok(answer.results)
+    let response: Answer = client.call(request).await?.json()?;
+    Ok(response.results)
 }
 
 fn folders_pipeline() -> Value {

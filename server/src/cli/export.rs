@@ -121,9 +121,9 @@ async fn write_all(
     let mut deleted = HashSet::new();
     let mut written = Written { position: selection.after, ..Written::default() };
     loop {
-        let answer = page(client, selection, written.position, progress).await?;
+        let response = page(client, selection, written.position, progress).await?;
         let page: Page<'_> =
-            serde_json::from_str(&answer.body).context("the server's response has an unexpected format")?;
+            serde_json::from_str(&response.body).context("the server's response has an unexpected format")?;
         if page.data.is_empty() {
             return Ok(written);
         }
@@ -152,8 +152,8 @@ async fn page(client: &Client, selection: &Selection, after: u64, progress: &Pro
         let aggregate_type = selection.aggregate_type.as_deref().map(|name| ("aggregate_type", name));
         request.query(types.as_slice()).query(aggregate_type.as_slice())
     };
-    let answer = retry::call(client, |text| progress.note(text), request).await;
-    answer.with_context(|| format!("the events after position {after} cannot be read"))
+    let response = retry::call(client, |text| progress.note(text), request).await;
+    response.with_context(|| format!("the events after position {after} cannot be read"))
 }
 
 impl Selection {

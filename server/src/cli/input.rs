@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 /// The largest window of a zstd frame, as a power of two. `zstd --long=27` writes such frames.
 const WINDOW_LOG_MAX: u32 = 27;
 /// The length limit of a line in bytes. The server would reject a longer event.
-const LONGEST_LINE: u64 = 64 * 1024 * 1024;
+const MAX_LINE_BYTES: u64 = 64 * 1024 * 1024;
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
@@ -70,14 +70,14 @@ impl Input {
             self.number += 1;
             let number = self.number;
             let length = (&mut self.reader)
-                .take(LONGEST_LINE)
+                .take(MAX_LINE_BYTES)
                 .read_until(b'\n', &mut self.line)
                 .with_context(|| format!("line {number} cannot be read"))?;
             if length == 0 {
                 return Ok(None);
             }
-            if length as u64 == LONGEST_LINE && !self.line.ends_with(b"\n") {
-                bail!("line {number} is longer than {} MiB", LONGEST_LINE >> 20);
+            if length as u64 == MAX_LINE_BYTES && !self.line.ends_with(b"\n") {
+                bail!("line {number} is longer than {} MiB", MAX_LINE_BYTES >> 20);
             }
             if !self.line.trim_ascii().is_empty() {
                 break;
@@ -103,17 +103,17 @@ fn unpacked(mut packed: impl Read + Send + 'static) -> io::Result<Box<dyn BufRea
     packed.by_ref().take(ZSTD_MAGIC.len() as u64).read_to_end(&mut head)?;
     let is_zstd = head.starts_with(&ZSTD_MAGIC);
     let is_gzip = head.starts_with(&GZIP_MAGIC);
-    let whole = BufReader::with_capacity(128 * 1024, Cursor::new(head).chain(packed));
+    let reader = BufReader::with_capacity(128 * 1024, Cursor::new(head).chain(packed));
     if is_zstd {
-        let mut decoder = zstd::Decoder::with_buffer(whole)?;
+        let mut decoder = zstd::Decoder::with_buffer(reader)?;
         decoder.window_log_max(WINDOW_LOG_MAX)?;
         return Ok(Box::new(BufReader::with_capacity(128 * 1024, decoder)));
     }
     if is_gzip {
-        let decoder = flate2::bufread::MultiGzDecoder::new(whole);
+        let decoder = flate2::bufread::MultiGzDecoder::new(reader);
         return Ok(Box::new(BufReader::with_capacity(128 * 1024, decoder)));
     }
-    Ok(Box::new(whole))
+    Ok(Box::new(reader))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use super::client::Connection;
 use super::output::print_line;
 
 /// Rebuilding a long log takes long. If the client times out, the rebuild stops and the old graph stays.
-const LONGEST: Duration = Duration::from_secs(24 * 3_600);
+const TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
 
 /// Rebuilds data that is derived from the log. The old data serves requests until the new data is complete.
 #[derive(clap::Args, Debug)]
@@ -30,9 +30,9 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let client = arguments.connection.client()?;
     match arguments.what {
         What::Graph => {
-            let request = client.request(Method::POST, &["system", "rebuild-graph"]).timeout(LONGEST);
-            let answer: Value = client.call(request).await?.json()?;
-            let count = |name: &str| answer.get(name).and_then(Value::as_u64).unwrap_or_default();
+            let request = client.request(Method::POST, &["system", "rebuild-graph"]).timeout(TIMEOUT);
+            let response: Value = client.call(request).await?.json()?;
+            let count = |name: &str| response.get(name).and_then(Value::as_u64).unwrap_or_default();
             print_line(&format!(
                 "rebuilt from {} events: {} nodes with facts, {} open edges, {} steps parked",
                 count("events"),

@@ -24,12 +24,12 @@ impl Default for RetryPolicy {
 impl RetryPolicy {
     /// Returns how long to wait after a failed attempt, counted from 1.
     fn wait(&self, attempt: u32, error: &CallError) -> Duration {
-        let asked = match error {
+        let retry_after = match error {
             CallError::Refused(refusal) => refusal.retry_after,
             _ => None,
         };
         let doubled = self.first_wait.saturating_mul(1_u32.checked_shl(attempt - 1).unwrap_or(u32::MAX));
-        asked.unwrap_or(doubled).min(self.longest_wait)
+        retry_after.unwrap_or(doubled).min(self.longest_wait)
     }
 }
 
@@ -46,7 +46,7 @@ pub async fn call(
     let mut attempt = 1;
     loop {
         let error = match client.call(request()).await {
-            Ok(answer) => return Ok(answer),
+            Ok(response) => return Ok(response),
             Err(error) if !error.is_passing() || attempt >= retry_policy.tries => return Err(error),
             Err(error) => error,
         };

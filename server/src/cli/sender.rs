@@ -18,7 +18,7 @@ use super::projects::Projects;
 use super::retry;
 
 /// How many batches are buffered while a request is in flight.
-const WAITING: usize = 2;
+const QUEUE_CAPACITY: usize = 2;
 
 /// The outcome of sending events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,12 +46,12 @@ pub async fn deliver<S>(client: &Client, progress: &Progress, source: S) -> anyh
 where
     S: FnOnce(&mut Outlet) -> anyhow::Result<()> + Send + 'static,
 {
-    let (sender, mut batches) = mpsc::channel(WAITING);
+    let (sender, mut batches) = mpsc::channel(QUEUE_CAPACITY);
     let reader = thread::Builder::new().name("import".to_owned()).spawn(move || Outlet::run(sender, source))?;
     let mut tally = Tally::default();
-    send_all(client, progress, &mut batches, &mut tally).await.map_err(|error| tally.before(error))?;
+    send_all(client, progress, &mut batches, &mut tally).await.map_err(|error| tally.with_progress(error))?;
     let read = reader.join().unwrap_or_else(|_| Err(anyhow!("the source cannot be read to its end")));
-    read.map(|()| tally).map_err(|error| tally.before(error))
+    read.map(|()| tally).map_err(|error| tally.with_progress(error))
 }
 
 impl Outlet {
@@ -107,9 +107,9 @@ async fn send(client: &Client, progress: &Progress, batch: &Batch) -> Result<Tal
             .header("Prefer", "return=minimal")
             .body(batch.body.clone())
     };
-    let answer = retry::call(client, |text| progress.note(text), request).await?;
-    let Appended { appended, repeated } = answer.json()?;
-    let repeated = repeated.unwrap_or(if answer.replayed { batch.len() } else { 0 });
+    let response = retry::call(client, |text| progress.note(text), request).await?;
+    let Appended { appended, repeated } = response.json()?;
+    let repeated = repeated.unwrap_or(if response.replayed { batch.len() } else { 0 });
     Ok(Tally { appended: appended.unwrap_or(batch.len().saturating_sub(repeated)), repeated })
 }
 
@@ -135,7 +135,7 @@ impl Tally {
     }
 
     /// Adds to an error how much was done before it.
-    fn before(self, error: anyhow::Error) -> anyhow::Error {
+    fn with_progress(self, error: anyhow::Error) -> anyhow::Error {
         if self.total() == 0 { error } else { error.context(format!("stopped after {self}")) }
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// The maximum width of a column. Longer text is truncated.
-const WIDEST: usize = 60;
+const MAX_WIDTH: usize = 60;
 const GAP: &str = "  ";
 
 /// Rows of text under headings, with aligned columns.
@@ -52,26 +52,26 @@ impl From<&Value> for Cell {
     fn from(value: &Value) -> Self {
         let text = match value {
             Value::Null => "-".to_owned(),
-            Value::String(text) => shown(text),
+            Value::String(text) => printable(text),
             Value::Array(items) => {
                 let texts: Vec<String> = items.iter().map(|item| Self::from(item).text).collect();
-                shown(&texts.join(" "))
+                printable(&texts.join(" "))
             }
-            other => shown(&other.to_string()),
+            other => printable(&other.to_string()),
         };
         Self { text, is_number: value.is_number() }
     }
 }
 
 /// Returns text that is safe for a terminal: a single line without control characters, truncated to the maximum width.
-fn shown(text: &str) -> String {
+fn printable(text: &str) -> String {
     let mut characters = text.chars().map(|character| if character.is_control() { ' ' } else { character });
-    let mut shown: String = characters.by_ref().take(WIDEST).collect();
+    let mut printable: String = characters.by_ref().take(MAX_WIDTH).collect();
     if characters.next().is_some() {
-        shown.pop();
-        shown.push('…');
+        printable.pop();
+        printable.push('…');
     }
-    shown
+    printable
 }
 
 fn line(cells: impl Iterator<Item = impl AsRef<str>>, columns: &[(usize, bool)]) -> String {
@@ -105,6 +105,6 @@ mod tests {
         let mut table = Table::new(&["a", "b"]);
         table.push(&[&Value::Null, &json!("x".repeat(100))]);
         let text = table.render();
-        assert!(text.ends_with(&format!("-  {}…\n", "x".repeat(WIDEST - 1))));
+        assert!(text.ends_with(&format!("-  {}…\n", "x".repeat(MAX_WIDTH - 1))));
     }
 }

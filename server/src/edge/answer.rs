@@ -56,7 +56,7 @@ impl<E: Endpoint> Endpoint for Answering<E> {
         let began = Instant::now();
         let called = AssertUnwindSafe(self.inner.call(request)).catch_unwind().instrument(span.clone()).await;
         let mut response = match called {
-            Ok(Ok(answer)) => answer.into_response(),
+            Ok(Ok(response)) => response.into_response(),
             Ok(Err(error)) => self.error_response(error, &method, &path, &id).await,
             Err(_) => {
                 span.in_scope(|| tracing::error!("a request panicked"));
@@ -125,10 +125,10 @@ impl<E> Answering<E> {
 
     /// Returns the routes that match a path, those without parameters first.
     fn routes(&self, path: &str) -> impl Iterator<Item = &(Vec<String>, Vec<String>)> {
-        let asked: Vec<String> = path.split('/').map(str::to_owned).collect();
+        let parts: Vec<String> = path.split('/').map(str::to_owned).collect();
         self.methods.iter().filter(move |(segments, _)| {
-            segments.len() == asked.len()
-                && segments.iter().zip(&asked).all(|(segment, part)| segment.starts_with('{') || segment == part)
+            segments.len() == parts.len()
+                && segments.iter().zip(&parts).all(|(segment, part)| segment.starts_with('{') || segment == part)
         })
     }
 

@@ -61,8 +61,8 @@ pub fn around<E: Endpoint + 'static>(
     let routes = routes.around(move |endpoint, request| bodies::with_share(bodies.clone(), endpoint, request));
     let limited = rate::Limited::new(routes, &config.http);
     // This layer is inside the cross-origin rules, so that errors have their headers as well.
-    let answering = answer::Answering::new(limited, methods).with(cors()).around(answer::shape_refusal);
-    answering.before(paths::one_segment)
+    let wrapped = answer::Answering::new(limited, methods).with(cors()).around(answer::shape_refusal);
+    wrapped.before(paths::one_segment)
 }
 
 fn cors() -> Cors {

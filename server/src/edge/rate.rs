@@ -21,11 +21,11 @@ use crate::http::bearer::{Verified, bearer};
 use crate::http::error::ApiError;
 
 /// The interval at which callers with a full allowance are removed.
-const SWEEP: Duration = Duration::from_secs(60);
+const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 /// A token that was not used for this long must be found valid again.
-const FORGET: Duration = Duration::from_secs(600);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
 /// The maximum number of callers in memory. While this many are in memory, all requests are rejected.
-const MOST: usize = 100_000;
+const MAX_CALLERS: usize = 100_000;
 
 /// Calls the inner endpoint while the caller's allowance lasts.
 pub struct Limited<E> {
@@ -45,8 +45,8 @@ impl<E> Limited<E> {
 
     fn is_valid(&self, token: &[u8; 32]) -> bool {
         let mut valid = self.valid.lock().unwrap_or_else(PoisonError::into_inner);
-        valid.get_mut(token).is_some_and(|shown| {
-            *shown = Instant::now();
+        valid.get_mut(token).is_some_and(|last_used| {
+            *last_used = Instant::now();
             true
         })
     }
@@ -58,10 +58,10 @@ impl<E> Limited<E> {
             valid.remove(&token);
             return;
         }
-        if valid.len() >= MOST {
-            valid.retain(|_, shown| shown.elapsed() < FORGET);
+        if valid.len() >= MAX_CALLERS {
+            valid.retain(|_, last_used| last_used.elapsed() < IDLE_TIMEOUT);
         }
-        if valid.len() < MOST {
+        if valid.len() < MAX_CALLERS {
             valid.insert(token, Instant::now());
         }
     }
@@ -85,10 +85,10 @@ impl<E: Endpoint> Endpoint for Limited<E> {
         self.admit(&request, token.as_ref())?;
         let verified = Verified::default();
         request.set_data(verified.clone());
-        let answer = self.inner.call(request).await.map(IntoResponse::into_response);
+        let response = self.inner.call(request).await.map(IntoResponse::into_response);
         if let Some(token) = token {
-            let is_refused = match &answer {
-                Ok(answer) => answer.status() == StatusCode::UNAUTHORIZED,
+            let is_refused = match &response {
+                Ok(response) => response.status() == StatusCode::UNAUTHORIZED,
                 Err(error) => error.status() == StatusCode::UNAUTHORIZED,
             };
             // A response that did not depend on the token does not show whether the token is valid.
@@ -102,7 +102,7 @@ impl<E: Endpoint> Endpoint for Limited<E> {
                 }
             }
         }
-        answer
+        response
     }
 }
 
@@ -121,8 +121,8 @@ impl<K: Hash + Eq + Clone> Allowances<K> {
 
     fn take(&self, caller: &K) -> Result<(), ApiError> {
         self.sweep();
-        if self.limiter.len() >= MOST {
-            return Err(refusal(SWEEP.as_secs()));
+        if self.limiter.len() >= MAX_CALLERS {
+            return Err(refusal(SWEEP_INTERVAL.as_secs()));
         }
         self.limiter.check_key(caller).map_err(|until| {
             let wait = until.wait_time_from(DefaultClock::default().now());
@@ -133,7 +133,7 @@ impl<K: Hash + Eq + Clone> Allowances<K> {
     /// Removes callers whose allowance is full again.
     fn sweep(&self) {
         let Ok(mut swept) = self.swept.try_lock() else { return };
-        if swept.elapsed() >= SWEEP {
+        if swept.elapsed() >= SWEEP_INTERVAL {
             *swept = Instant::now();
             self.limiter.retain_recent();
             self.limiter.shrink_to_fit();

@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 use crate::config::Embedding;
 
 /// How many characters of an error response are shown.
-const SHOWN: usize = 200;
+const MAX_ERROR_CHARS: usize = 200;
 
 /// A service and one of its models.
 pub struct Http {
@@ -59,14 +59,14 @@ impl Http {
         let response = request.send().await?;
         let status = response.status();
         if !status.is_success() {
-            let shown: String = response.text().await?.chars().take(SHOWN).collect();
-            anyhow::bail!("the service returned {status}: {shown}");
+            let excerpt: String = response.text().await?.chars().take(MAX_ERROR_CHARS).collect();
+            anyhow::bail!("the service returned {status}: {excerpt}");
         }
-        let mut answered: Answered = response.json().await?;
-        ensure!(answered.data.len() == texts.len(), "the service returned {} vectors", answered.data.len());
+        let mut body: Answered = response.json().await?;
+        ensure!(body.data.len() == texts.len(), "the service returned {} vectors", body.data.len());
         // The service guarantees the index of each vector, but not their order.
-        answered.data.sort_by_key(|embedded| embedded.index);
-        Ok(answered.data.into_iter().map(|embedded| embedded.embedding).collect())
+        body.data.sort_by_key(|embedded| embedded.index);
+        Ok(body.data.into_iter().map(|embedded| embedded.embedding).collect())
     }
 }
 
@@ -78,8 +78,8 @@ impl Embed for Http {
     fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbedFailure> {
         let mut vectors = Vec::with_capacity(texts.len());
         for part in texts.chunks(self.at_once) {
-            let answered = self.runtime.block_on(self.ask(part));
-            vectors.extend(answered.map_err(|error| EmbedFailure(format!("{error:#}")))?);
+            let embeddings = self.runtime.block_on(self.ask(part));
+            vectors.extend(embeddings.map_err(|error| EmbedFailure(format!("{error:#}")))?);
         }
         Ok(vectors)
     }

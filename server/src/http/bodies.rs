@@ -28,7 +28,7 @@ pub struct Bodies {
     upload_limit: u64,
     timeout: Duration,
     /// The minimum rate of a body that is streamed.
-    least_bytes_per_s: u64,
+    min_bytes_per_s: u64,
     budget: usize,
     in_flight: Arc<AtomicUsize>,
 }
@@ -41,7 +41,7 @@ impl Bodies {
             file_limit: files.json_limit_bytes,
             upload_limit: if files.upload_limit_bytes == 0 { u64::MAX } else { files.upload_limit_bytes },
             timeout: Duration::from_secs(settings.body_timeout_s),
-            least_bytes_per_s: settings.upload_least_bytes_per_s,
+            min_bytes_per_s: settings.upload_least_bytes_per_s,
             budget: settings.bodies_in_flight_bytes,
             in_flight: Arc::default(),
         }
@@ -54,7 +54,7 @@ pub struct Share {
     bodies: Bodies,
     /// The size limit, for a body that is read as a whole.
     limit: usize,
-    taken: AtomicUsize,
+    reserved: AtomicUsize,
 }
 
 impl Share {
@@ -65,7 +65,7 @@ impl Share {
     }
 
     fn take(&self, bytes: usize) -> Result<(), ApiError> {
-        self.taken.fetch_add(bytes, Ordering::Relaxed);
+        self.reserved.fetch_add(bytes, Ordering::Relaxed);
         if self.bodies.in_flight.fetch_add(bytes, Ordering::Relaxed) + bytes <= self.bodies.budget {
             return Ok(());
         }
@@ -77,7 +77,7 @@ impl Share {
 
 impl Drop for Share {
     fn drop(&mut self) {
-        self.bodies.in_flight.fetch_sub(*self.taken.get_mut(), Ordering::Relaxed);
+        self.bodies.in_flight.fetch_sub(*self.reserved.get_mut(), Ordering::Relaxed);
     }
 }
 
@@ -87,11 +87,11 @@ pub async fn with_share<E: Endpoint>(bodies: Bodies, endpoint: Arc<E>, mut reque
         Some("/files") => bodies.file_limit,
         _ => bodies.limit,
     };
-    let share = Arc::new(Share { bodies, limit, taken: AtomicUsize::new(0) });
+    let share = Arc::new(Share { bodies, limit, reserved: AtomicUsize::new(0) });
     request.set_data(share.clone());
-    let answer = endpoint.call(request).await;
+    let response = endpoint.call(request).await;
     drop(share);
-    answer.map(IntoResponse::into_response)
+    response.map(IntoResponse::into_response)
 }
 
 /// Reads a whole body within its limits.
@@ -104,7 +104,7 @@ pub async fn read(request: &Request, body: Body) -> poem::Result<Vec<u8>> {
         return Err(too_large().into());
     }
     let reading = async {
-        let mut text = Vec::with_capacity(announced.unwrap_or(0).min(FIRST));
+        let mut text = Vec::with_capacity(announced.unwrap_or(0).min(INITIAL_CAPACITY));
         let mut parts = pin!(body.into_bytes_stream());
         while let Some(part) = parts.next().await {
             let part =
@@ -143,9 +143,9 @@ pub struct Failure(Arc<Mutex<Option<ApiError>>>);
 
 impl Failure {
     fn set(&self, error: ApiError) -> Error {
-        let told = Error::invalid("the body failed");
+        let stream_error = Error::invalid("the body failed");
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-        told
+        stream_error
     }
 
     /// Returns the reason why the body failed or, if it did not fail, `error`.
@@ -182,19 +182,19 @@ impl Upload {
         if announced.is_some_and(|length| length > limit) {
             return Err(too_large(limit));
         }
-        let room = announced.unwrap_or(0).min(BLOCK as u64) as usize;
+        let capacity = announced.unwrap_or(0).min(BLOCK_BYTES as u64) as usize;
         let parts = body.into_bytes_stream().boxed();
-        let pace = Pace::new(share.bodies.timeout, share.bodies.least_bytes_per_s);
-        let coming = Coming { parts, begun: Bytes::new(), left: limit, limit, room, pace, share };
+        let pace = Pace::new(share.bodies.timeout, share.bodies.min_bytes_per_s);
+        let body_stream = BodyStream { parts, remainder: Bytes::new(), remaining: limit, limit, capacity, pace, share };
         let failure = Failure::default();
         let failed = failure.clone();
-        let blocks = stream::unfold(Some(coming), move |coming| {
+        let blocks = stream::unfold(Some(body_stream), move |body_stream| {
             let failed = failed.clone();
             async move {
-                let mut coming = coming?;
-                match coming.next().await {
+                let mut body_stream = body_stream?;
+                match body_stream.next().await {
                     Ok(None) => None,
-                    Ok(Some(block)) => Some((Ok(block), Some(coming))),
+                    Ok(Some(block)) => Some((Ok(block), Some(body_stream))),
                     Err(error) => Some((Err(failed.set(error)), None)),
                 }
             }
@@ -204,51 +204,51 @@ impl Upload {
 }
 
 /// The size of a block. Parts of a body may be tiny, and each part has a fixed cost.
-const BLOCK: usize = 128 << 10;
+const BLOCK_BYTES: usize = 128 << 10;
 
 /// A body that is being streamed.
-struct Coming {
+struct BodyStream {
     parts: BoxStream<'static, std::io::Result<Bytes>>,
     /// The rest of a part that did not fit into the last block.
-    begun: Bytes,
+    remainder: Bytes,
     /// The number of bytes that may still arrive.
-    left: u64,
+    remaining: u64,
     /// The size limit, for the error message.
     limit: u64,
     /// The initial capacity of the next block.
-    room: usize,
+    capacity: usize,
     pace: Pace,
     share: Arc<Share>,
 }
 
-impl Coming {
+impl BodyStream {
     async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
-        let mut block = Vec::with_capacity(self.room);
+        let mut block = Vec::with_capacity(self.capacity);
         let limit = self.limit;
-        while block.len() < BLOCK {
-            if self.begun.is_empty() {
+        while block.len() < BLOCK_BYTES {
+            if self.remainder.is_empty() {
                 match self.part().await? {
                     None => break,
-                    Some(part) => self.begun = part,
+                    Some(part) => self.remainder = part,
                 }
             }
-            let taken = self.begun.split_to(self.begun.len().min(BLOCK - block.len()));
-            self.left = self.left.checked_sub(taken.len() as u64).ok_or_else(|| too_large(limit))?;
-            block.extend_from_slice(&taken);
+            let bytes = self.remainder.split_to(self.remainder.len().min(BLOCK_BYTES - block.len()));
+            self.remaining = self.remaining.checked_sub(bytes.len() as u64).ok_or_else(|| too_large(limit))?;
+            block.extend_from_slice(&bytes);
         }
-        self.room = BLOCK;
+        self.capacity = BLOCK_BYTES;
         if block.is_empty() { Ok(None) } else { self.share.hold(block).map(Some) }
     }
 }
 
-impl Coming {
+impl BodyStream {
     /// Returns the next part of the body, or an error if the part does not arrive in time.
     async fn part(&mut self) -> Result<Option<Bytes>, ApiError> {
-        let begun = Instant::now();
+        let started = Instant::now();
         let part = tokio::time::timeout(self.pace.patience(), self.parts.next()).await.map_err(|_| too_slow())?;
         let part = part.transpose();
         let part = part.map_err(|error| ApiError::new(StatusCode::BAD_REQUEST, "invalid_body", error.to_string()))?;
-        self.pace.came(part.as_ref().map_or(0, Bytes::len), begun.elapsed());
+        self.pace.record(part.as_ref().map_or(0, Bytes::len), started.elapsed());
         Ok(part)
     }
 }
@@ -267,10 +267,10 @@ impl AsRef<[u8]> for Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.share.taken.fetch_sub(self.bytes.len(), Ordering::Relaxed);
+        self.share.reserved.fetch_sub(self.bytes.len(), Ordering::Relaxed);
         self.share.bodies.in_flight.fetch_sub(self.bytes.len(), Ordering::Relaxed);
     }
 }
 
 /// The initial capacity for a body, whatever length the client announces.
-const FIRST: usize = 64 << 10;
+const INITIAL_CAPACITY: usize = 64 << 10;

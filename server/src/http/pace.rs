@@ -7,29 +7,29 @@ use std::time::Duration;
 pub struct Pace {
     window: Duration,
     /// The number of bytes that must arrive in a window.
-    least: u64,
-    left: Duration,
-    came: u64,
+    min_bytes: u64,
+    remaining: Duration,
+    received: u64,
 }
 
 impl Pace {
     pub fn new(window: Duration, bytes_per_s: u64) -> Pace {
-        Pace { window, least: bytes_per_s.saturating_mul(window.as_secs()).max(1), left: window, came: 0 }
+        Pace { window, min_bytes: bytes_per_s.saturating_mul(window.as_secs()).max(1), remaining: window, received: 0 }
     }
 
     /// Returns how long to wait for the next bytes before the body is too slow.
     pub fn patience(&self) -> Duration {
-        self.left
+        self.remaining
     }
 
     /// Records that bytes arrived after a wait. If the window has enough bytes, a new window begins; surplus bytes do
     /// not count for the new window.
-    pub fn came(&mut self, bytes: usize, waited: Duration) {
-        self.came = self.came.saturating_add(bytes as u64);
-        if self.came >= self.least {
-            (self.left, self.came) = (self.window, 0);
+    pub fn record(&mut self, bytes: usize, waited: Duration) {
+        self.received = self.received.saturating_add(bytes as u64);
+        if self.received >= self.min_bytes {
+            (self.remaining, self.received) = (self.window, 0);
         } else {
-            self.left = self.left.saturating_sub(waited);
+            self.remaining = self.remaining.saturating_sub(waited);
         }
     }
 }
@@ -44,7 +44,7 @@ mod tests {
     fn lasts(pace: &mut Pace, bytes: usize) -> usize {
         let is_in_time = |_: &usize| {
             let is_in_time = pace.patience() >= SECOND;
-            pace.came(bytes, SECOND);
+            pace.record(bytes, SECOND);
             is_in_time
         };
         (0..1_000).take_while(is_in_time).count()
@@ -58,7 +58,7 @@ mod tests {
         assert_eq!(lasts(&mut pace(), 0), 30);
         // Surplus bytes do not extend the next window.
         let mut fast = pace();
-        fast.came(1 << 30, SECOND);
+        fast.record(1 << 30, SECOND);
         assert_eq!(lasts(&mut fast, 1), 30);
         // Without a minimum rate, each part may take a whole window.
         assert_eq!(lasts(&mut Pace::new(30 * SECOND, 0), 1), 1_000);

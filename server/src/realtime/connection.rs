@@ -14,10 +14,10 @@ use super::session::Session;
 use crate::http::shutdown::Shutdown;
 
 /// How long to wait for the peer's answer to a close frame.
-const FAREWELL: Duration = Duration::from_secs(2);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// On shutdown sockets are closed in slices, so that not all clients reconnect at the same time.
-const SLICES: u64 = 10;
-const SLICE: Duration = Duration::from_millis(100);
+const CLOSE_SLICES: u64 = 10;
+const SLICE_DELAY: Duration = Duration::from_millis(100);
 
 /// An upgraded socket and its state.
 pub struct Connection {
@@ -54,21 +54,21 @@ impl Connection {
         let end = self.run().await;
         tracing::debug!(?end, number = self.number, "a socket ends");
         if end == End::Stopped {
-            tokio::time::sleep(SLICE * (self.number % SLICES) as u32).await;
+            tokio::time::sleep(SLICE_DELAY * (self.number % CLOSE_SLICES) as u32).await;
         }
         if end == End::Revoked {
             self.session.end_all("the right to listen has ended");
-            let _ = timeout(FAREWELL, write_waiting(&mut self.socket, self.version, &self.queue)).await;
+            let _ = timeout(CLOSE_TIMEOUT, write_waiting(&mut self.socket, self.version, &self.queue)).await;
         }
         // Leaves the channels, so that no more messages are queued while the socket closes.
         drop(self.session);
         if let Some((code, reason)) = end.close() {
-            let farewell = async {
+            let closing = async {
                 let _ = self.socket.send(Message::close_with(code, reason)).await;
                 // Waits for the peer's answer. A peer that leaves earlier breaks the connection.
                 while let Some(Ok(_)) = self.socket.next().await {}
             };
-            let _ = timeout(FAREWELL, farewell).await;
+            let _ = timeout(CLOSE_TIMEOUT, closing).await;
         }
     }
 
@@ -82,7 +82,7 @@ impl Connection {
             let frame = tokio::select! {
                 frame = socket.next() => frame,
                 () = queue.filled() => continue,
-                () = session.standing.ended() => return End::Revoked,
+                () = session.grant.ended() => return End::Revoked,
                 () = shutdown.clone().begun() => return End::Stopped,
                 () = sleep_until(last_frame + self.idle) => return End::Silent,
             };
@@ -117,13 +117,13 @@ impl Connection {
         let waiting = queue.clone();
         tokio::select! {
             biased;
-            written = write_waiting(socket, *version, queue) => match written {
+            result = write_waiting(socket, *version, queue) => match result {
                 Ok(()) if queue.has_overflowed() => Some(End::Slow),
                 Ok(()) => None,
                 Err(_) => Some(End::Gone),
             },
             () = waiting.overflowed() => Some(End::Slow),
-            () = session.standing.ended() => Some(End::Revoked),
+            () = session.grant.ended() => Some(End::Revoked),
             () = shutdown.clone().begun() => Some(End::Stopped),
         }
     }
@@ -145,7 +145,7 @@ impl End {
 async fn write_waiting(socket: &mut WebSocketStream, version: Version, queue: &Queue) -> std::io::Result<()> {
     let mut has_written = false;
     while let Some(outgoing) = queue.pop() {
-        if let Some(message) = written(version, queue, outgoing) {
+        if let Some(message) = serialise(version, queue, outgoing) {
             socket.feed(message).await?;
             has_written = true;
         }
@@ -154,13 +154,13 @@ async fn write_waiting(socket: &mut WebSocketStream, version: Version, queue: &Q
 }
 
 /// Serialises a message for this client, or returns `None` if the client cannot read the message.
-fn written(version: Version, queue: &Queue, outgoing: Outgoing) -> Option<Message> {
+fn serialise(version: Version, queue: &Queue, outgoing: Outgoing) -> Option<Message> {
     let text = |topic: &str, event: &str, payload: &str| {
         frame::write_text(version, Head { join_ref: None, reference: None, topic, event }, payload)
     };
     match outgoing {
         Outgoing::Frame(text) => Some(Message::Text(text)),
-        Outgoing::Broadcast { topic, told } => match &*told {
+        Outgoing::Broadcast { topic, message } => match &*message {
             Broadcast::Json { event, payload } => Some(Message::Text(text(&topic, event, payload))),
             Broadcast::Bytes { event, meta, data } => {
                 let understands = queue.takes_bytes.load(std::sync::atomic::Ordering::Relaxed);

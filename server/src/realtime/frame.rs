@@ -107,7 +107,7 @@ pub fn read_bytes(version: Version, bytes: &[u8]) -> Option<Inbound> {
     match *bytes.first()? {
         PUSH => {
             let ([join_ref, reference, topic, event], _) = parts::<4>(bytes, 5)?;
-            let (join_ref, reference) = (given(join_ref), given(reference));
+            let (join_ref, reference) = (non_empty(join_ref), non_empty(reference));
             Some(Inbound { join_ref, reference, topic: topic.into(), event: event.into(), payload: Payload::Bytes })
         }
         USER_BROADCAST_PUSH => {
@@ -119,7 +119,7 @@ pub fn read_bytes(version: Version, bytes: &[u8]) -> Option<Inbound> {
                 _ => return None,
             };
             let payload = Payload::User { event: event.into(), body };
-            let (join_ref, reference) = (given(join_ref), given(reference));
+            let (join_ref, reference) = (non_empty(join_ref), non_empty(reference));
             Some(Inbound { join_ref, reference, topic: topic.into(), event: BROADCAST.into(), payload })
         }
         _ => None,
@@ -141,7 +141,7 @@ fn parts<const N: usize>(bytes: &[u8], head: usize) -> Option<([&str; N], &[u8])
 }
 
 /// Returns a reference unless it is empty.
-fn given(reference: &str) -> Option<String> {
+fn non_empty(reference: &str) -> Option<String> {
     (!reference.is_empty()).then(|| reference.to_owned())
 }
 
@@ -251,7 +251,10 @@ mod tests {
             let frame = [&head, refs.as_bytes(), refs.as_bytes(), topic.as_bytes(), event.as_bytes(), &data].concat();
             let read = read_bytes(Version::Two, &frame).expect("a message");
             assert_eq!((&read.topic, read.reference.unwrap_or_default()), (&topic, refs));
-            assert!(matches!(read.payload, Payload::User { event: said, body: Body::Bytes(bytes) } if said == event && bytes == data));
+            assert!(matches!(
+                read.payload,
+                Payload::User { event: read_event, body: Body::Bytes(bytes) } if read_event == event && bytes == data
+            ));
         }
 
         #[test]

@@ -24,9 +24,9 @@ const PAGE: Limit = Limit { events: 256, bytes: 4 << 20 };
 /// How long the follower waits for new events in one step.
 const WAIT: Duration = Duration::from_secs(30);
 /// How long the follower pauses after an error of the store.
-const PAUSE: Duration = Duration::from_millis(500);
+const RETRY_DELAY: Duration = Duration::from_millis(500);
 /// How many members of a workspace read the log concurrently.
-const READERS: usize = 8;
+const MAX_READERS: usize = 8;
 
 /// The hubs of all workspaces with open sockets.
 #[derive(Clone, Default)]
@@ -80,8 +80,8 @@ impl Member {
         Member { line, sees_presence, live_after: None }
     }
 
-    fn tell(&self, told: &Arc<Broadcast>) {
-        self.line.tell(told.clone());
+    fn tell(&self, message: &Arc<Broadcast>) {
+        self.line.tell(message.clone());
     }
 }
 
@@ -145,7 +145,7 @@ impl Hub {
         let hub = Arc::new(Hub {
             channels: Mutex::new(channels),
             next_member: AtomicU64::new(1),
-            readers: Semaphore::new(READERS),
+            readers: Semaphore::new(MAX_READERS),
             follower: Mutex::default(),
         });
         let follower = tokio::spawn(follow(hub.clone(), feed)).abort_handle();
@@ -187,19 +187,19 @@ impl Hub {
     }
 
     /// Sends a client's message to the sockets of a channel, with the exception of one member.
-    pub fn say(&self, agent: &str, told: &Arc<Broadcast>, except: Option<u64>) {
+    pub fn say(&self, agent: &str, message: &Arc<Broadcast>, except: Option<u64>) {
         let channels = self.channels();
         let Some(channel) = channels.by_agent.get(agent) else { return };
         let others = channel.members.iter().filter(|(id, _)| Some(**id) != except);
-        others.for_each(|(_, member)| member.tell(told));
+        others.for_each(|(_, member)| member.tell(message));
     }
 
     /// Sets a member's presence data. Returns false if the channel has no capacity for the data.
-    pub fn track(&self, membership: &Membership, key: &str, said: Map<String, Value>) -> bool {
+    pub fn track(&self, membership: &Membership, key: &str, meta: Map<String, Value>) -> bool {
         let reference = format!("{:x}", self.next_member.fetch_add(1, Ordering::Relaxed));
         let mut channels = self.channels();
         let Some(channel) = channels.by_agent.get_mut(&membership.agent) else { return false };
-        match channel.present.track(membership.id, key, said, reference) {
+        match channel.present.track(membership.id, key, meta, reference) {
             Some(diff) => {
                 channel.tell_presence(&diff);
                 true
@@ -243,8 +243,8 @@ impl Hub {
                     let is_due = |member: &&Member| member.live_after.is_some_and(|after| after < delivery.position());
                     let mut due = channel.members.values().filter(is_due).peekable();
                     if due.peek().is_some() {
-                        let told = Broadcast::delivery(&delivery, false);
-                        due.for_each(|member| member.tell(&told));
+                        let message = Broadcast::delivery(&delivery, false);
+                        due.for_each(|member| member.tell(&message));
                     }
                 }
                 Item::AgentDeleted(agent) => {
@@ -259,8 +259,8 @@ impl Hub {
 
 impl Channel {
     fn tell_presence(&self, diff: &Diff) {
-        let told = Arc::new(Broadcast::Json { event: "presence_diff", payload: diff.payload() });
-        self.members.values().filter(|member| member.sees_presence).for_each(|member| member.tell(&told));
+        let message = Arc::new(Broadcast::Json { event: "presence_diff", payload: diff.payload() });
+        self.members.values().filter(|member| member.sees_presence).for_each(|member| member.tell(&message));
     }
 }
 
@@ -271,7 +271,7 @@ async fn follow(hub: Arc<Hub>, mut feed: Feed) {
             Ok(page) => hub.route(page.items, page.position),
             Err(error) => {
                 tracing::warn!(%error, "the feed cannot be read");
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(RETRY_DELAY).await;
             }
         }
     }

@@ -23,8 +23,8 @@ pub struct Line {
 
 impl Line {
     /// Queues a message for many sockets.
-    pub fn tell(&self, told: Arc<Broadcast>) {
-        self.queue.push(Outgoing::Broadcast { topic: self.topic.clone(), told });
+    pub fn tell(&self, message: Arc<Broadcast>) {
+        self.queue.push(Outgoing::Broadcast { topic: self.topic.clone(), message });
     }
 
     /// Queues a reply to the message with this reference. Nothing is sent without a reference.
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
     use crate::realtime::queue::Bound;
 
-    fn said(version: Version, say: impl Fn(&Line)) -> Vec<String> {
+    fn frames(version: Version, say: impl Fn(&Line)) -> Vec<String> {
         let queue = Arc::new(Queue::new(Bound { messages: 10, bytes: 10_000 }));
         let topic = "realtime:agent:a".into();
         say(&Line { queue: queue.clone(), version, topic, join_ref: Some("1".into()) });
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn a_line_writes_the_messages_of_the_protocol() {
         let topic = r#""realtime:agent:a""#;
-        let two = |say: fn(&Line)| said(Version::Two, say);
+        let two = |say: fn(&Line)| frames(Version::Two, say);
         assert_eq!(
             two(|line| line.ok(Some("4"))),
             [format!(r#"["1","4",{topic},"phx_reply",{{"status":"ok","response":{{}}}}]"#)]
@@ -109,7 +109,7 @@ mod tests {
         );
         assert_eq!(two(|line| line.presence_state("{}")), [format!(r#"["1",null,{topic},"presence_state",{{}}]"#)]);
         assert_eq!(
-            said(Version::One, |line| line.close()),
+            frames(Version::One, |line| line.close()),
             [format!(r#"{{"topic":{topic},"event":"phx_close","payload":{{}},"ref":"1"}}"#)]
         );
     }

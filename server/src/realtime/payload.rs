@@ -105,17 +105,17 @@ mod tests {
 
     #[test]
     fn join_payloads_of_all_clients_are_parsed() {
-        let asked = join(
+        let parsed = join(
             r#"{"config":{"broadcast":{"ack":"true","self":false},"presence":{"key":"","enabled":"false"},
             "postgres_changes":[],"private":true},"access_token":"t","version":"x"}"#,
         );
-        assert_eq!((asked.config.broadcast.ack, asked.config.broadcast.to_self), (Some(true), Some(false)));
-        assert_eq!((asked.config.sees_presence(), asked.access_token.as_deref()), (false, Some("t")));
+        assert_eq!((parsed.config.broadcast.ack, parsed.config.broadcast.to_self), (Some(true), Some(false)));
+        assert_eq!((parsed.config.sees_presence(), parsed.access_token.as_deref()), (false, Some("t")));
         for text in ["{}", r#"{"config":null}"#, r#"{"config":{"broadcast":null,"presence":null}}"#] {
-            let asked = join(text);
-            assert_eq!((asked.config.broadcast.ack, asked.config.sees_presence()), (None, false), "{text}");
+            let parsed = join(text);
+            assert_eq!((parsed.config.broadcast.ack, parsed.config.sees_presence()), (None, false), "{text}");
         }
-        let asked = join(r#"{"config":{"broadcast":{"replay":{"since":5,"limit":2}}}}"#);
-        assert!(asked.config.broadcast.replay.is_some());
+        let parsed = join(r#"{"config":{"broadcast":{"replay":{"since":5,"limit":2}}}}"#);
+        assert!(parsed.config.broadcast.replay.is_some());
     }
 }

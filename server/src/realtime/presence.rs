@@ -17,7 +17,7 @@ pub struct Present {
 struct Meta {
     member: u64,
     /// The client's data, with its `phx_ref`.
-    said: Map<String, Value>,
+    data: Map<String, Value>,
     bytes: usize,
 }
 
@@ -35,35 +35,35 @@ impl Diff {
 
 impl Present {
     /// Sets a member's data, replacing earlier data. Returns `None` if the limit would be exceeded.
-    pub fn track(&mut self, member: u64, key: &str, mut said: Map<String, Value>, reference: String) -> Option<Diff> {
+    pub fn track(&mut self, member: u64, key: &str, mut data: Map<String, Value>, reference: String) -> Option<Diff> {
         let former = self.take(member);
-        let former_ref = former.as_ref().and_then(|(_, meta)| meta.said.get("phx_ref").cloned());
-        said.insert("phx_ref".into(), reference.into());
+        let former_ref = former.as_ref().and_then(|(_, meta)| meta.data.get("phx_ref").cloned());
+        data.insert("phx_ref".into(), reference.into());
         if let Some(former_ref) = former_ref {
-            said.insert("phx_ref_prev".into(), former_ref);
+            data.insert("phx_ref_prev".into(), former_ref);
         }
-        let bytes = key.len() + Value::Object(said.clone()).to_string().len();
+        let bytes = key.len() + Value::Object(data.clone()).to_string().len();
         if self.bytes + bytes > MAX_BYTES {
             if let Some((key, meta)) = former {
                 self.put(key, meta);
             }
             return None;
         }
-        let joins = one(key, said.clone());
-        self.put(key.to_owned(), Meta { member, said, bytes });
-        Some(Diff { joins, leaves: former.map(|(key, meta)| one(&key, meta.said)).unwrap_or_default() })
+        let joins = one(key, data.clone());
+        self.put(key.to_owned(), Meta { member, data, bytes });
+        Some(Diff { joins, leaves: former.map(|(key, meta)| one(&key, meta.data)).unwrap_or_default() })
     }
 
     /// Removes a member's data. Returns `None` if there is none.
     pub fn untrack(&mut self, member: u64) -> Option<Diff> {
         let (key, meta) = self.take(member)?;
-        Some(Diff { joins: Map::new(), leaves: one(&key, meta.said) })
+        Some(Diff { joins: Map::new(), leaves: one(&key, meta.data) })
     }
 
     /// Returns all data in the form that a new member receives.
     pub fn state(&self) -> String {
         let all = self.by_key.iter().map(|(key, metas)| {
-            let metas: Vec<&Map<String, Value>> = metas.iter().map(|meta| &meta.said).collect();
+            let metas: Vec<&Map<String, Value>> = metas.iter().map(|meta| &meta.data).collect();
             (key.clone(), json!({"metas": metas}))
         });
         Value::Object(all.collect()).to_string()
@@ -76,9 +76,9 @@ impl Present {
 
     fn take(&mut self, member: u64) -> Option<(String, Meta)> {
         let of_member = |metas: &[Meta]| metas.iter().position(|meta| meta.member == member);
-        let (key, place) = self.by_key.iter().find_map(|(key, metas)| Some((key.clone(), of_member(metas)?)))?;
+        let (key, index) = self.by_key.iter().find_map(|(key, metas)| Some((key.clone(), of_member(metas)?)))?;
         let metas = self.by_key.get_mut(&key)?;
-        let meta = metas.swap_remove(place);
+        let meta = metas.swap_remove(index);
         if metas.is_empty() {
             self.by_key.remove(&key);
         }
@@ -87,29 +87,29 @@ impl Present {
     }
 }
 
-fn one(key: &str, said: Map<String, Value>) -> Map<String, Value> {
-    Map::from_iter([(key.to_owned(), json!({"metas": [said]}))])
+fn one(key: &str, data: Map<String, Value>) -> Map<String, Value> {
+    Map::from_iter([(key.to_owned(), json!({"metas": [data]}))])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn said(text: &str) -> Map<String, Value> {
+    fn data(text: &str) -> Map<String, Value> {
         Map::from_iter([("text".to_owned(), Value::from(text))])
     }
 
     #[test]
     fn presence_changes_contain_references() {
         let mut present = Present::default();
-        let joined = present.track(1, "k", said("one"), "r1".into()).expect("room");
+        let joined = present.track(1, "k", data("one"), "r1".into()).expect("room");
         assert_eq!(joined.payload(), r#"{"joins":{"k":{"metas":[{"text":"one","phx_ref":"r1"}]}},"leaves":{}}"#);
-        let changed = present.track(1, "k", said("two"), "r2".into()).expect("room");
+        let changed = present.track(1, "k", data("two"), "r2".into()).expect("room");
         assert_eq!(
             changed.payload(),
             r#"{"joins":{"k":{"metas":[{"text":"two","phx_ref":"r2","phx_ref_prev":"r1"}]}},"leaves":{"k":{"metas":[{"text":"one","phx_ref":"r1"}]}}}"#
         );
-        present.track(2, "k", said("other"), "r3".into()).expect("room");
+        present.track(2, "k", data("other"), "r3".into()).expect("room");
         assert_eq!(present.state().matches("phx_ref\":").count(), 2);
         assert!(present.untrack(1).expect("it was there").payload().contains("\"leaves\":{\"k\""));
         assert!(present.untrack(1).is_none());
@@ -121,9 +121,9 @@ mod tests {
     fn a_channel_tracks_a_limited_number_of_entries() {
         let mut present = Present::default();
         let long = "x".repeat(MAX_BYTES / 2);
-        assert!(present.track(1, "k", said(&long), "r".into()).is_some());
-        assert!(present.track(2, "k", said(&long), "r".into()).is_none());
-        assert!(present.track(1, "k", said(&long.repeat(2)), "r2".into()).is_none());
+        assert!(present.track(1, "k", data(&long), "r".into()).is_some());
+        assert!(present.track(2, "k", data(&long), "r".into()).is_none());
+        assert!(present.track(1, "k", data(&long.repeat(2)), "r2".into()).is_none());
         assert!(present.state().contains("\"r\""), "the earlier data stays");
     }
 }

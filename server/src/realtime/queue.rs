@@ -15,14 +15,14 @@ pub enum Outgoing {
     /// A frame for this socket, already serialised.
     Frame(String),
     /// A message for many sockets, with the topic for this one.
-    Broadcast { topic: Arc<str>, told: Arc<Broadcast> },
+    Broadcast { topic: Arc<str>, message: Arc<Broadcast> },
 }
 
 impl Outgoing {
     fn size_bytes(&self) -> usize {
         match self {
             Outgoing::Frame(text) => text.len(),
-            Outgoing::Broadcast { told, .. } => told.size_bytes(),
+            Outgoing::Broadcast { message, .. } => message.size_bytes(),
         }
     }
 }
@@ -84,9 +84,9 @@ impl Queue {
             // An idle socket should not keep the memory of a large queue.
             waiting.messages = VecDeque::new();
         }
-        let has_room = self.has_room(&waiting);
+        let has_capacity = self.has_capacity(&waiting);
         drop(waiting);
-        if has_room {
+        if has_capacity {
             self.emptied.notify_waiters();
         }
         Some(outgoing)
@@ -109,12 +109,12 @@ impl Queue {
     }
 
     /// Waits until the queue has capacity for a message that can wait. Never returns once the queue has overflowed.
-    pub async fn room(&self) {
+    pub async fn capacity(&self) {
         loop {
             let emptied = self.emptied.notified();
             {
                 let waiting = self.waiting();
-                if self.has_room(&waiting) && !waiting.has_overflowed {
+                if self.has_capacity(&waiting) && !waiting.has_overflowed {
                     return;
                 }
             }
@@ -123,7 +123,7 @@ impl Queue {
     }
 
     /// Messages that can wait may fill only a quarter of the queue. The rest is reserved for messages that cannot.
-    fn has_room(&self, waiting: &Waiting) -> bool {
+    fn has_capacity(&self, waiting: &Waiting) -> bool {
         waiting.messages.len() <= self.bound.messages / 4 && waiting.bytes <= self.bound.bytes / 4
     }
 
@@ -160,7 +160,7 @@ mod tests {
             queue.overflowed().await;
             (0..1_000).for_each(|_| queue.push(frame(10)));
             assert!(queue.waiting().messages.is_empty());
-            assert!(poll!(pin!(queue.room())).is_pending());
+            assert!(poll!(pin!(queue.capacity())).is_pending());
         }
     }
 
@@ -168,12 +168,12 @@ mod tests {
     async fn a_sender_can_wait_for_free_capacity() {
         let queue = Queue::new(Bound { messages: 8, bytes: 1_000 });
         (0..4).for_each(|_| queue.push(frame(1)));
-        let mut room = pin!(queue.room());
-        assert!(poll!(room.as_mut()).is_pending());
+        let mut capacity = pin!(queue.capacity());
+        assert!(poll!(capacity.as_mut()).is_pending());
         queue.pop();
-        assert!(poll!(room.as_mut()).is_pending());
+        assert!(poll!(capacity.as_mut()).is_pending());
         queue.pop();
-        room.await;
+        capacity.await;
     }
 
     #[tokio::test]

@@ -18,9 +18,9 @@ use super::line::Line;
 /// The number of events read in one step.
 const PAGE: Limit = Limit { events: 50, bytes: 1 << 20 };
 /// The maximum number of acknowledged events that are sent again.
-const MOST: usize = 100;
+const MAX_EVENTS: usize = 100;
 /// How long to pause after an error of the store.
-const PAUSE: Duration = Duration::from_millis(500);
+const RETRY_DELAY: Duration = Duration::from_millis(500);
 
 /// The acknowledged events that a client wants to receive again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -63,7 +63,7 @@ impl Missed {
 
     async fn pause(&self, error: &Error) {
         tracing::warn!(%error, agent = %self.agent.id, "the missed events of an agent cannot be read");
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(RETRY_DELAY).await;
     }
 
     /// Sends the acknowledged events that the client wants again. Returns the position after which events are still to
@@ -80,13 +80,13 @@ impl Missed {
             return Ok(cursor);
         }
         let after = after.unwrap_or(self.agent.first_position);
-        let again = Again { after, until: cursor, since, most: limit.unwrap_or(MOST).clamp(1, MOST) };
+        let again = Again { after, until: cursor, since, most: limit.unwrap_or(MAX_EVENTS).clamp(1, MAX_EVENTS) };
         let newest = {
             let _turn = self.hub.readers.acquire().await;
             self.listener.told_again(&self.agent, again).await?
         };
-        for told in newest {
-            self.push(&told, true).await;
+        for delivery in newest {
+            self.push(&delivery, true).await;
         }
         Ok(cursor)
     }
@@ -100,8 +100,8 @@ impl Missed {
                 feed.next(PAGE).await.map_err(|error| (feed.position(), error))?
             };
             for item in page.items {
-                if let Item::Delivery(told) = item {
-                    self.push(&told, told.position() <= self.joined_at).await;
+                if let Item::Delivery(delivery) = item {
+                    self.push(&delivery, delivery.position() <= self.joined_at).await;
                 }
             }
             if !page.more && self.hub.go_live(self.agent.id.as_str(), self.member, page.position) {
@@ -111,9 +111,9 @@ impl Missed {
         }
     }
 
-    async fn push(&self, told: &Delivery, replayed: bool) {
+    async fn push(&self, delivery: &Delivery, replayed: bool) {
         // Waits for capacity: the log keeps the events for a slow reader.
-        self.line.queue.room().await;
-        self.line.tell(Broadcast::delivery(told, replayed));
+        self.line.queue.capacity().await;
+        self.line.tell(Broadcast::delivery(delivery, replayed));
     }
 }

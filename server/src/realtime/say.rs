@@ -13,7 +13,7 @@ use crate::http::bodies;
 use crate::http::error::ApiError;
 
 /// The maximum number of messages in one request.
-const MOST: usize = 100;
+const MAX_MESSAGES: usize = 100;
 
 #[derive(Deserialize)]
 struct Messages {
@@ -37,16 +37,16 @@ pub async fn say_several(
     let listener = realtime.listener(request).await?;
     let text = bodies::read(request, body).await?;
     let Messages { messages } = serde_json::from_slice(&text).map_err(malformed)?;
-    if messages.is_empty() || messages.len() > MOST {
-        return Err(malformed(format!("expected 1 to {MOST} messages")));
+    if messages.is_empty() || messages.len() > MAX_MESSAGES {
+        return Err(malformed(format!("expected 1 to {MAX_MESSAGES} messages")));
     }
     for message in &messages {
         reach(&listener, &message.topic).await?;
         check_event(&message.event)?;
     }
     for Message { topic, event, payload } in messages {
-        let told = Broadcast::of_client(&Sender::of(&listener), &event, &payload);
-        say(&realtime, &listener, &topic, &told)?;
+        let broadcast = Broadcast::of_client(&Sender::of(&listener), &event, &payload);
+        say(&realtime, &listener, &topic, &broadcast)?;
     }
     Ok(accepted())
 }
@@ -65,13 +65,13 @@ pub async fn say_one(
     let sender = Sender::of(&listener);
     let data = bodies::read(request, body).await?;
     let is_bytes = request.content_type().is_some_and(|kind| kind.starts_with("application/octet-stream"));
-    let told = if is_bytes {
+    let broadcast = if is_bytes {
         Broadcast::of_client_bytes(&sender, event, data)
     } else {
         let payload: &[u8] = if data.is_empty() { b"{}" } else { &data };
         Broadcast::of_client(&sender, &event, serde_json::from_slice(payload).map_err(malformed)?)
     };
-    say(&realtime, &listener, &topic, &told)?;
+    say(&realtime, &listener, &topic, &broadcast)?;
     Ok(accepted())
 }
 
@@ -101,13 +101,18 @@ async fn reach(listener: &Listener, topic: &str) -> poem::Result<()> {
     }
 }
 
-fn say(realtime: &Realtime, listener: &Listener, topic: &str, told: &std::sync::Arc<Broadcast>) -> poem::Result<()> {
-    if told.size_bytes() > foldwork_engine::model::feed::MAX_BYTES + 1_024 {
+fn say(
+    realtime: &Realtime,
+    listener: &Listener,
+    topic: &str,
+    broadcast: &std::sync::Arc<Broadcast>,
+) -> poem::Result<()> {
+    if broadcast.size_bytes() > foldwork_engine::model::feed::MAX_BYTES + 1_024 {
         let message = "a message may have at most 256 KiB";
         return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", message).into());
     }
     if let (Some(agent), Some(hub)) = (agent_of(topic), realtime.hubs.find(&listener.record().id)) {
-        hub.say(agent, told, None);
+        hub.say(agent, broadcast, None);
     }
     Ok(())
 }

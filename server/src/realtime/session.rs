@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use foldwork_engine::model::aggregate::Aggregate;
 use foldwork_engine::model::feed::MAX_BYTES;
-use foldwork_engine::{Engine, Error, Listener, Standing};
+use foldwork_engine::{Engine, Error, Grant, Listener};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -27,7 +27,7 @@ const ACKNOWLEDGE: &str = "ack";
 
 /// The state of a socket.
 pub struct Session {
-    pub standing: Standing,
+    pub grant: Grant,
     engine: Arc<Engine>,
     listener: Listener,
     /// The token that the listener was created with.
@@ -36,7 +36,7 @@ pub struct Session {
     queue: Arc<Queue>,
     version: Version,
     channels: HashMap<Arc<str>, Channel>,
-    most_channels: usize,
+    max_channels: usize,
     joins: Allowance,
     messages: Allowance,
 }
@@ -71,7 +71,7 @@ impl Session {
         let Admitted { engine, listener, token, hub } = admitted;
         let Realtime { channels_per_socket, joins_per_second, messages_per_second, .. } = *settings;
         Session {
-            standing: listener.standing(),
+            grant: listener.grant(),
             engine,
             listener,
             token,
@@ -79,7 +79,7 @@ impl Session {
             queue,
             version,
             channels: HashMap::new(),
-            most_channels: channels_per_socket,
+            max_channels: channels_per_socket,
             // A reconnecting client joins all of its channels in one burst.
             joins: Allowance::new(joins_per_second, channels_per_socket),
             messages: Allowance::new(messages_per_second, messages_per_second as usize),
@@ -179,25 +179,25 @@ impl Session {
 
     /// Returns the agent and the configuration for a channel that may be joined, or the reason why it may not.
     async fn admit(&mut self, inbound: &Inbound) -> Result<(Arc<Aggregate>, JoinConfig), String> {
-        if self.channels.len() >= self.most_channels && !self.channels.contains_key(&*inbound.topic) {
+        if self.channels.len() >= self.max_channels && !self.channels.contains_key(&*inbound.topic) {
             return Err("ChannelRateLimitReached: too many channels".into());
         }
         if !self.joins.take() {
             return Err("ClientJoinRateLimitReached: too many joins in a second".into());
         }
-        let asked: Join = json_of(inbound).ok_or("InvalidPayload: the payload of a join is an object")?;
-        if !asked.config.postgres_changes.is_empty() {
+        let join: Join = json_of(inbound).ok_or("InvalidPayload: the payload of a join is an object")?;
+        if !join.config.postgres_changes.is_empty() {
             return Err("PostgresChangesUnsupported: there are no database changes to listen to".into());
         }
         let channel = inbound.topic.strip_prefix("realtime:").unwrap_or(&inbound.topic);
         let unauthorized =
             || format!("Unauthorized: You do not have permissions to read from this Channel topic: {channel}");
         let id = channel.strip_prefix("agent:").ok_or_else(unauthorized)?;
-        if let Some(token) = asked.access_token {
+        if let Some(token) = join.access_token {
             self.take_token(token).await.map_err(|_| unauthorized())?;
         }
         match self.listener.agent(id).await {
-            Ok(agent) => Ok((agent, asked.config)),
+            Ok(agent) => Ok((agent, join.config)),
             Err(Error::NotFound { .. }) => Err(unauthorized()),
             Err(error) => {
                 tracing::warn!(%error, "a channel cannot be joined");
@@ -224,7 +224,7 @@ impl Session {
                 Err(error) => return Err(error),
             }
         }
-        self.standing = listener.standing();
+        self.grant = listener.grant();
         self.listener = listener;
         self.token = token;
         for channel in out_of_reach.iter().filter_map(|topic| self.channels.remove(topic)) {
@@ -267,17 +267,17 @@ impl Session {
         let invalid = || line.error(reference, "InvalidPayload: expected an event and an object");
         let refused = || line.error(reference, "ReservedEvent: names that begin with `task.` are the server's");
         let sender = Sender::of(&self.listener);
-        let (told, bytes) = match &inbound.payload {
+        let (message, bytes) = match &inbound.payload {
             Payload::Json(json) => {
-                let Some(said) = object_of::<UserBroadcast<'_>>(json) else { return invalid() };
-                let payload = said.payload.unwrap_or(RawValue::NULL);
-                if said.event == ACKNOWLEDGE {
+                let Some(user_broadcast) = object_of::<UserBroadcast<'_>>(json) else { return invalid() };
+                let payload = user_broadcast.payload.unwrap_or(RawValue::NULL);
+                if user_broadcast.event == ACKNOWLEDGE {
                     return self.acknowledge(channel, reference, object_of(payload)).await;
                 }
-                if is_reserved(&said.event) {
+                if is_reserved(&user_broadcast.event) {
                     return refused();
                 }
-                (Broadcast::of_client(&sender, &said.event, payload), payload.get().len())
+                (Broadcast::of_client(&sender, &user_broadcast.event, payload), payload.get().len())
             }
             Payload::User { event, body: Body::Json(json) } if event == ACKNOWLEDGE => {
                 self.queue.peer_sent_bytes();
@@ -299,15 +299,15 @@ impl Session {
         }
         let config = &channel.config.broadcast;
         let except = (config.to_self != Some(true)).then_some(channel.membership.id);
-        self.hub.hub.say(&channel.membership.agent, &told, except);
+        self.hub.hub.say(&channel.membership.agent, &message, except);
         // A client that did not configure acknowledgements may wait for one.
         if config.ack != Some(false) {
             line.ok(reference);
         }
     }
 
-    async fn acknowledge(&self, channel: &Channel, reference: Option<&str>, said: Option<Acknowledged>) {
-        let Some(Acknowledged { position }) = said else {
+    async fn acknowledge(&self, channel: &Channel, reference: Option<&str>, payload: Option<Acknowledged>) {
+        let Some(Acknowledged { position }) = payload else {
             return channel.line.error(reference, "InvalidPayload: expected a position");
         };
         match self.listener.acknowledge(&channel.agent, position).await {

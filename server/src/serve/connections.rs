@@ -27,12 +27,12 @@ use crate::http::shutdown::Shutdown;
 /// The pause after a failed accept, so that a process without free file descriptors does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// The size of a connection's read and write buffers in bytes.
-const BUFFER: usize = 64 << 10;
+const BUFFER_BYTES: usize = 64 << 10;
 /// HTTP/2: the limits per connection for concurrent requests, for requests reset before they were accepted, and for the
 /// bytes of a request's head.
-const REQUESTS: u32 = 200;
-const RESETS: usize = 20;
-const HEAD: u32 = 16 << 10;
+const MAX_CONCURRENT_STREAMS: u32 = 200;
+const MAX_PENDING_RESETS: usize = 20;
+const MAX_HEAD_BYTES: u32 = 16 << 10;
 
 /// The application and the limits for its connections.
 pub struct Serving {
@@ -53,8 +53,8 @@ impl Serving {
             idle: Duration::from_secs(idle_timeout_s),
             stalled: Duration::from_secs(stalled_reader_s),
             permits: Arc::new(Permits {
-                most: max_connections,
-                most_per_address: max_connections_per_address,
+                max: max_connections,
+                max_per_address: max_connections_per_address,
                 taken: Mutex::default(),
             }),
         }
@@ -103,10 +103,10 @@ async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
 }
 
 async fn serve(serving: Arc<Serving>, socket: Socket, from: SocketAddr, shutdown: Shutdown) {
-    let has_asked = Arc::new(AtomicBool::new(false));
-    let (asked, served) = (has_asked.clone(), serving.clone());
+    let has_requested = Arc::new(AtomicBool::new(false));
+    let (requested, served) = (has_requested.clone(), serving.clone());
     let service = service_fn(move |request: hyper::Request<Incoming>| {
-        asked.store(true, Ordering::Relaxed);
+        requested.store(true, Ordering::Relaxed);
         let serving = served.clone();
         async move {
             let request = (request, serving.address.clone(), RemoteAddr(from.into()), Scheme::HTTP).into();
@@ -117,7 +117,7 @@ async fn serve(serving: Arc<Serving>, socket: Socket, from: SocketAddr, shutdown
     let mut connection = pin!(protocols.serve_connection_with_upgrades(TokioIo::new(socket), service));
     let silence = async {
         tokio::time::sleep(serving.idle).await;
-        if has_asked.load(Ordering::Relaxed) {
+        if has_requested.load(Ordering::Relaxed) {
             // After the first request the limits of the HTTP protocol apply.
             std::future::pending::<()>().await;
         }
@@ -141,23 +141,23 @@ async fn serve(serving: Arc<Serving>, socket: Socket, from: SocketAddr, shutdown
 /// Returns HTTP/1.1 and HTTP/2 with their limits.
 fn protocols(idle: Duration) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(idle).max_buf_size(BUFFER);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(idle).max_buf_size(BUFFER_BYTES);
     builder
         .http2()
         .timer(TokioTimer::new())
         .keep_alive_interval(idle)
-        .max_concurrent_streams(REQUESTS)
-        .max_pending_accept_reset_streams(RESETS)
-        .max_header_list_size(HEAD)
-        .max_send_buf_size(BUFFER);
+        .max_concurrent_streams(MAX_CONCURRENT_STREAMS)
+        .max_pending_accept_reset_streams(MAX_PENDING_RESETS)
+        .max_header_list_size(MAX_HEAD_BYTES)
+        .max_send_buf_size(BUFFER_BYTES);
     builder
 }
 
 /// The permits for open connections.
 pub struct Permits {
-    most: usize,
+    max: usize,
     /// 0 means no limit.
-    most_per_address: usize,
+    max_per_address: usize,
     taken: Mutex<Taken>,
 }
 
@@ -183,11 +183,11 @@ pub struct ConnectionPermit {
 impl Permits {
     fn take(self: &Arc<Self>, address: IpAddr) -> Result<ConnectionPermit, Refusal> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        if taken.all >= self.most {
+        if taken.all >= self.max {
             return Err(Refusal::Full);
         }
         let of_address = taken.by_address.get(&address).copied().unwrap_or(0);
-        if self.most_per_address > 0 && of_address >= self.most_per_address {
+        if self.max_per_address > 0 && of_address >= self.max_per_address {
             return Err(Refusal::TooManyOfOne);
         }
         taken.all += 1;
@@ -222,13 +222,13 @@ fn refuse(stream: TcpStream, refusal: Refusal) {
     tracing::debug!(status, "a connection was rejected");
     let id = uuid::Uuid::now_v7();
     let body = format!(r#"{{"error":"{message}","code":"{code}","request_id":"{id}"}}"#);
-    let answer = format!(
+    let response = format!(
         "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nretry-after: 1\r\n\
          x-request-id: {id}\r\nconnection: close\r\n\r\n{body}",
         body.len()
     );
     // The socket is non-blocking and its send buffer is empty, so the write completes or fails immediately.
     if let Ok(mut stream) = stream.into_std() {
-        let _ = stream.write(answer.as_bytes());
+        let _ = stream.write(response.as_bytes());
     }
 }

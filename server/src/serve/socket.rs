@@ -28,7 +28,7 @@ impl Socket {
     }
 
     /// Returns the result of a write, or an error if the write has waited too long.
-    fn written(&mut self, context: &mut Context<'_>, write: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+    fn with_timeout(&mut self, context: &mut Context<'_>, write: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if write.is_ready() {
             self.waiting = None;
             return write;
@@ -49,7 +49,7 @@ impl AsyncRead for Socket {
 impl AsyncWrite for Socket {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let write = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.written(context, write)
+        self.with_timeout(context, write)
     }
 
     fn poll_write_vectored(
@@ -58,7 +58,7 @@ impl AsyncWrite for Socket {
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let write = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
-        self.written(context, write)
+        self.with_timeout(context, write)
     }
 
     fn is_write_vectored(&self) -> bool {

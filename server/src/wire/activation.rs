@@ -1,4 +1,4 @@
-//! An activated device, as responses show it.
+//! The JSON of an activated device in responses.
 
 use foldwork_engine::model::date::format_date;
 use foldwork_engine::model::license::Activation;

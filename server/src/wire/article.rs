@@ -1,4 +1,4 @@
-//! An article, as responses show it.
+//! The JSON of an article in responses.
 
 use foldwork_engine::model::aggregate::Aggregate;
 use foldwork_engine::model::article::{published_at, published_version};
@@ -7,11 +7,11 @@ use foldwork_engine::model::value::Value;
 use poem_openapi::Object;
 use serde::Serialize;
 
-use super::closed_sets::{Publication, Word};
+use super::closed_sets::{OneOf, Publication};
 use super::json::AnyValue;
 use super::state::text;
 
-/// An article.
+/// The current or the published revision of an article.
 #[derive(Object, Serialize)]
 #[oai(rename = "Article")]
 pub struct ArticleBody {
@@ -25,7 +25,7 @@ pub struct ArticleBody {
     #[oai(nullable)]
     pub slug: Option<String>,
     pub tags: Vec<AnyValue>,
-    pub status: Word<Publication>,
+    pub status: OneOf<Publication>,
     pub version: u64,
     #[oai(nullable)]
     pub published_version: Option<u64>,

@@ -15,14 +15,14 @@ use serde::de::DeserializeOwned;
 
 use crate::http::bodies;
 use crate::http::error::ApiError;
-use crate::http::offloading::aside;
+use crate::http::offloading::offload;
 
 const CONTENT_TYPE: &str = "application/json";
 
-/// A JSON request body. `T` is the type it is parsed into, and the schema in the document.
+/// A JSON request body. `T` is the type that the body is parsed into and the schema in the OpenAPI document.
 pub struct Body<T> {
     pub value: T,
-    /// The raw text, which an idempotency key is bound to.
+    /// The body as it was sent. The fingerprint of an idempotency key includes this text.
     pub text: Vec<u8>,
 }
 
@@ -57,13 +57,13 @@ impl<T: Type + DeserializeOwned> ParsePayload for Body<T> {
 
     async fn from_request(request: &Request, body: &mut RequestBody) -> poem::Result<Self> {
         let text = bodies::read(request, body.take()?).await?;
-        // An empty body stands for an empty object.
+        // An empty body is read as an empty object.
         let read: &[u8] = if text.is_empty() { b"{}" } else { &text };
-        // Serde would read an array as the fields of a struct in their order.
+        // Rejects arrays, because serde would read an array's items as the fields of a struct.
         if read.trim_ascii_start().first() == Some(&b'[') {
             return Err(malformed("the body must be an object"));
         }
-        let value = aside(read.len(), || json::read(read)).map_err(malformed)?;
+        let value = offload(read.len(), || json::read(read)).map_err(malformed)?;
         Ok(Body { value, text })
     }
 }
@@ -106,31 +106,31 @@ impl<'a, T: Type + DeserializeOwned> ApiExtractor<'a> for Body<T> {
     }
 }
 
-/// A serialised JSON response. `T` is the schema in the document.
-pub struct Written<T> {
+/// A serialised JSON response. `T` is the schema in the OpenAPI document.
+pub struct JsonResponse<T> {
     pub text: Vec<u8>,
     shown: PhantomData<fn() -> T>,
 }
 
-impl<T> Written<T> {
+impl<T> JsonResponse<T> {
     /// Serialises a value that has the shape of `T`.
-    pub fn new(value: &impl Serialize) -> Written<T> {
+    pub fn new(value: &impl Serialize) -> JsonResponse<T> {
         // Responses consist of strings, numbers and maps with string keys, so serialisation cannot fail.
-        Written { text: serde_json::to_vec(value).unwrap_or_default(), shown: PhantomData }
+        JsonResponse { text: serde_json::to_vec(value).unwrap_or_default(), shown: PhantomData }
     }
 
     /// Serialises a value of about `bytes` bytes without blocking other tasks if it is large.
-    pub fn large(value: &(impl Serialize + ?Sized), bytes: usize) -> Written<T> {
-        Written { text: aside(bytes, || serde_json::to_vec(value).unwrap_or_default()), shown: PhantomData }
+    pub fn large(value: &(impl Serialize + ?Sized), bytes: usize) -> JsonResponse<T> {
+        JsonResponse { text: offload(bytes, || serde_json::to_vec(value).unwrap_or_default()), shown: PhantomData }
     }
 
-    /// Wraps text that was serialised before.
-    pub fn from_text(text: impl Into<Vec<u8>>) -> Written<T> {
-        Written { text: text.into(), shown: PhantomData }
+    /// Creates a response from JSON text.
+    pub fn from_text(text: impl Into<Vec<u8>>) -> JsonResponse<T> {
+        JsonResponse { text: text.into(), shown: PhantomData }
     }
 }
 
-impl<T: Type> Payload for Written<T> {
+impl<T: Type> Payload for JsonResponse<T> {
     const CONTENT_TYPE: &'static str = CONTENT_TYPE;
 
     fn schema_ref() -> MetaSchemaRef {
@@ -142,13 +142,13 @@ impl<T: Type> Payload for Written<T> {
     }
 }
 
-impl<T: Type> IntoResponse for Written<T> {
+impl<T: Type> IntoResponse for JsonResponse<T> {
     fn into_response(self) -> Response {
         Response::builder().content_type(CONTENT_TYPE).body(self.text)
     }
 }
 
-impl<T: Type> ApiResponse for Written<T> {
+impl<T: Type> ApiResponse for JsonResponse<T> {
     fn meta() -> MetaResponses {
         MetaResponses {
             responses: vec![MetaResponse {

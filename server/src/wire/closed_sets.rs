@@ -1,7 +1,7 @@
-//! Enumerations: strings whose possible values the document lists.
+//! Enumerations: strings whose allowed values the OpenAPI document lists.
 //!
-//! Parsing accepts any string. The code that reads the value rejects an unknown one, because that code knows the name
-//! of the field for the error message.
+//! Parsing accepts any string. The handler rejects unknown values, because the handler knows the field's name for the
+//! error message.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -22,23 +22,24 @@ use serde::{Deserialize, Serialize};
 
 /// A set of allowed strings.
 pub trait ClosedSet: Send + Sync + 'static {
-    /// The name of the schema in the document, so that generated clients have one type for the set.
+    /// The name of the schema in the OpenAPI document. Generated clients have one type for each set because of this
+    /// name.
     const NAME: &'static str;
     const DESCRIPTION: &'static str;
 
     fn words() -> Vec<&'static str>;
 }
 
-/// A string that the document describes as one of a set.
+/// A string whose schema in the OpenAPI document is the set `S`.
 #[derive(Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Word<S> {
+pub struct OneOf<S> {
     text: String,
     #[serde(skip)]
     set: PhantomData<fn() -> S>,
 }
 
-impl<S> Deref for Word<S> {
+impl<S> Deref for OneOf<S> {
     type Target = str;
 
     fn deref(&self) -> &str {
@@ -46,19 +47,19 @@ impl<S> Deref for Word<S> {
     }
 }
 
-impl<S, T: Into<String>> From<T> for Word<S> {
-    fn from(text: T) -> Word<S> {
-        Word { text: text.into(), set: PhantomData }
+impl<S, T: Into<String>> From<T> for OneOf<S> {
+    fn from(text: T) -> OneOf<S> {
+        OneOf { text: text.into(), set: PhantomData }
     }
 }
 
-impl<S> Clone for Word<S> {
-    fn clone(&self) -> Word<S> {
-        Word::from(self.text.clone())
+impl<S> Clone for OneOf<S> {
+    fn clone(&self) -> OneOf<S> {
+        OneOf::from(self.text.clone())
     }
 }
 
-impl<S: ClosedSet> Type for Word<S> {
+impl<S: ClosedSet> Type for OneOf<S> {
     const IS_REQUIRED: bool = true;
     type RawValueType = Self;
     type RawElementValueType = Self;
@@ -87,25 +88,25 @@ impl<S: ClosedSet> Type for Word<S> {
     }
 }
 
-impl<S: ClosedSet> ParseFromJSON for Word<S> {
+impl<S: ClosedSet> ParseFromJSON for OneOf<S> {
     fn parse_from_json(value: Option<serde_json::Value>) -> ParseResult<Self> {
         serde_json::from_value(value.unwrap_or_default()).map_err(ParseError::custom)
     }
 }
 
-impl<S: ClosedSet> ToJSON for Word<S> {
+impl<S: ClosedSet> ToJSON for OneOf<S> {
     fn to_json(&self) -> Option<serde_json::Value> {
         Some(self.text.clone().into())
     }
 }
 
-impl<S: ClosedSet> ParseFromParameter for Word<S> {
+impl<S: ClosedSet> ParseFromParameter for OneOf<S> {
     fn parse_from_parameter(value: &str) -> ParseResult<Self> {
-        Ok(Word::from(value))
+        Ok(OneOf::from(value))
     }
 }
 
-/// Declares sets with their descriptions, names and values.
+/// Declares closed sets, each with its description, its schema name and its values.
 macro_rules! closed_sets {
     ($(#[doc = $description:literal] $set:ident as $name:literal: $words:expr;)+) => {
         $(
@@ -126,7 +127,7 @@ macro_rules! closed_sets {
 closed_sets! {
     /// A permission of a key.
     Scopes as "Scope": Scope::ALL.map(Scope::name);
-    /// Whether an article is published. As a perspective, the revision to read.
+    /// Whether an article is published. As the parameter `perspective`, the value selects the revision to read.
     Publication as "PublicationStatus": Perspective::ALL.map(Perspective::name);
     /// The role of a member in a workspace.
     Roles as "Role": Role::ALL.map(Role::name);
@@ -136,7 +137,7 @@ closed_sets! {
     PlanStates as "PlanStatus": PlanStatus::ALL.map(PlanStatus::name);
     /// The outcome of a license validation.
     LicenseCodes as "LicenseCode": ["VALID", "ACTIVATION_LIMIT_REACHED", "DEVICE_REVOKED"];
-    /// The outcome of a license validation as a state.
+    /// The status of a device after a license validation.
     LicenseStates as "LicenseStatus": ["active", "limit_reached", "revoked"];
     /// The order of events in a stream.
     EventOrder as "EventOrder": ["asc", "desc", "forward", "backward"];
@@ -144,19 +145,19 @@ closed_sets! {
     EdgeDirection as "EdgeDirection": ["out", "in", "both"];
     /// The type of a field's values.
     FieldTypes as "FieldType": FieldType::ALL.map(FieldType::name);
-    /// How a field's values fold.
+    /// The rule that combines the values of a field.
     FieldFolds as "FieldFold": Fold::ALL.map(Fold::name);
-    /// The kind of a word of the pipeline language.
+    /// The kind of an entry of the pipeline language.
     LanguageKinds as "OperatorKind": Kind::ALL.map(Kind::name);
-    /// The measure by which a label matched a query best.
+    /// The search measure with the highest value.
     MatchKinds as "MatchKind": search::kinds();
     /// A hook that a plugin implements.
     Hooks as "Hook": Hook::ALL.map(Hook::name);
-    /// What happens when a plugin's step fails.
+    /// The policy for a plugin's failed steps.
     FailurePolicies as "FailurePolicy": OnError::ALL.map(OnError::name);
     /// Whether an agent is online.
     AgentStatuses as "AgentStatus": AgentStatus::ALL.map(AgentStatus::name);
-    /// Whether an agent gets work.
+    /// Whether an agent is assigned new tasks.
     AgentSwitch as "AgentSwitch": ["active", "disabled"];
     /// The status of a task.
     TaskStatuses as "TaskStatus": Status::ALL.map(Status::name);
@@ -168,7 +169,7 @@ closed_sets! {
     Assignees as "AssigneeType": ["agent", "user"];
     /// The kind of a task's assignee, or `none`.
     AssigneesOrNone as "AssigneeTypeOrNone": ["agent", "user", "none"];
-    /// The kind of source that a task came from.
+    /// The kind of source that created a task.
     Sources as "SourceType": ["agent", "event", "user", "api"];
     /// The party that a task waits for.
     WaitedFor as "WaitingOn": ["human", "agent", "none"];

@@ -1,4 +1,4 @@
-//! An event, as responses show it.
+//! The JSON of an event in responses.
 
 use foldwork_engine::model::date::format_date;
 use foldwork_engine::model::event::Event;

@@ -1,4 +1,4 @@
-//! Requests with an `Idempotency-Key`: a repeated request gets the first response again.
+//! Requests with an `Idempotency-Key`: a repeated request returns the result of the first request.
 
 use foldwork_engine::Error;
 use foldwork_engine::workspace::Changing;
@@ -8,7 +8,7 @@ use poem_openapi::types::Type;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::body::Written;
+use super::body::JsonResponse;
 use crate::http::error::ApiResult;
 
 /// The response to a request that creates something.
@@ -16,22 +16,22 @@ use crate::http::error::ApiResult;
 pub enum Created<T: Type> {
     /// Created.
     #[oai(status = 201)]
-    New(Written<T>, #[oai(header = "Location")] String),
-    /// The result of an earlier request, which this request repeats.
+    New(JsonResponse<T>, #[oai(header = "Location")] String),
+    /// The request repeats an earlier request. The response is the result of that earlier request.
     #[oai(status = 200)]
-    Repeated(Written<T>, #[oai(header = "Location")] String, #[oai(header = "Idempotency-Replayed")] String),
+    Repeated(JsonResponse<T>, #[oai(header = "Location")] String, #[oai(header = "Idempotency-Replayed")] String),
 }
 
 /// The result of a handler that creates something.
 pub struct Outcome<B> {
     pub body: B,
     pub location: String,
-    /// Whether an earlier request created it.
+    /// Whether an earlier request with the same idempotency key created `body`.
     pub repeated: bool,
 }
 
-/// Appends events once per idempotency key, or each time without a key. A repeated request is answered from the events
-/// of the first one.
+/// Appends events once per idempotency key. Without a key, every request appends. A repeated request returns the events
+/// of the first request.
 pub async fn idempotent<H, T, B, F>(
     handle: &H,
     key: Option<String>,
@@ -45,22 +45,22 @@ where
     B: Serialize,
     F: Future<Output = Result<Outcome<B>, Error>>,
 {
-    let user_id = handle.entered().caller().user_id();
+    let user_id = handle.context().caller().user_id();
     let request = key.map(|key| request_id(user_id, &key, operation, text)).transpose()?;
     Ok(Created::of(make(handle.clone(), request).await?))
 }
 
-/// Returns the identity of a user's request under a key.
+/// Returns the id of a user's request: the idempotency key with a fingerprint of the operation and the body.
 pub fn request_id(user_id: &str, key: &str, operation: &str, text: &[u8]) -> Result<RequestId, Error> {
     let fingerprint = Sha256::new().chain_update(operation).chain_update([0]).chain_update(text).finalize();
-    // The draft standard puts the key in quotes, most clients do not.
+    // The draft standard puts the key in quotes, but most clients send the key without quotes.
     RequestId::new(user_id, key.trim().trim_matches('"'), hex::encode(fingerprint))
 }
 
-/// Creates something that is not an event, once per idempotency key, or each time without a key. The first response is
-/// stored.
+/// Runs an operation whose result is not an event once per idempotency key. Without a key, every request runs the
+/// operation. A repeated request returns the stored result of the first request.
 ///
-/// `kept` returns the part of the body to store, which must not include a secret.
+/// `kept` returns the part of the body to store. The stored part must not include a secret.
 pub async fn idempotent_kept<H, T, B, F>(
     handle: &H,
     key: Option<String>,
@@ -78,7 +78,7 @@ where
     let Some(key) = key else {
         return Ok(Created::of(make(handle.clone(), None).await?));
     };
-    let request = request_id(handle.entered().caller().user_id(), &key, operation, text)?;
+    let request = request_id(handle.context().caller().user_id(), &key, operation, text)?;
     let (maker, id) = (handle.clone(), request.clone());
     let make = move || async move {
         let outcome = make(maker, Some(id)).await?;
@@ -88,18 +88,20 @@ where
     };
     Ok(match answers::idempotent(handle, request, make).await? {
         Idempotent::First(outcome) => Created::of(outcome),
-        Idempotent::Repeated(first) => Created::Repeated(Written::from_text(first.body), first.location, "true".into()),
+        Idempotent::Repeated(first) => {
+            Created::Repeated(JsonResponse::from_text(first.body), first.location, "true".into())
+        }
     })
 }
 
-/// Returns the whole body for storing.
-pub fn whole<B: Serialize>(body: &B) -> Vec<u8> {
+/// Serialises the whole body, for operations whose result has no secret.
+pub fn to_json_bytes<B: Serialize>(body: &B) -> Vec<u8> {
     serde_json::to_vec(body).unwrap_or_default()
 }
 
 impl<T: Type> Created<T> {
     fn of<B: Serialize>(outcome: Outcome<B>) -> Created<T> {
-        let body = Written::new(&outcome.body);
+        let body = JsonResponse::new(&outcome.body);
         match outcome.repeated {
             true => Created::Repeated(body, outcome.location, "true".into()),
             false => Created::New(body, outcome.location),

@@ -1,4 +1,4 @@
-//! Free-form JSON in requests and responses. The engine's own values keep the order of fields and the precision of
+//! Free-form JSON in requests and responses, held as engine values, which keep the order of fields and the precision of
 //! integers.
 
 use std::borrow::Cow;
@@ -18,7 +18,7 @@ pub struct AnyValue(pub Value);
 #[serde(transparent)]
 pub struct AnyObject(pub Object);
 
-/// An array of pipeline stages. The pipeline parser validates the stages, and reports errors with MongoDB's texts.
+/// An array of pipeline stages. The pipeline parser validates the stages and reports errors with MongoDB's messages.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Stages(pub Value);

@@ -1,19 +1,19 @@
-//! A key, as responses show it.
+//! The JSON of an API key in responses.
 
 use foldwork_engine::model::access::KeyRecord;
 use foldwork_engine::model::date::format_date;
 use poem_openapi::Object;
 use serde::Serialize;
 
-use super::closed_sets::{Scopes, Word};
+use super::closed_sets::{OneOf, Scopes};
 
-/// A key, without its secret.
+/// An API key without its secret.
 #[derive(Object, Serialize)]
 #[oai(rename = "Key")]
 pub struct KeyBody {
     pub id: String,
     pub name: String,
-    pub scopes: Vec<Word<Scopes>>,
+    pub scopes: Vec<OneOf<Scopes>>,
     /// The part of the key that may be shown, such as `sk_ab12…9f`.
     pub display: String,
     pub created_at: String,
@@ -21,11 +21,12 @@ pub struct KeyBody {
     pub last_used_at: Option<String>,
     #[oai(nullable)]
     pub expires_at: Option<String>,
-    /// The id of the key that created this key, or `session:` or `user:` with the id of its creator. The key stops
-    /// working with the one it was derived from.
+    /// The id of the key that created this key, or `session:` or `user:` with the id of its creator. When the key that
+    /// it names is revoked or expires, the derived key stops working as well.
     #[oai(nullable)]
     pub derived_from: Option<String>,
-    /// Whether the key is valid for every workspace of its user, not only the one it was created in.
+    /// Whether the key is valid for every workspace of its user. Other keys are valid only for the workspace in which
+    /// they were created.
     pub all_workspaces: bool,
 }
 

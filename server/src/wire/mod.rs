@@ -1,5 +1,5 @@
-//! What requests and responses hold: bodies, pages, closed sets of texts, and one file for each resource that several
-//! operations show.
+//! The wire types of requests and responses: bodies, pages, closed sets of strings, and one file for each resource that
+//! several operations return.
 
 pub mod activation;
 pub mod article;

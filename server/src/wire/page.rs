@@ -77,7 +77,7 @@ impl ParseFromParameter for Whole {
     }
 }
 
-/// The JSON of a page.
+/// The JSON body of a page.
 #[derive(Serialize)]
 pub struct PageBody<T> {
     pub data: Vec<T>,
@@ -85,14 +85,14 @@ pub struct PageBody<T> {
 }
 
 impl<T> PageBody<T> {
-    /// Converts a page. Its cursor is bound to `list`, and other lists reject the cursor.
+    /// Converts a page. The page's cursor is valid only for `list`.
     pub fn new<S>(page: Page<S>, list: &str, write: impl FnMut(S) -> T) -> PageBody<T> {
         let next_cursor = page.next.map(|next| cursor(list, next));
         PageBody { data: page.items.into_iter().map(write).collect(), next_cursor }
     }
 }
 
-/// Returns the number of rows per page: 1 to 200, by default 50.
+/// Returns the number of rows per page, which must be 1 to 200; the default is 50.
 pub fn limit(limit: Option<u64>) -> Result<usize, Error> {
     let limit = limit.unwrap_or(DEFAULT_LIMIT);
     if !(1..=MAX_LIMIT).contains(&limit) {
@@ -102,9 +102,9 @@ pub fn limit(limit: Option<u64>) -> Result<usize, Error> {
 }
 
 /// The number of bytes at a cursor's end that prove that this server issued the cursor for this list.
-const SEAL: usize = 4;
+const SEAL_BYTES: usize = 4;
 
-fn seal(list: &str, position: u64) -> [u8; SEAL] {
+fn seal(list: &str, position: u64) -> [u8; SEAL_BYTES] {
     use sha2::{Digest, Sha256};
     let digest = Sha256::digest(format!("cursor/{list}/{position}"));
     [digest[0], digest[1], digest[2], digest[3]]
@@ -117,11 +117,11 @@ pub fn cursor(list: &str, position: u64) -> String {
     hex::encode(bytes)
 }
 
-/// Returns the position in a cursor of this list.
+/// Returns the position that a cursor of this list holds.
 pub fn read_cursor(list: &str, cursor: Option<&str>) -> Result<Option<u64>, Error> {
     let Some(cursor) = cursor else { return Ok(None) };
     let read = || {
-        let bytes: [u8; 8 + SEAL] = hex::decode(cursor).ok()?.try_into().ok()?;
+        let bytes: [u8; 8 + SEAL_BYTES] = hex::decode(cursor).ok()?.try_into().ok()?;
         let (position, sealed) = bytes.split_first_chunk::<8>()?;
         let position = u64::from_be_bytes(*position);
         (sealed == seal(list, position)).then_some(position)
@@ -129,19 +129,20 @@ pub fn read_cursor(list: &str, cursor: Option<&str>) -> Result<Option<u64>, Erro
     read().map(Some).ok_or_else(not_of_this_list)
 }
 
-/// Returns an opaque cursor with the id of a page's last item. The cursor reveals nothing that the page does not show.
+/// Returns an opaque cursor that holds the id of a page's last item. The id is also on the page, so the cursor reveals
+/// nothing new.
 pub fn named_cursor(list: &str, id: &str) -> String {
     let mut bytes = id.as_bytes().to_vec();
     bytes.extend(seal(&format!("{list}/{id}"), 0));
     hex::encode(bytes)
 }
 
-/// Returns the id of the previous page's last item from a cursor of this list.
+/// Returns the id that a cursor of this list holds: the id of the previous page's last item.
 pub fn read_named_cursor(list: &str, cursor: Option<&str>) -> Result<Option<String>, Error> {
     let Some(cursor) = cursor else { return Ok(None) };
     let read = || {
         let bytes = hex::decode(cursor).ok()?;
-        let (id, sealed) = bytes.split_last_chunk::<SEAL>()?;
+        let (id, sealed) = bytes.split_last_chunk::<SEAL_BYTES>()?;
         let id = String::from_utf8(id.to_vec()).ok()?;
         (*sealed == seal(&format!("{list}/{id}"), 0)).then_some(id)
     };
@@ -153,10 +154,10 @@ pub fn not_of_this_list() -> Error {
     Error::invalid_cursor("the cursor does not belong to this list")
 }
 
-/// The maximum number of rows on a page of a pipeline.
+/// The maximum number of rows on a page of a pipeline's result.
 pub const MAX_ROWS: u64 = 10_000;
 
-/// Returns the requested part of a pipeline's result, or `None` for the whole result.
+/// Returns the requested page of a pipeline's result, or `None` if the request has neither a limit nor a cursor.
 pub fn paging(limit: Option<u64>, cursor: Option<&str>) -> Result<Option<Paging>, Error> {
     let limit = match limit {
         Some(limit @ 1..=MAX_ROWS) => Some(limit as u32),
@@ -167,10 +168,10 @@ pub fn paging(limit: Option<u64>, cursor: Option<&str>) -> Result<Option<Paging>
     Ok((limit.is_some() || after.is_some()).then_some(Paging { limit, after }))
 }
 
-/// Returns an opaque cursor for the next page of a pipeline.
-pub fn written(next: Continuation) -> String {
+/// Returns an opaque cursor for the next page of a pipeline's result.
+pub fn encode_continuation(next: Continuation) -> String {
     let Continuation { position, now_ms, seed, offset, limit, binding } = next;
-    let mut bytes = Vec::with_capacity(CONTINUATION);
+    let mut bytes = Vec::with_capacity(CONTINUATION_BYTES);
     for part in [position, now_ms as u64, seed, offset, u64::from(limit), binding] {
         bytes.extend(part.to_be_bytes());
     }
@@ -178,16 +179,16 @@ pub fn written(next: Continuation) -> String {
     hex::encode(bytes)
 }
 
-const CONTINUATION: usize = 6 * 8 + SEAL;
+const CONTINUATION_BYTES: usize = 6 * 8 + SEAL_BYTES;
 
-fn sealed(bytes: &[u8]) -> [u8; SEAL] {
+fn sealed(bytes: &[u8]) -> [u8; SEAL_BYTES] {
     seal(&hex::encode(bytes), 0)
 }
 
 fn continuation(cursor: &str) -> Result<Continuation, Error> {
     let read = || {
         let bytes = hex::decode(cursor).ok()?;
-        let (parts, seal) = bytes.split_at_checked(CONTINUATION - SEAL)?;
+        let (parts, seal) = bytes.split_at_checked(CONTINUATION_BYTES - SEAL_BYTES)?;
         if seal != sealed(parts) {
             return None;
         }

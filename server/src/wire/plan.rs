@@ -1,27 +1,27 @@
-//! A plan and its limits, as responses show them.
+//! The JSON of a plan and its limits in responses.
 
 use foldwork_engine::model::date::format_date;
 use foldwork_engine::model::plan::{Limits, Plan};
 use poem_openapi::Object;
 use serde::{Deserialize, Serialize};
 
-use super::closed_sets::{PlanStates, Word};
+use super::closed_sets::{OneOf, PlanStates};
 
 /// The limits of a plan. Null means no limit.
 #[derive(Object, Serialize, Deserialize, Default)]
 #[oai(rename = "Limits")]
 #[serde(default)]
 pub struct LimitsBody {
-    /// Bytes of files per workspace.
+    /// The maximum number of bytes of files per workspace.
     #[oai(nullable)]
     pub storage_bytes: Option<u64>,
-    /// Projects per workspace.
+    /// The maximum number of projects per workspace.
     #[oai(nullable)]
     pub projects: Option<u64>,
-    /// Agents per workspace.
+    /// The maximum number of agents per workspace.
     #[oai(nullable)]
     pub agents: Option<u64>,
-    /// Devices per user.
+    /// The maximum number of active devices per user.
     #[oai(nullable)]
     pub activations: Option<u64>,
 }
@@ -39,7 +39,7 @@ impl From<Limits> for LimitsBody {
 pub struct PlanBody {
     id: String,
     name: String,
-    status: Word<PlanStates>,
+    status: OneOf<PlanStates>,
     #[oai(nullable)]
     trial_ends_at: Option<String>,
     limits: LimitsBody,

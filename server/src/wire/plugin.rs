@@ -9,7 +9,7 @@ use foldwork_engine::workspace::plugins::{HookResult, PluginStatus, Trial};
 use poem_openapi::Object;
 use serde::{Deserialize, Serialize};
 
-use super::closed_sets::{FailurePolicies, Hooks, PluginStates, Word};
+use super::closed_sets::{FailurePolicies, Hooks, OneOf, PluginStates};
 use super::json::{AnyObject, AnyValue};
 use super::page::Whole;
 
@@ -19,22 +19,22 @@ pub struct PluginList {
     pub data: Vec<PluginBody>,
 }
 
-/// A plugin, with the measures of its calls in this workspace since the server started.
+/// A plugin with the statistics of its calls in this workspace since the server started.
 #[derive(Object, Serialize)]
 #[oai(rename = "Plugin")]
 pub struct PluginBody {
     name: String,
     version: String,
     description: String,
-    hooks: Vec<Word<Hooks>>,
+    hooks: Vec<OneOf<Hooks>>,
     /// The events that the plugin is called for: `{events, traits}`.
     on: AnyObject,
-    /// What happens when a step fails.
-    on_error: Word<FailurePolicies>,
+    /// The policy for the plugin's failed steps.
+    on_error: OneOf<FailurePolicies>,
     settings: AnyObject,
-    /// `stopped` after failures for several aggregates in a row.
-    status: Word<PluginStates>,
-    /// The event whose failure stopped the plugin.
+    /// The status. A plugin is `stopped` after failures for several aggregates in a row.
+    status: OneOf<PluginStates>,
+    /// The id of the event for which the plugin failed last before it was stopped.
     #[oai(nullable)]
     stopped_by: Option<String>,
     runs: u64,
@@ -42,42 +42,42 @@ pub struct PluginBody {
     parked: u64,
     p50_ms: f64,
     p99_ms: f64,
-    /// Script operations over all successful calls.
+    /// The number of script operations of all successful calls together.
     operations: u64,
     #[oai(nullable)]
     last_error: Option<FailureBody>,
 }
 
-/// Why a plugin's call failed.
+/// The reason why a plugin's call failed.
 #[derive(Object, Serialize)]
 #[oai(rename = "PluginFailure")]
 pub struct FailureBody {
     kind: String,
     message: String,
-    /// The position in the plugin's file.
+    /// The line in the plugin's file at which the call failed.
     #[oai(nullable)]
     line: Option<u32>,
     #[oai(nullable)]
     column: Option<u32>,
 }
 
-/// The events to try a plugin on: one of `event_id`, `from_position` and `event`.
+/// The events for a dry run of a plugin. Exactly one of `event_id`, `from_position` and `event` is required.
 #[derive(Object, Deserialize)]
 pub struct DryRunBody {
     #[oai(nullable)]
     pub event_id: Option<String>,
-    /// The plugin is tried on its events from this position on.
+    /// The position in the log from which the plugin's events are used.
     #[oai(nullable)]
     pub from_position: Option<Whole>,
-    /// With `from_position`, the number of events, 1 to 200; the default is 10.
+    /// The number of events with `from_position`, 1 to 200; the default is 10.
     #[oai(nullable)]
     pub limit: Option<u64>,
-    /// An event that is not in the log.
+    /// An event that need not be in the log.
     #[oai(nullable)]
     pub event: Option<DryRunEvent>,
 }
 
-/// An event to try a plugin on.
+/// An event for a dry run of a plugin.
 #[derive(Object, Deserialize)]
 pub struct DryRunEvent {
     aggregate_id: String,
@@ -91,19 +91,19 @@ pub struct DryRunEvent {
     metadata: AnyObject,
 }
 
-/// What a plugin would produce for some events.
+/// The result of a dry run: the output of the plugin for each event.
 #[derive(Object, Serialize)]
 pub struct DryRunResult {
     pub results: Vec<TrialBody>,
 }
 
-/// What a plugin would produce for one event.
+/// The output of a plugin for one event of a dry run.
 #[derive(Object, Serialize)]
 #[oai(rename = "DryRun")]
 pub struct TrialBody {
     event_id: String,
     position: u64,
-    hook: Word<Hooks>,
+    hook: OneOf<Hooks>,
     /// The facts that `enrich` returned.
     #[oai(skip_serializing_if_is_none)]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -112,18 +112,18 @@ pub struct TrialBody {
     #[oai(skip_serializing_if_is_none)]
     #[serde(skip_serializing_if = "Option::is_none")]
     assignments: Option<AnyValue>,
-    /// How the facts differ from the plugin's earlier facts: `{derived, edges_added, edges_removed}`.
+    /// The differences between the facts and the plugin's earlier facts: `{derived, edges_added, edges_removed}`.
     #[oai(skip_serializing_if_is_none)]
     #[serde(skip_serializing_if = "Option::is_none")]
     changes: Option<AnyValue>,
     #[oai(nullable)]
     error: Option<FailureBody>,
-    /// Script operations of this call.
+    /// The number of script operations of this call.
     operations: u64,
     ms: f64,
 }
 
-/// Where a replay begins.
+/// The range of the log to replay.
 #[derive(Object, Deserialize)]
 pub struct ReplayBody {
     /// The position of the first event; the default is the beginning of the log.
@@ -134,17 +134,17 @@ pub struct ReplayBody {
 /// The result of a replay.
 #[derive(Object, Serialize)]
 pub struct ReplayResult {
-    /// Events that the plugin was called for.
+    /// The number of events that the plugin was called for.
     pub events: u64,
-    /// Failed calls, whose steps are parked.
+    /// The number of failed calls. The step of each failed call is parked.
     pub failed: u64,
-    /// Aggregates whose facts changed.
+    /// The number of aggregates whose facts changed.
     pub changed: u64,
     pub edges_opened: u64,
     pub edges_closed: u64,
 }
 
-/// The result of resuming a plugin: whether it had been stopped.
+/// The result of resuming a plugin. `resumed` is true if the plugin was stopped before.
 #[derive(Object, Serialize)]
 pub struct ResumeResult {
     pub resumed: bool,

@@ -1,4 +1,4 @@
-//! A project, as responses show it.
+//! The JSON of a project in responses.
 
 use foldwork_engine::model::aggregate::Aggregate;
 use foldwork_engine::model::date::format_date;
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::state::text;
 
-/// A project.
+/// A project, which groups aggregates of the workspace.
 #[derive(Object, Serialize)]
 #[oai(rename = "Project")]
 pub struct ProjectBody {

@@ -1,5 +1,4 @@
-//! Request bodies that are kept as raw objects because their fields have several spellings, with a schema for the
-//! document.
+//! Request bodies held as raw objects, because some fields have several spellings. The OpenAPI document shows a schema.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -9,7 +8,7 @@ use poem_openapi::registry::{MetaSchemaRef, Registry};
 use poem_openapi::types::Type;
 use serde::{Deserialize, Deserializer};
 
-/// A request body as it was sent. `T` is the schema that the document shows.
+/// A request body as it was sent. `T` is the schema in the OpenAPI document.
 pub struct Received<T> {
     pub fields: Object,
     shown: PhantomData<fn() -> T>,

@@ -1,64 +1,63 @@
-//! The wire types of tasks, as the OpenAPI document describes them. The engine writes the JSON, because agents get the
-//! same.
+//! The schemas of tasks in the OpenAPI document. The engine writes the JSON, because agents receive the same JSON.
 
 use foldwork_engine::model::aggregate::Aggregate;
 use foldwork_engine::model::task::shown;
 use poem_openapi::{ApiResponse, Object};
 
-use super::body::Written;
+use super::body::JsonResponse;
 use super::closed_sets::{
-    Assignees, AssigneesOrNone, Priorities, Sources, Speakers, TaskActions, TaskStatuses, WaitedFor, Word,
+    Assignees, AssigneesOrNone, OneOf, Priorities, Sources, Speakers, TaskActions, TaskStatuses, WaitedFor,
 };
 use super::json::{AnyObject, AnyValue};
 use crate::http::etag::etag;
 
-/// A task.
+/// A task for an agent or a person.
 #[derive(Object)]
 #[oai(rename = "Task")]
 pub struct TaskBody {
     id: String,
     title: String,
-    /// The statuses `approved`, `rejected`, `completed`, `failed` and `canceled` are final.
-    status: Word<TaskStatuses>,
-    priority: Word<Priorities>,
+    /// The status. `approved`, `rejected`, `completed`, `failed` and `canceled` are final.
+    status: OneOf<TaskStatuses>,
+    priority: OneOf<Priorities>,
     #[oai(nullable)]
-    assignee_type: Option<Word<Assignees>>,
+    assignee_type: Option<OneOf<Assignees>>,
     #[oai(nullable)]
     assignee_id: Option<String>,
     #[oai(nullable)]
     project_id: Option<String>,
     #[oai(nullable)]
-    source_type: Option<Word<Sources>>,
-    /// Where the task came from. `aggregate_id` names the aggregate that the task is about.
+    source_type: Option<OneOf<Sources>>,
+    /// The source that created the task. `aggregate_id` names the aggregate that the task is about.
     source: AnyObject,
-    /// The metadata given at creation. `review.allowed_decisions` restricts the actions, an edit must match
-    /// `review.arguments_schema`, and `review.escalate` lists the steps taken while the task stays overdue.
+    /// The metadata given at creation. `review.allowed_decisions` restricts the actions. An edit must match
+    /// `review.arguments_schema`. `review.escalate` lists the escalation steps of an overdue task.
     metadata: AnyObject,
-    /// Whether there is something new for the party in `waiting_on`.
+    /// Whether the task has changes that the party in `waiting_on` has not read.
     unread: bool,
-    waiting_on: Word<WaitedFor>,
-    /// How the task ended: `{action, by, at}` and the comment, reason or error given with the action.
+    waiting_on: OneOf<WaitedFor>,
+    /// The final action: `{action, by, at}` and the comment, reason or error given with the action.
     #[oai(nullable)]
     resolution: Option<AnyObject>,
     /// The actions that a person may take now.
-    allowed_actions: Vec<Word<TaskActions>>,
+    allowed_actions: Vec<OneOf<TaskActions>>,
     /// The number of the current or next attempt, from 1.
     attempt: u64,
-    /// The agent that holds the task.
+    /// The id of the agent that holds the task.
     #[oai(nullable)]
     claimed_by: Option<String>,
     /// The agent's question: `{message, schema}`.
     #[oai(nullable)]
     input_request: Option<AnyObject>,
-    /// When a deferred task becomes active again.
+    /// The time at which a deferred task becomes active again.
     #[oai(nullable)]
     deferred_until: Option<String>,
-    /// The due date. When it passes, `task.overdue` is added to the timeline and the task becomes unread.
+    /// The due date. When the due date passes, `task.overdue` is added to the timeline and the task becomes unread.
     #[oai(nullable)]
     due_at: Option<String>,
     /// Whether the due date has passed.
     overdue: bool,
-    /// How many steps of `metadata.review.escalate` were taken since the due date.
+    /// The number of steps of `metadata.review.escalate` that were taken since the due date.
     escalated: u64,
     /// The user who created the task, or `plugin:<name>`.
     #[oai(nullable)]
@@ -75,9 +74,9 @@ pub struct WholeTaskBody {
     #[oai(flatten)]
     task: TaskBody,
     messages: Vec<MessageBody>,
-    /// Every version of every artifact.
+    /// All versions of all artifacts.
     artifacts: Vec<ArtifactBody>,
-    /// The task's events in order. Of a very long history, the last thousand.
+    /// The task's events in the order of the log, at most the last 1,000.
     timeline: Vec<TimelineEntry>,
 }
 
@@ -90,12 +89,12 @@ pub struct ClaimedBody {
     lease: LeaseBody,
 }
 
-/// The lease under which an agent holds a task.
+/// The lease of a claim: the agent holds the task until the lease expires.
 #[derive(Object)]
 #[oai(rename = "Lease")]
 struct LeaseBody {
     agent_id: String,
-    /// The number of this claim, unique within the task. An agent's requests may name the claim.
+    /// The number of this claim, unique within the task. An agent can send the number as `claim` with its requests.
     claim: u64,
     expires_at: String,
 }
@@ -105,9 +104,9 @@ struct LeaseBody {
 #[oai(rename = "Message")]
 pub struct MessageBody {
     id: String,
-    role: Word<Speakers>,
+    role: OneOf<Speakers>,
     author: String,
-    /// Each part is `{text}`, `{data}` or `{file}`, with an optional `media_type`.
+    /// The content. Each part is `{text}`, `{data}` or `{file}`, with an optional `media_type`.
     parts: Vec<AnyObject>,
     text: String,
     created_at: String,
@@ -121,15 +120,15 @@ pub struct ArtifactBody {
     id: String,
     name: String,
     version: u64,
-    /// Each part is `{text}`, `{data}` or `{file}`, with an optional `media_type`.
+    /// The content. Each part is `{text}`, `{data}` or `{file}`, with an optional `media_type`.
     parts: Vec<AnyObject>,
     created_by: String,
     created_at: String,
-    /// The previous version.
+    /// The id of the previous version.
     supersedes: Option<String>,
     /// The event that approval appends: `{aggregate_id, event_type, payload}`.
     effect: Option<AnyObject>,
-    /// What a person changed from the previous version, as a JSON patch (RFC 6902).
+    /// The changes that a person made to the previous version, as a JSON patch (RFC 6902).
     patch: Option<Vec<AnyObject>>,
 }
 
@@ -148,7 +147,7 @@ struct TimelineEntry {
     /// Ids of the messages and artifacts that the event added.
     messages: Vec<String>,
     artifacts: Vec<String>,
-    /// The event's other fields.
+    /// The other fields of the event.
     detail: AnyObject,
 }
 
@@ -164,42 +163,42 @@ pub struct TaskPage {
 #[derive(Object)]
 pub struct CreateTask {
     title: String,
-    /// Set together with `assignee_id`, or not at all.
+    /// The kind of the assignee. Requires `assignee_id`.
     #[oai(nullable)]
-    assignee_type: Option<Word<Assignees>>,
+    assignee_type: Option<OneOf<Assignees>>,
     #[oai(nullable)]
     assignee_id: Option<String>,
-    /// The default is `normal`.
+    /// The priority; the default is `normal`.
     #[oai(nullable)]
-    priority: Option<Word<Priorities>>,
-    /// A project's id or slug.
+    priority: Option<OneOf<Priorities>>,
+    /// The id or slug of the task's project.
     #[oai(nullable)]
     project_id: Option<String>,
-    /// `review.allowed_decisions` restricts the actions. `review.arguments_schema` is a JSON Schema that an edit must
-    /// match: at most 64 KiB and 500 subschemas, with references only to itself. `review.escalate` has up to 20 steps
-    /// `{after, to, priority}` for a task that stays overdue: `after` is the time after `due_at` (seconds, or text such
-    /// as `30m`, `2h` or `PT2H`), `to` is the next assignee (`agent:ID`, `user:ID`, or the fields of an assignment),
-    /// and `priority` is the priority that the task is raised to.
+    /// The metadata of the task. `review.allowed_decisions` restricts the actions. `review.arguments_schema` is a JSON
+    /// Schema that an edit must match. The schema may have at most 64 KiB and 500 subschemas, and must not refer to
+    /// other documents. `review.escalate` has up to 20 steps `{after, to, priority}` for an overdue task: `after` is
+    /// the time after `due_at` (seconds, or text such as `30m`, `2h` or `PT2H`), `to` is the next assignee (`agent:ID`,
+    /// `user:ID`, or the fields of an assignment), and `priority` is the new priority.
     #[oai(nullable)]
     metadata: Option<AnyObject>,
-    /// The default is `api`.
+    /// The kind of source; the default is `api`.
     #[oai(nullable)]
-    source_type: Option<Word<Sources>>,
+    source_type: Option<OneOf<Sources>>,
     /// `aggregate_id` names the aggregate that the task is about.
     #[oai(nullable)]
     source: Option<AnyObject>,
     /// The due date, RFC 3339.
     #[oai(nullable)]
     due_at: Option<String>,
-    /// Output that exists already. Each item is `{name, parts | text | data, effect}`.
+    /// The initial artifacts. Each item is `{name, parts | text | data, effect}`.
     #[oai(nullable)]
     artifacts: Option<Vec<AnyObject>>,
-    /// Never expires: a request with the same key returns the first task.
+    /// A key chosen by the client. A later request with the same key returns the first task. The key never expires.
     #[oai(nullable)]
     idempotency_key: Option<String>,
 }
 
-/// Approves the output.
+/// Approves the task's output.
 #[derive(Object)]
 pub struct ApproveTask {
     #[oai(nullable)]
@@ -208,7 +207,8 @@ pub struct ApproveTask {
     expected_version: Option<u64>,
 }
 
-/// Approves the output with changes, given as one of `modifications`, `content`, `text`, `artifact` and `artifacts`.
+/// Approves the task's output with changes. The changes are one of `modifications`, `content`, `text`, `artifact` and
+/// `artifacts`.
 #[derive(Object)]
 pub struct EditTask {
     /// Fields to merge into the output's data.
@@ -230,7 +230,7 @@ pub struct EditTask {
     expected_version: Option<u64>,
 }
 
-/// Rejects the output. `message` and `comment` are synonyms of `reason`.
+/// Rejects the task's output. `message` and `comment` are synonyms of `reason`.
 #[derive(Object)]
 pub struct RejectTask {
     #[oai(nullable)]
@@ -242,10 +242,10 @@ pub struct RejectTask {
 /// Defers the task.
 #[derive(Object)]
 pub struct DeferTask {
-    /// When the task becomes active again, RFC 3339.
+    /// The time at which the task becomes active again, RFC 3339.
     #[oai(nullable)]
     until: Option<String>,
-    /// How long the task is deferred, instead of `until`.
+    /// The duration of the deferral in seconds, instead of `until`.
     #[oai(nullable)]
     for_seconds: Option<u64>,
     #[oai(nullable)]
@@ -272,44 +272,45 @@ pub struct AskTask {
 #[derive(Object)]
 pub struct AssignTask {
     #[oai(nullable)]
-    assignee_type: Option<Word<AssigneesOrNone>>,
+    assignee_type: Option<OneOf<AssigneesOrNone>>,
     #[oai(nullable)]
     assignee_id: Option<String>,
     #[oai(nullable)]
     agent_id: Option<String>,
     #[oai(nullable)]
     user_id: Option<String>,
-    /// The new due date, RFC 3339. Without it the due date stays. When a new date passes, a task that was overdue
-    /// becomes overdue again.
+    /// The new due date, RFC 3339. If `due_at` is absent, the due date does not change. An overdue task becomes overdue
+    /// again when the new date passes.
     #[oai(nullable)]
     due_at: Option<String>,
     #[oai(nullable)]
     expected_version: Option<u64>,
 }
 
-/// An action that needs no fields.
+/// An action that marks a task as read or unread.
 #[derive(Object)]
 pub struct MarkTask {
     #[oai(nullable)]
     expected_version: Option<u64>,
 }
 
-/// One action on many tasks. The fields of the action are added to this object.
+/// One action on many tasks. The fields of the action belong into this object as well.
 #[derive(Object)]
 pub struct ActOnTasks {
-    action: Word<TaskActions>,
+    action: OneOf<TaskActions>,
     #[oai(nullable)]
     ids: Option<Vec<String>>,
-    /// Instead of `ids`, with the parameters of `GET /mailbox`: `status`, `assignee_id`, `assignee_type`, `project_id`,
-    /// `source_type`, `unread`, `priority`.
+    /// A filter instead of `ids`. Its fields are parameters of `GET /mailbox`: `status`, `assignee_id`,
+    /// `assignee_type`, `project_id`, `source_type`, `unread` and `priority`.
     #[oai(nullable)]
     filter: Option<AnyObject>,
-    /// How many tasks the filter must match. Any other number is a conflict.
+    /// The number of tasks that the filter must match. If the filter matches another number, the request fails with
+    /// 409.
     #[oai(nullable)]
     expected: Option<u64>,
 }
 
-/// The result of the action for each task.
+/// The results of the action, one per task.
 #[derive(Object)]
 pub struct ActedBody {
     results: Vec<ActedOn>,
@@ -339,7 +340,7 @@ pub struct ClaimTask {
     expected_version: Option<u64>,
 }
 
-/// A message of the agent or, without `agent_id`, of the caller.
+/// A message to add to a task. The author is the agent or, without `agent_id`, the caller.
 #[derive(Object)]
 pub struct AddMessage {
     #[oai(nullable)]
@@ -355,25 +356,25 @@ pub struct AddMessage {
     expected_version: Option<u64>,
 }
 
-/// Output of the agent that holds the task.
+/// An artifact to add to a task. The agent that holds the task is the author.
 #[derive(Object)]
 pub struct AddArtifact {
     #[oai(nullable)]
     agent_id: Option<String>,
-    /// The claim under which the output was made.
+    /// The number of the claim under which the agent made the output.
     #[oai(nullable)]
     claim: Option<u64>,
     #[oai(nullable)]
     name: Option<String>,
-    /// Each part is `{text}`, `{data}` or `{file}`, with an optional `media_type`. `text` or `data` may replace the
-    /// parts.
+    /// The content. Each part is `{text}`, `{data}` or `{file}`, with an optional `media_type`. `text` or `data` may
+    /// replace the parts.
     #[oai(nullable)]
     parts: Option<Vec<AnyObject>>,
     #[oai(nullable)]
     text: Option<String>,
     #[oai(nullable)]
     data: Option<AnyValue>,
-    /// The version that this one follows.
+    /// The id of the previous version of this artifact.
     #[oai(nullable)]
     supersedes: Option<String>,
     /// The event that approval appends: `{aggregate_id, event_type, payload}`.
@@ -390,7 +391,7 @@ pub struct CompleteTask {
     agent_id: Option<String>,
     #[oai(nullable)]
     claim: Option<u64>,
-    /// Output to add in the same step.
+    /// An artifact to add together with the completion.
     #[oai(nullable)]
     artifact: Option<AnyObject>,
     #[oai(nullable)]
@@ -404,7 +405,7 @@ pub struct CompleteTask {
     expected_version: Option<u64>,
 }
 
-/// Asks a person for something that the agent needs to continue.
+/// Asks a person for input that the agent needs to continue.
 #[derive(Object)]
 pub struct RequestInput {
     #[oai(nullable)]
@@ -420,7 +421,7 @@ pub struct RequestInput {
     expected_version: Option<u64>,
 }
 
-/// Reports that the agent failed.
+/// Reports that the agent failed to complete the task.
 #[derive(Object)]
 pub struct FailTask {
     #[oai(nullable)]
@@ -459,10 +460,10 @@ pub struct CancelTask {
 pub enum Acted {
     /// The task after the action.
     #[oai(status = 200)]
-    Done(Written<TaskBody>, #[oai(header = "ETag")] String),
+    Done(JsonResponse<TaskBody>, #[oai(header = "ETag")] String),
 }
 
-/// Returns a task as the response to an action on it.
+/// Returns the response to an action: the task after the action.
 pub fn acted(task: &Aggregate) -> Acted {
-    Acted::Done(Written::new(&shown::shown(task)), etag(task.version))
+    Acted::Done(JsonResponse::new(&shown::shown(task)), etag(task.version))
 }

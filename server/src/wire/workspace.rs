@@ -1,4 +1,4 @@
-//! The workspace, as responses show it.
+//! The JSON of the workspace in responses.
 
 use foldwork_engine::model::access::WorkspaceRecord;
 use foldwork_engine::model::date::format_date;

@@ -69,12 +69,12 @@ async fn timers_are_idle_after_a_restart_with_a_renewed_lease() {
 
     let _workspace = server.workspace("owner").await.expect("the workspace, opened again");
     server.pass(1).await.expect("the timers come to rest");
-    let before = server.clock.looks();
+    let before = server.clock.read_count();
     for _ in 0..2_000 {
         tokio::task::yield_now().await;
     }
-    let looks = server.clock.looks() - before;
-    assert!(looks < 100, "the timers asked for the time {looks} times while there was nothing to do");
+    let reads = server.clock.read_count() - before;
+    assert!(reads < 100, "the timers asked for the time {reads} times while there was nothing to do");
     assert_eq!(get(&server, &format!("/mailbox/{id}")).await.1["status"], "in_progress");
     server.pass(10 * SECOND).await.expect("the end");
     assert_eq!(get(&server, &format!("/mailbox/{id}")).await.1["status"], "pending");

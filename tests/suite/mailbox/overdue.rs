@@ -13,7 +13,7 @@ use foldwork_engine::workspace::mailbox::{Work, Worker};
 use foldwork_engine::{Engine, Settings, Store};
 use foldwork_tests::agents::agents;
 use foldwork_tests::clock::FixedClock;
-use foldwork_tests::entered::{Entered, enter};
+use foldwork_tests::handles::{Handles, enter};
 use foldwork_tests::server::Server;
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ use super::board::{AGENTS, DRAFTER, HELPER, act, get, post, server, task, task_w
 const SECOND: i64 = 1_000;
 
 /// Returns a task and the types of its events, in order.
-async fn told(server: &Server, id: &str) -> (Value, Vec<String>) {
+async fn task_and_events(server: &Server, id: &str) -> (Value, Vec<String>) {
     let (_, task) = get(server, &format!("/mailbox/{id}")).await;
     let events = task["timeline"].as_array().into_iter().flatten();
     let types = events.map(|event| event["event_type"].as_str().unwrap_or_default().to_owned()).collect();
@@ -35,22 +35,25 @@ async fn a_passed_due_date_appends_one_event_and_marks_unread() {
     let id = task_with(&server, DRAFTER, &json!({"due_at": "2026-01-01T00:01:00Z"})).await;
     act(&server, &id, "read", json!({})).await;
     server.pass(60 * SECOND - 1).await.expect("almost due");
-    let (task, types) = told(&server, &id).await;
+    let (task, types) = task_and_events(&server, &id).await;
     assert_eq!((&task["overdue"], types), (&json!(false), vec!["task.created".into(), "task.read".into()]));
     server.pass(1).await.expect("due");
-    let (task, types) = told(&server, &id).await;
+    let (task, types) = task_and_events(&server, &id).await;
     assert_eq!((&task["overdue"], &task["unread"], &task["status"]), (&json!(true), &json!(true), &json!("pending")));
     assert_eq!(types.last().map(String::as_str), Some("task.overdue"));
     server.pass(3_600 * SECOND).await.expect("much later");
-    assert_eq!(told(&server, &id).await.1.len(), types.len(), "there is one event per due date");
+    assert_eq!(task_and_events(&server, &id).await.1.len(), types.len(), "there is one event per due date");
     // A new due date can pass again; assigning the same due date changes nothing.
     let later = json!({"agent_id": DRAFTER, "due_at": "2026-01-01T02:00:00Z"});
     let moved = act(&server, &id, "assign", later.clone()).await;
     assert_eq!((&moved["overdue"], &moved["due_at"]), (&json!(false), &json!("2026-01-01T02:00:00.000Z")));
     assert_eq!(act(&server, &id, "assign", later).await["version"], moved["version"]);
     server.pass(3_600 * SECOND).await.expect("due again");
-    let (task, types) = told(&server, &id).await;
-    assert_eq!((&task["overdue"], types.iter().filter(|told| *told == "task.overdue").count()), (&json!(true), 2));
+    let (task, types) = task_and_events(&server, &id).await;
+    assert_eq!(
+        (&task["overdue"], types.iter().filter(|event_type| *event_type == "task.overdue").count()),
+        (&json!(true), 2)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -59,7 +62,7 @@ async fn ended_tasks_are_never_overdue() {
     let id = task_with(&server, DRAFTER, &json!({"due_at": "2026-01-01T00:01:00Z"})).await;
     let ended = act(&server, &id, "approve", json!({})).await;
     server.pass(3_600 * SECOND).await.expect("later");
-    assert_eq!(told(&server, &id).await.0["version"], ended["version"]);
+    assert_eq!(task_and_events(&server, &id).await.0["version"], ended["version"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -78,36 +81,36 @@ async fn escalation_steps_are_taken_once_and_in_order() {
     let (_, feed) = get(&server, &format!("/agents/{HELPER}/events")).await;
     assert_eq!(feed["data"], json!([]));
     server.pass(120 * SECOND).await.expect("overdue, and the first step");
-    let (task, types) = told(&server, &id).await;
+    let (task, types) = task_and_events(&server, &id).await;
     assert_eq!(types[2..], ["task.overdue", "task.escalated"]);
     // The priority rises, and the agent keeps the task.
     assert_eq!((&task["priority"], &task["status"]), (&json!("high"), &json!("in_progress")));
     server.pass(60 * SECOND).await.expect("the second step");
-    let (task, _) = told(&server, &id).await;
+    let (task, _) = task_and_events(&server, &id).await;
     assert_eq!((&task["priority"], &task["status"]), (&json!("high"), &json!("pending")), "no step lowers a priority");
     assert_eq!(
         (&task["assignee_id"], &task["claimed_by"], &task["escalated"]),
         (&json!(HELPER), &json!(null), &json!(2))
     );
     server.pass(60 * SECOND).await.expect("the third step");
-    let (task, _) = told(&server, &id).await;
+    let (task, _) = task_and_events(&server, &id).await;
     assert_eq!(
         (&task["assignee_id"], &task["escalated"]),
         (&json!(HELPER), &json!(3)),
         "an unknown agent gets no task"
     );
     server.pass(86_400 * SECOND).await.expect("a day later");
-    let (task, types) = told(&server, &id).await;
+    let (task, types) = task_and_events(&server, &id).await;
     assert_eq!((&task["assignee_type"], &task["assignee_id"]), (&json!("user"), &json!(owner)));
     assert_eq!((&task["priority"], types.len()), (&json!("urgent"), 7));
     // Both agents got events: one lost the task, the other got it and lost it.
     for (agent, last) in [(DRAFTER, "task.unassigned"), (HELPER, "task.unassigned")] {
         let (_, feed) = get(&server, &format!("/agents/{agent}/events")).await;
-        let heard: Vec<&str> =
-            feed["data"].as_array().into_iter().flatten().filter_map(|told| told["event"].as_str()).collect();
-        assert_eq!(heard.last(), Some(&last), "{agent}: {feed}");
-        assert!(agent == HELPER || heard.contains(&"task.overdue"), "{agent}: {feed}");
-        assert!(agent == DRAFTER || heard.contains(&"task.assigned"), "{agent}: {feed}");
+        let received: Vec<&str> =
+            feed["data"].as_array().into_iter().flatten().filter_map(|event| event["event"].as_str()).collect();
+        assert_eq!(received.last(), Some(&last), "{agent}: {feed}");
+        assert!(agent == HELPER || received.contains(&"task.overdue"), "{agent}: {feed}");
+        assert!(agent == DRAFTER || received.contains(&"task.assigned"), "{agent}: {feed}");
     }
 }
 
@@ -117,7 +120,7 @@ async fn engine(store: Store, clock: &Arc<FixedClock>) -> Arc<Engine> {
 }
 
 /// Returns how often an event type occurs in a task's stream.
-async fn counted(client: &Entered, id: &str, event_type: &str) -> usize {
+async fn counted(client: &Handles, id: &str, event_type: &str) -> usize {
     let limit = Limit::events(100);
     let stream = client.reader.stream(id, None, limit, Direction::Forward).await.expect("a stream").items;
     stream.iter().filter(|event| *event.event_type == *event_type).count()

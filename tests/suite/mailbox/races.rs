@@ -14,20 +14,20 @@ use foldwork_engine::workspace::mailbox::{TaskCommand, Work, Worker};
 use foldwork_engine::{Engine, Error, Settings, Store};
 use foldwork_tests::agents::agents;
 use foldwork_tests::clock::FixedClock;
-use foldwork_tests::entered::{Entered, enter};
+use foldwork_tests::handles::{Handles, enter};
 
 use super::board::{AGENTS, DRAFTER, HELPER};
 
 /// The number of races on one server, and on two.
-const ON_ONE: usize = 200;
-const ON_TWO: usize = 30;
+const ROUNDS_ON_ONE: usize = 200;
+const ROUNDS_ON_TWO: usize = 30;
 const LEASE_S: i64 = 10;
 
 /// One workspace as two clients see it, on one server or on two servers with one store.
 struct Pair {
     clock: Arc<FixedClock>,
     engines: Vec<Arc<Engine>>,
-    clients: [Entered; 2],
+    clients: [Handles; 2],
     rounds: usize,
 }
 
@@ -42,7 +42,7 @@ impl Pair {
         let one = engine(Store::connect("mem://").await.expect("a store"), &clock).await;
         let key = one.first_start(None).await.expect("a start").expect("an empty store").key;
         let client = enter(&one, &key).await.expect("a workspace");
-        Pair { clock, clients: [client.clone(), client], engines: vec![one], rounds: ON_ONE }
+        Pair { clock, clients: [client.clone(), client], engines: vec![one], rounds: ROUNDS_ON_ONE }
     }
 
     async fn of_two_servers() -> Pair {
@@ -51,7 +51,7 @@ impl Pair {
         let (one, two) = (engine(store.share(), &clock).await, engine(store.share(), &clock).await);
         let key = one.first_start(None).await.expect("a start").expect("an empty store").key;
         let clients = [enter(&one, &key).await.expect("one"), enter(&two, &key).await.expect("two")];
-        Pair { clock, clients, engines: vec![one, two], rounds: ON_TWO }
+        Pair { clock, clients, engines: vec![one, two], rounds: ROUNDS_ON_TWO }
     }
 
     /// Creates a task whose approval changes an article, and the article.
@@ -95,11 +95,11 @@ async fn again<T, F: Future<Output = Result<T, Error>>>(mut act: impl FnMut() ->
     }
 }
 
-async fn act(client: Entered, id: String, command: TaskCommand) -> Result<(), Error> {
+async fn act(client: Handles, id: String, command: TaskCommand) -> Result<(), Error> {
     again(|| client.writer.act_on_task(&id, command.clone(), Expected::Any)).await.map(drop)
 }
 
-async fn work(client: Entered, id: String, agent: &str, work: Work) -> Result<(), Error> {
+async fn work(client: Handles, id: String, agent: &str, work: Work) -> Result<(), Error> {
     let worker = || Worker::new(Some(agent.to_owned()), None);
     again(|| client.writer.work_on_task(&id, worker(), work.clone(), Expected::Any, None)).await.map(drop)
 }

@@ -135,10 +135,12 @@ async fn check(
         next => (!(200..300).contains(&status) || after["status"] != next).then(|| format!("to be {next}")),
     };
     // The task lists the same allowed actions as the table.
-    let told = wrong.or_else(|| (before["allowed_actions"] != json!(allowed(people))).then(|| "other actions".into()));
-    failures.extend(
-        told.map(|wrong| format!("{row}, {column}: expected {wrong}, found {status} {answer} and {}", after["status"])),
-    );
+    let difference =
+        wrong.or_else(|| (before["allowed_actions"] != json!(allowed(people))).then(|| "other actions".into()));
+    failures
+        .extend(difference.map(|wrong| {
+            format!("{row}, {column}: expected {wrong}, found {status} {answer} and {}", after["status"])
+        }));
 }
 
 /// Returns what is wrong with an error response, if anything.
@@ -213,9 +215,9 @@ async fn overdue_tasks_match_the_table() {
     for (id, row, column, expected) in tasks {
         let (_, after) = get(&server, &format!("/mailbox/{id}")).await;
         let is_open = after["resolution"].is_null();
-        let is_told = after["overdue"] == json!(is_open) && (!is_open || after["unread"] == json!(true));
-        let is_given = column == "overdue" || !is_open || after["assignee_id"] == HELPER;
-        if after["status"] != *expected.as_str() || !is_told || !is_given {
+        let is_marked = after["overdue"] == json!(is_open) && (!is_open || after["unread"] == json!(true));
+        let is_assigned = column == "overdue" || !is_open || after["assignee_id"] == HELPER;
+        if after["status"] != *expected.as_str() || !is_marked || !is_assigned {
             failures.push(format!("{row}, {column}: expected {expected}, found {after}"));
         }
     }
@@ -281,9 +283,9 @@ async fn scripted_agents_match_the_table() {
         let expected = &cells["deliver"];
         // A task with an open question is worked on twice; the second time the task is no longer assigned to the agent.
         let delivered = before["status"] != *expected.as_str();
-        let is_told =
-            after["timeline"].as_array().into_iter().flatten().any(|told| told["event_type"] == "task.delivered");
-        if after["status"] != *expected.as_str() || (row.as_str() != "review" && is_told != delivered) {
+        let has_delivery =
+            after["timeline"].as_array().into_iter().flatten().any(|entry| entry["event_type"] == "task.delivered");
+        if after["status"] != *expected.as_str() || (row.as_str() != "review" && has_delivery != delivered) {
             failures.push(format!("{row}, deliver: expected {expected}, found {after}"));
         }
         let (_, parked) = get(&server, "/parked").await;

@@ -12,7 +12,7 @@ use foldwork_engine::model::json;
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::pipeline::SourceChoice;
 use foldwork_engine::workspace::query::Query;
-use foldwork_tests::entered::Entered;
+use foldwork_tests::handles::Handles;
 use foldwork_tests::server::Server;
 use poem::Request;
 use poem::http::Method;
@@ -40,8 +40,8 @@ fn config(cases: u32) -> Config {
 type Story = Vec<(Vec<NewEvent>, Vec<Value>)>;
 
 fn story() -> impl Strategy<Value = Story> {
-    let asked = prop::collection::vec(pipelines::pipeline(), 1..8);
-    prop::collection::vec((prop::collection::vec(states::event(), 1..24), asked), 1..4)
+    let queries = prop::collection::vec(pipelines::pipeline(), 1..8);
+    prop::collection::vec((prop::collection::vec(states::event(), 1..24), queries), 1..4)
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn every_way_of_execution_returns_the_same_rows() {
     let result = runner.run(&story(), |story| {
         number.set(number.get() + 1);
         let name = format!("w{}", number.get());
-        handle.block_on(told(&server, &name, story))
+        handle.block_on(run_story(&server, &name, story))
     });
     if let Err(failure) = result {
         panic!("{failure}");
@@ -62,9 +62,9 @@ fn every_way_of_execution_returns_the_same_rows() {
 }
 
 /// Runs a story in a new workspace.
-async fn told(server: &Server, name: &str, story: Story) -> Result<(), TestCaseError> {
+async fn run_story(server: &Server, name: &str, story: Story) -> Result<(), TestCaseError> {
     let (_, key) = server.engine.provision(name, None).await.map_err(failed)?;
-    let workspace = foldwork_tests::entered::enter(&server.engine, &key).await.map_err(failed)?;
+    let workspace = foldwork_tests::handles::enter(&server.engine, &key).await.map_err(failed)?;
     for definition in states::TYPES {
         let definition = serde_json::from_str(definition).map_err(failed)?;
         workspace.writer.define_type(&definition, false).await.map_err(failed)?;
@@ -79,7 +79,7 @@ async fn told(server: &Server, name: &str, story: Story) -> Result<(), TestCaseE
 }
 
 /// Checks that every way gives the same rows or the same error.
-async fn compare(workspace: &Entered, pipeline: &Value, ways: &[Way]) -> Result<(), TestCaseError> {
+async fn compare(workspace: &Handles, pipeline: &Value, ways: &[Way]) -> Result<(), TestCaseError> {
     let mut first: Option<String> = None;
     for &(source, push_down, columns) in ways {
         let query = Query { source, push_down, columns, ..Query::new(pipeline.clone()) };
@@ -98,8 +98,8 @@ async fn compare(workspace: &Entered, pipeline: &Value, ways: &[Way]) -> Result<
         }
     }
     let moved = first.unwrap_or_default();
-    let written = json::text(pipeline);
-    if ["$rand", "$sampleRate"].iter().any(|name| written.contains(name)) {
+    let pipeline_text = json::text(pipeline);
+    if ["$rand", "$sampleRate"].iter().any(|name| pipeline_text.contains(name)) {
         // Random draws depend on the number of rows drawn for before, and moving a filter changes that number.
         return Ok(());
     }
@@ -112,7 +112,7 @@ async fn compare(workspace: &Entered, pipeline: &Value, ways: &[Way]) -> Result<
     }
     let query = Query { source: ways[0].0, push_down: false, columns: false, ..Query::new(stages.into()) };
     if let Ok(unmoved) = answered(workspace, query).await? {
-        prop_assert_eq!(unmoved, moved, "{} with its filters moved", written);
+        prop_assert_eq!(unmoved, moved, "{} with its filters moved", pipeline_text);
     }
     Ok(())
 }
@@ -122,7 +122,7 @@ fn is_fold(stage: &Value) -> bool {
 }
 
 /// Returns the rows or the error of a query. Fails the test on an error that is not part of the language.
-async fn answered(workspace: &Entered, query: Query) -> Result<Result<String, String>, TestCaseError> {
+async fn answered(workspace: &Handles, query: Query) -> Result<Result<String, String>, TestCaseError> {
     let pipeline = query.pipeline.clone();
     match workspace.reader.query(query).await {
         Ok(answer) => Ok(Ok(answer.rows.iter().map(|row| json::text(row) + "\n").collect())),
@@ -132,8 +132,8 @@ async fn answered(workspace: &Entered, query: Query) -> Result<Result<String, St
 }
 
 /// More states than one segment holds.
-const MANY: usize = 4_500;
-const OVER_MANY: [&str; 24] = [
+const AGGREGATES: usize = 4_500;
+const LARGE_PIPELINES: [&str; 24] = [
     r#"{"$group": {"_id": "$k", "n": {"$sum": "$n"}, "a": {"$avg": "$x"}, "m": {"$max": "$n"}, "l": {"$last": "$s"}}}"#,
     r#"{"$group": {"_id": {"k": "$k", "x": "$x"}, "n": {"$count": {}}}}, {"$sort": {"n": -1, "_id": 1}}, {"$limit": 30}"#,
     r#"{"$sort": {"n": -1}}, {"$limit": 20}, {"$project": {"n": 1}}"#,
@@ -170,13 +170,13 @@ async fn queries_over_many_segments_return_the_same_rows() {
         .await
         .expect("defined");
     for round in 0..2 {
-        for from in (0..MANY).step_by(500) {
+        for from in (0..AGGREGATES).step_by(500) {
             // The second round changes some of the states after columns were built from all of them.
             let events = (from..from + 500).filter(|number| round == 0 || number % 9 == 0);
             let events: Vec<_> = events.map(|number| states::numbered(number, round)).collect();
             workspace.writer.append_events(events).await.expect("appended");
         }
-        for stages in OVER_MANY {
+        for stages in LARGE_PIPELINES {
             let pipeline = format!(r#"[{{"$match": {{"aggregate_type": "other"}}}}, {{"$fold": {{}}}}, {stages}]"#);
             let pipeline = serde_json::from_str(&pipeline).expect("a pipeline");
             compare(&workspace, &pipeline, &WAYS[2..4]).await.expect("the same rows");
@@ -198,13 +198,13 @@ fn any_json_returns_rows_or_an_error() {
     };
     runtime.block_on(workspace.writer.append_events(vec![event])).expect("appended");
     let result = TestRunner::new(config(256))
-        .run(&pipelines::anything(), |pipeline| asked(runtime.handle(), &server, &pipeline));
+        .run(&pipelines::anything(), |pipeline| send_query(runtime.handle(), &server, &pipeline));
     if let Err(failure) = result {
         panic!("{failure}");
     }
 }
 
-fn asked(handle: &Handle, server: &Server, pipeline: &serde_json::Value) -> Result<(), TestCaseError> {
+fn send_query(handle: &Handle, server: &Server, pipeline: &serde_json::Value) -> Result<(), TestCaseError> {
     let body = serde_json::json!({ "pipeline": pipeline }).to_string();
     let request = Request::builder()
         .method(Method::POST)

@@ -273,7 +273,7 @@ mod tests {
             "pub use crate::x::{\n    self,\n    y::{Z, super_z as w},\n};\nuse super::{c, self as up};\n\
              fn f(_: &c::Deep) { let c = 1; w::g(); crate::q::r(); assert!(matches!(1, crate::m::N | self::o::P)); }\n",
         );
-        for wanted in [
+        for expected in [
             "1 crate::x",
             "1 crate::x::y::Z",
             "1 crate::x::y::super_z",
@@ -285,7 +285,7 @@ mod tests {
             "6 crate::m::N",
             "6 crate::a::b::o::P",
         ] {
-            assert!(found.iter().any(|path| path == wanted), "{wanted}: {found:?}");
+            assert!(found.iter().any(|path| path == expected), "{expected}: {found:?}");
         }
     }
 

@@ -17,7 +17,7 @@ const PURE_CRATE: &str = "engine/src";
 /// The roots of a crate: the public interface of a library, and a program.
 const ENTRIES: [&str; 2] = ["lib", "main"];
 /// The maximum number of files of one room that may form a cycle.
-const LARGEST_CIRCLE: usize = 3;
+const MAX_CYCLE_LEN: usize = 3;
 /// Rooms that only compute, and names that they must not use.
 const PURE: [&str; 3] = ["model", "pipeline", "resident"];
 const IMPURE: [&str; 7] = ["tokio", "Instant::now", "SystemTime", "rand", "std::fs", "std::net", "now_v7"];
@@ -156,7 +156,7 @@ fn files_form_no_large_cycle() {
         }
         for cycle in circles(&arrows) {
             let rooms: BTreeSet<_> = cycle.iter().map(|file| krate.room_of(&module_of(file))).collect();
-            if rooms.len() > 1 || cycle.len() > LARGEST_CIRCLE {
+            if rooms.len() > 1 || cycle.len() > MAX_CYCLE_LEN {
                 failures.push(format!("{}: a cycle of {}", krate.folder, cycle.join(", ")));
             }
         }

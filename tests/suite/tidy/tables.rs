@@ -6,7 +6,7 @@ pub type Room = (&'static str, &'static [&'static str]);
 
 /// The rooms of the engine, lowest first.
 pub const ENGINE: &[Room] = &[
-    ("aside", &[]),
+    ("offload", &[]),
     ("model", &[]),
     ("pipeline/column", &["model"]),
     ("pipeline/value", &["model"]),
@@ -44,12 +44,12 @@ pub const ENGINE: &[Room] = &[
     ),
     ("hook", &["model"]),
     ("clock", &[]),
-    ("turns", &[]),
+    ("named_locks", &[]),
     ("store", &["model", "pipeline"]),
     ("resident", &["model", "pipeline/column"]),
     ("error", &["model", "pipeline", "store"]),
-    ("access", &["model", "clock", "turns", "store", "error"]),
-    ("core", &["aside", "model", "pipeline", "hook", "clock", "store", "resident", "error"]),
+    ("access", &["model", "clock", "named_locks", "store", "error"]),
+    ("core", &["offload", "model", "pipeline", "hook", "clock", "store", "resident", "error"]),
     ("mailbox", &["model", "pipeline/column", "store", "resident", "error", "core"]),
     ("consumer", &["model", "hook", "clock", "store", "resident", "error", "core", "mailbox"]),
     (
@@ -60,7 +60,7 @@ pub const ENGINE: &[Room] = &[
             "pipeline/column",
             "hook",
             "clock",
-            "turns",
+            "named_locks",
             "store",
             "resident",
             "error",

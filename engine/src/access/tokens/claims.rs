@@ -31,14 +31,14 @@ pub struct Claims {
 /// The tolerated difference between clocks, in milliseconds.
 const LEEWAY_MS: i64 = 60_000;
 /// The maximum length of a claim's text, in bytes.
-const LONGEST: usize = 320;
+const MAX_LENGTH: usize = 320;
 
 impl Claims {
     /// Returns whether the token identifies a user, as opposed to an anonymous visitor or a service.
     pub fn is_user(&self) -> bool {
         let is_anonymous = !matches!(self.is_anonymous, Value::Null | Value::Bool(false));
         let is_other = matches!(self.role.as_str(), Some("anon" | "service_role"));
-        !self.sub.is_empty() && self.sub.len() <= LONGEST && !is_anonymous && !is_other
+        !self.sub.is_empty() && self.sub.len() <= MAX_LENGTH && !is_anonymous && !is_other
     }
 
     /// Returns the time range in which the token is valid, including the tolerance, in milliseconds since the epoch.
@@ -74,5 +74,5 @@ impl Claims {
 }
 
 fn text(value: &Value) -> Option<&str> {
-    value.as_str().filter(|text| !text.is_empty() && text.len() <= LONGEST)
+    value.as_str().filter(|text| !text.is_empty() && text.len() <= MAX_LENGTH)
 }

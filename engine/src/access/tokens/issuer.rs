@@ -9,7 +9,7 @@ use super::key_set::{FetchKeys, KeySet, Missing};
 use crate::access::settings::{IssuerSettings, Trust};
 
 /// The minimum length of a secret, in bytes: the output length of SHA-256.
-const SHORTEST_SECRET: usize = 32;
+const MIN_SECRET_BYTES: usize = 32;
 const REQUIRED: [&str; 4] = ["exp", "iss", "aud", "sub"];
 
 /// A configured issuer that can verify tokens.
@@ -53,8 +53,8 @@ impl Issuer {
             Trust::Secret(_) if family != AlgorithmFamily::Hmac => {
                 return Err(format!("{issuer}: a secret needs an HMAC algorithm, such as HS256"));
             }
-            Trust::Secret(secret) if secret.len() < SHORTEST_SECRET => {
-                return Err(format!("{issuer}: its secret is shorter than {SHORTEST_SECRET} bytes"));
+            Trust::Secret(secret) if secret.len() < MIN_SECRET_BYTES => {
+                return Err(format!("{issuer}: its secret is shorter than {MIN_SECRET_BYTES} bytes"));
             }
             Trust::Secret(secret) => Verifier::Secret(DecodingKey::from_secret(secret)),
             Trust::KeySet { .. } if family == AlgorithmFamily::Hmac => {

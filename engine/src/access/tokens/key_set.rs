@@ -8,10 +8,10 @@ use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey};
 use serde::Deserialize;
 
 /// The maximum size of a key set in bytes, and the maximum number of keys.
-pub const MOST_BYTES: usize = 256 << 10;
-const MOST_KEYS: usize = 64;
+pub const MAX_BYTES: usize = 256 << 10;
+const MAX_KEYS: usize = 64;
 /// The minimum time between two fetches from an issuer, in milliseconds.
-pub const ASK_MS: i64 = 30_000;
+pub const FETCH_INTERVAL_MS: i64 = 30_000;
 /// How long fetched keys are used without a refresh, in milliseconds.
 const FRESH_MS: i64 = 600_000;
 
@@ -30,7 +30,7 @@ pub struct KeySet {
     fetch: Arc<dyn FetchKeys>,
     known: Mutex<Known>,
     /// Held during a fetch from the issuer.
-    asking: tokio::sync::Mutex<()>,
+    fetching: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
@@ -39,7 +39,7 @@ struct Known {
     /// The number of times that a fetched set differed from the previous one.
     generation: u64,
     text: Vec<u8>,
-    asked_at: Option<i64>,
+    attempted_at: Option<i64>,
     fetched_at: Option<i64>,
 }
 
@@ -64,7 +64,7 @@ pub enum Missing {
 
 impl KeySet {
     pub fn new(url: String, fetch: Arc<dyn FetchKeys>) -> Arc<KeySet> {
-        Arc::new(KeySet { url, fetch, known: Mutex::default(), asking: tokio::sync::Mutex::default() })
+        Arc::new(KeySet { url, fetch, known: Mutex::default(), fetching: tokio::sync::Mutex::default() })
     }
 
     /// Returns the key that a token names. An unknown key triggers a fetch, at a limited rate.
@@ -75,7 +75,7 @@ impl KeySet {
         }
         let set = self.clone();
         // The fetch runs in a separate task, so that it completes for other waiters even if this request is cancelled.
-        if let Err(error) = tokio::spawn(async move { set.ask(now).await }).await {
+        if let Err(error) = tokio::spawn(async move { set.refresh(now).await }).await {
             tracing::error!(%error, "fetching keys failed");
         }
         self.search(id, algorithm).ok_or(match self.known().fetched_at {
@@ -93,11 +93,11 @@ impl KeySet {
     pub fn keep_fresh(self: &Arc<Self>, now: i64) {
         let is_due = {
             let known = self.known();
-            !is_within(known.fetched_at, FRESH_MS, now) && !is_within(known.asked_at, ASK_MS, now)
+            !is_within(known.fetched_at, FRESH_MS, now) && !is_within(known.attempted_at, FETCH_INTERVAL_MS, now)
         };
         if is_due {
             let set = self.clone();
-            tokio::spawn(async move { set.ask(now).await });
+            tokio::spawn(async move { set.refresh(now).await });
         }
     }
 
@@ -111,13 +111,13 @@ impl KeySet {
         }
     }
 
-    async fn ask(&self, now: i64) {
-        let _asking = self.asking.lock().await;
-        if is_within(self.known().asked_at, ASK_MS, now) {
+    async fn refresh(&self, now: i64) {
+        let _fetching = self.fetching.lock().await;
+        if is_within(self.known().attempted_at, FETCH_INTERVAL_MS, now) {
             return;
         }
-        self.known().asked_at = Some(now);
-        let read = self.fetch.fetch(&self.url, MOST_BYTES).await.and_then(|text| Ok((read(&text)?, text)));
+        self.known().attempted_at = Some(now);
+        let read = self.fetch.fetch(&self.url, MAX_BYTES).await.and_then(|text| Ok((read(&text)?, text)));
         match read {
             Ok((keys, text)) => {
                 let mut known = self.known();
@@ -156,12 +156,12 @@ fn read(text: &[u8]) -> Result<Vec<Key>, String> {
     struct Set {
         keys: Vec<serde_json::Value>,
     }
-    if text.len() > MOST_BYTES {
-        return Err(format!("the set has more than {MOST_BYTES} bytes"));
+    if text.len() > MAX_BYTES {
+        return Err(format!("the set has more than {MAX_BYTES} bytes"));
     }
     let set: Set = serde_json::from_slice(text).map_err(|error| error.to_string())?;
-    if set.keys.len() > MOST_KEYS {
-        return Err(format!("the set has more than {MOST_KEYS} keys"));
+    if set.keys.len() > MAX_KEYS {
+        return Err(format!("the set has more than {MAX_KEYS} keys"));
     }
     Ok(set.keys.into_iter().filter_map(|key| usable(serde_json::from_value(key).ok()?)).collect())
 }

@@ -22,9 +22,9 @@ use super::settings::IssuerSettings;
 use crate::error::{Error, Result};
 
 /// The maximum length of a token, in bytes.
-const LONGEST: usize = 16 << 10;
+const MAX_LENGTH: usize = 16 << 10;
 /// The maximum number of cached tokens.
-const MOST: usize = 20_000;
+const MAX_CACHED: usize = 20_000;
 
 const INVALID: Error = Error::Unauthenticated("the bearer token is not valid");
 
@@ -60,7 +60,7 @@ impl Tokens {
 
     /// Verifies a token and returns its user.
     pub async fn verify(&self, token: &str, now: i64) -> Result<Arc<Identity>> {
-        if self.issuers.is_empty() || token.len() > LONGEST {
+        if self.issuers.is_empty() || token.len() > MAX_LENGTH {
             return Err(INVALID);
         }
         let hash: [u8; 32] = Sha256::digest(token).into();
@@ -71,10 +71,10 @@ impl Tokens {
         let identity = Arc::new(self.check(token, now).await?);
         let current = identity.at(now)?;
         let mut verified = self.verified();
-        if verified.len() >= MOST {
+        if verified.len() >= MAX_CACHED {
             verified.retain(|_, identity| identity.expires_at > now);
         }
-        if verified.len() >= MOST {
+        if verified.len() >= MAX_CACHED {
             verified.clear();
         }
         verified.insert(hash, identity);

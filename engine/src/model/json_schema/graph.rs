@@ -14,7 +14,7 @@ pub(super) const MAX_PATTERN_BYTES: usize = 256 << 10;
 /// Size classes of compiled patterns, in bytes. A larger pattern costs more steps.
 const PATTERN_SIZES: [usize; 4] = [4 << 10, 16 << 10, 64 << 10, MAX_PATTERN_BYTES];
 /// Bytes of a compiled pattern that count as one step.
-const PATTERN_BYTES_A_STEP: usize = 256;
+const PATTERN_BYTES_PER_STEP: usize = 256;
 /// Maximum number of patterns in a schema.
 const MAX_PATTERNS: usize = 32;
 /// Maximum number of subschemas reachable from the root.
@@ -28,7 +28,7 @@ const MAX_EXPANDED: u64 = 1_000;
 /// keywords again.
 const MAX_UNEVALUATED: usize = 4;
 /// How many times the siblings of these keywords are evaluated.
-const UNEVALUATED_TIMES: u64 = 8;
+const UNEVALUATED_REPEATS: u64 = 8;
 
 /// Keywords whose subschemas apply to the same value: with one subschema, a list of them, or a map of them.
 const SAME_VALUE: [&str; 4] = ["not", "if", "then", "else"];
@@ -168,7 +168,7 @@ impl<'s> Reading<'s> {
         node.unique_items = object.get("uniqueItems") == Some(&Value::Bool(true));
         if object.contains_key("unevaluatedProperties") || object.contains_key("unevaluatedItems") {
             self.unevaluated += 1;
-            node.times = UNEVALUATED_TIMES;
+            node.times = UNEVALUATED_REPEATS;
             if self.unevaluated > MAX_UNEVALUATED {
                 let message =
                     format!("more than {MAX_UNEVALUATED} subschemas have unevaluatedProperties or unevaluatedItems");
@@ -225,7 +225,7 @@ impl<'s> Reading<'s> {
 
     fn items(&mut self, node: &mut Node, object: &'s Map<String, Value>, at: &str) -> Result<(), Violation> {
         node.prefix_items = self.list(object.get("prefixItems"), &format!("{at}/prefixItems"))?;
-        // Before draft 2020-12, a list in `items` meant what `prefixItems` means now.
+        // StoredCaller draft 2020-12, a list in `items` meant what `prefixItems` means now.
         node.prefix_items.extend(self.list(object.get("items"), &format!("{at}/items"))?);
         for name in ["items", "additionalItems", "unevaluatedItems", "contains"] {
             if let Some(schema) = object.get(name).filter(|schema| !schema.is_array()) {
@@ -270,9 +270,9 @@ impl<'s> Reading<'s> {
         let mut refusal = None;
         for size in PATTERN_SIZES {
             match RegexBuilder::new(pattern).size_limit(size).build() {
-                Ok(_) => return Ok((size / PATTERN_BYTES_A_STEP) as u64),
+                Ok(_) => return Ok((size / PATTERN_BYTES_PER_STEP) as u64),
                 // The validator translates some classes of its own dialect, and reports syntax errors itself.
-                Err(regex::Error::Syntax(_)) => return Ok((MAX_PATTERN_BYTES / PATTERN_BYTES_A_STEP) as u64),
+                Err(regex::Error::Syntax(_)) => return Ok((MAX_PATTERN_BYTES / PATTERN_BYTES_PER_STEP) as u64),
                 Err(error) => refusal = Some(error),
             }
         }
@@ -289,8 +289,8 @@ impl<'s> Reading<'s> {
 /// Rejects schemas that are nested too deep, and identifiers below the root, because references would be relative to
 /// them.
 fn check_levels(schema: &Value) -> Result<(), Violation> {
-    let mut left = vec![(schema, String::new(), 0)];
-    while let Some((value, at, level)) = left.pop() {
+    let mut pending = vec![(schema, String::new(), 0)];
+    while let Some((value, at, level)) = pending.pop() {
         if level > MAX_LEVELS {
             return Err(refused(&at, format!("the schema is nested more than {MAX_LEVELS} levels deep")));
         }
@@ -301,11 +301,12 @@ fn check_levels(schema: &Value) -> Result<(), Violation> {
                     if level > 0 && matches!(name.as_str(), "$id" | "id") && is_identifier(name, value, schema) {
                         return Err(refused(&at, "only the root of the schema may have an identifier".into()));
                     }
-                    left.push((value, at, level + 1));
+                    pending.push((value, at, level + 1));
                 }
             }
             Value::Array(items) => {
-                left.extend(items.iter().enumerate().map(|(index, item)| (item, format!("{at}/{index}"), level + 1)));
+                pending
+                    .extend(items.iter().enumerate().map(|(index, item)| (item, format!("{at}/{index}"), level + 1)));
             }
             _ => {}
         }
@@ -322,12 +323,12 @@ fn is_identifier(name: &str, value: &Value, root: &Value) -> bool {
 
 /// Returns the number of values in a value, including itself, plus one for each 64 bytes of text.
 pub(super) fn size(value: &Value) -> u64 {
-    let (mut size, mut left) = (0, vec![value]);
-    while let Some(value) = left.pop() {
+    let (mut size, mut pending) = (0, vec![value]);
+    while let Some(value) = pending.pop() {
         size += 1;
         match value {
-            Value::Array(items) => left.extend(items),
-            Value::Object(object) => left.extend(object.values()),
+            Value::Array(items) => pending.extend(items),
+            Value::Object(object) => pending.extend(object.values()),
             Value::String(text) => size += text.len() as u64 / 64,
             _ => {}
         }

@@ -7,7 +7,7 @@ use super::graph::{Graph, Node, size};
 /// Maximum number of steps for checking one value. A step takes about ten nanoseconds.
 const MAX_STEPS: u64 = 40_000_000;
 /// Number of steps for one evaluation.
-const EVALUATION: u64 = 10;
+const STEPS_PER_EVALUATION: u64 = 10;
 /// Maximum nesting depth of evaluations. Each level takes stack space.
 const MAX_NESTED: usize = 256;
 
@@ -41,7 +41,7 @@ impl Meter {
             return Err("the schema and the value are nested too deeply to be checked");
         }
         self.evaluations = self.evaluations.saturating_add(times);
-        self.take(times, EVALUATION.saturating_add(node.steps))?;
+        self.take(times, STEPS_PER_EVALUATION.saturating_add(node.steps))?;
         let below = nested + 1;
         for next in &node.same_value {
             self.at(graph, *next, value, times.saturating_mul(node.times), below)?;

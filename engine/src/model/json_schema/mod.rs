@@ -90,34 +90,34 @@ fn message(error: &ValidationError<'_>) -> String {
     cut(MAX_MESSAGE, &error.masked_with(value))
 }
 
-/// Returns the first `most` characters of a text. The rest is never written.
-fn cut(most: usize, shown: &impl fmt::Display) -> String {
-    let mut text = Bounded { text: String::new(), left: most };
+/// Returns the first `max` characters of a text. The rest is never written.
+fn cut(max: usize, shown: &impl fmt::Display) -> String {
+    let mut text = Bounded { text: String::new(), remaining: max };
     if write!(text, "{shown}").is_err() {
         text.text.push('…');
     }
     text.text
 }
 
-/// A writer that accepts `left` more characters and then fails.
+/// A writer that accepts `remaining` more characters and then fails.
 struct Bounded {
     text: String,
-    left: usize,
+    remaining: usize,
 }
 
 impl Write for Bounded {
     fn write_str(&mut self, more: &str) -> fmt::Result {
         let mut chars = more.chars();
-        let taken = chars.by_ref().take(self.left).map(|letter| self.text.push(letter)).count();
-        self.left -= taken;
+        let taken = chars.by_ref().take(self.remaining).map(|letter| self.text.push(letter)).count();
+        self.remaining -= taken;
         if chars.next().is_none() { Ok(()) } else { Err(fmt::Error) }
     }
 }
 
-/// Returns whether a value has at most `most` bytes as JSON.
-fn is_within(value: &Value, most: usize) -> bool {
-    let mut text = Bounded { text: String::new(), left: most };
-    write!(text, "{value}").is_ok() && text.text.len() <= most
+/// Returns whether a value has at most `max` bytes as JSON.
+fn is_within(value: &Value, max: usize) -> bool {
+    let mut text = Bounded { text: String::new(), remaining: max };
+    write!(text, "{value}").is_ok() && text.text.len() <= max
 }
 
 #[cfg(test)]

@@ -8,28 +8,29 @@ use super::search::{Match, SIZE_BYTES, Tick, Unfinished};
 
 /// Limits on the backtracking steps of one search. A search uses the largest limit that the pattern and the length of
 /// the text allow.
-const STEPS: [usize; 4] = [200_000, 16_384, 1_024, 64];
+const STEP_LIMITS: [usize; 4] = [200_000, 16_384, 1_024, 64];
 /// Maximum number of bytes that all steps of one search may read. Each step may read the whole text.
-const LOOKED_AT: usize = 1 << 27;
+const MAX_BYTES_READ: usize = 1 << 27;
 /// Maximum length, in bytes, of a text that is searched in one call. A longer text is searched position by position,
 /// with a tick at each position.
-const AT_ONCE: usize = 4_096;
+const MAX_UNINTERRUPTED_BYTES: usize = 4_096;
 /// Number of states up to which the parts of a pattern cost no more than the bytes that they read.
-const SMALL: usize = 64;
+const SMALL_STATES: usize = 64;
 /// Maximum number of states of all parts of a pattern together.
-const MOST_STATES: usize = 20_000;
+const MAX_STATES: usize = 20_000;
 /// Maximum number of instructions of a compiled pattern.
-const MOST_INSTRUCTIONS: usize = 20_000;
+const MAX_INSTRUCTIONS: usize = 20_000;
 /// Size of the cache in which each part keeps the states it has built, in bytes.
-const STATES_BYTES: usize = 128 << 10;
+const STATE_CACHE_BYTES: usize = 128 << 10;
 
-/// A pattern with one engine for each of the limits in [`STEPS`]. An engine is built when a text first needs its limit.
+/// A pattern with one engine for each of the limits in [`STEP_LIMITS`]. An engine is built when a text first needs its
+/// limit.
 pub struct Backtracking {
     pattern: String,
     options: String,
     states: usize,
     parts: usize,
-    engines: [OnceLock<fancy_regex::Regex>; STEPS.len()],
+    engines: [OnceLock<fancy_regex::Regex>; STEP_LIMITS.len()],
 }
 
 impl Backtracking {
@@ -39,17 +40,17 @@ impl Backtracking {
             // Building the engine below reports the syntax error.
             Err(_) => (1, 1),
         };
-        if states > MOST_STATES {
-            return Err(format!("the compiled pattern exceeds the limit of {MOST_STATES} states"));
+        if states > MAX_STATES {
+            return Err(format!("the compiled pattern exceeds the limit of {MAX_STATES} states"));
         }
         let backtracking = Backtracking { pattern, options, states, parts, engines: Default::default() };
-        backtracking.engine(STEPS.len() - 1)?;
+        backtracking.engine(STEP_LIMITS.len() - 1)?;
         Ok(backtracking)
     }
 
     pub fn size_bytes(&self) -> usize {
         // Counts two engines. Each has two automata for each part that is a regular language.
-        2 * (STATES_BYTES + 128 * self.states + 1_024 * self.parts)
+        2 * (STATE_CACHE_BYTES + 128 * self.states + 1_024 * self.parts)
     }
 
     fn engine(&self, tier: usize) -> Result<&fancy_regex::Regex, String> {
@@ -62,25 +63,25 @@ impl Backtracking {
             .multi_line(has('m'))
             .dot_matches_new_line(has('s'))
             .verbose_mode(has('x'))
-            .backtrack_limit(STEPS[tier])
+            .backtrack_limit(STEP_LIMITS[tier])
             .delegate_size_limit(SIZE_BYTES)
-            .delegate_dfa_size_limit(STATES_BYTES)
-            .max_prog_size(MOST_INSTRUCTIONS)
+            .delegate_dfa_size_limit(STATE_CACHE_BYTES)
+            .max_prog_size(MAX_INSTRUCTIONS)
             .build()
             .map_err(|error| error.to_string())?;
         Ok(self.engines[tier].get_or_init(|| engine))
     }
 
-    /// Returns the index in [`STEPS`] of the limit for a search in a text of this length. Fails if the text is too
-    /// long.
+    /// Returns the index in [`STEP_LIMITS`] of the limit for a search in a text of this length. Fails if the text is
+    /// too long.
     fn tier<E>(&self, bytes: usize) -> Result<usize, Unfinished<E>> {
         // A part with many states may visit many of them for each byte.
-        let cost = (self.states / SMALL).max(1).pow(2);
-        let steps = LOOKED_AT / bytes.max(1).saturating_mul(cost);
-        let tier = STEPS.iter().position(|most| *most <= steps);
+        let cost = (self.states / SMALL_STATES).max(1).pow(2);
+        let steps = MAX_BYTES_READ / bytes.max(1).saturating_mul(cost);
+        let tier = STEP_LIMITS.iter().position(|limit| *limit <= steps);
         tier.ok_or_else(|| {
-            let most = LOOKED_AT / cost / STEPS[STEPS.len() - 1];
-            Unfinished::Costly(format!("this pattern backtracks, so it can only search texts of at most {most} bytes"))
+            let limit = MAX_BYTES_READ / cost / STEP_LIMITS[STEP_LIMITS.len() - 1];
+            Unfinished::Costly(format!("this pattern backtracks, so it can only search texts of at most {limit} bytes"))
         })
     }
 
@@ -89,7 +90,7 @@ impl Backtracking {
         let input = RegexInput::new(text);
         // One search may take as long as many rows, so the budget is checked after each search.
         let ticked = |found| tick(256).map_err(Unfinished::Ended).map(|()| found);
-        if text.len() <= AT_ONCE {
+        if text.len() <= MAX_UNINTERRUPTED_BYTES {
             return ticked(found(engine.captures_input(input.from_pos(from)))?);
         }
         for place in (from..=text.len()).filter(|place| text.is_char_boundary(*place)) {

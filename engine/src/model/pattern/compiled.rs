@@ -9,7 +9,7 @@ use super::search::{Match, Tick, Unfinished};
 
 /// Maximum number of Unicode classes, such as `\p{L}`, in a pattern. Each stands for hundreds of ranges even before
 /// compilation.
-const MOST_UNICODE_CLASSES: usize = 256;
+const MAX_UNICODE_CLASSES: usize = 256;
 
 /// The syntax of a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -45,12 +45,12 @@ impl Compiled {
     /// pattern.
     pub fn new(pattern: &str, options: &str, syntax: Syntax) -> Result<Compiled, String> {
         if pattern.len() > syntax.longest_bytes() {
-            let most = syntax.longest_bytes();
-            return Err(format!("regular expression is too large: at most {most} bytes are allowed"));
+            let limit = syntax.longest_bytes();
+            return Err(format!("regular expression is too large: at most {limit} bytes are allowed"));
         }
         match syntax {
             Syntax::Type => {
-                if dialect::unicode_classes(pattern) > MOST_UNICODE_CLASSES {
+                if dialect::unicode_classes(pattern) > MAX_UNICODE_CLASSES {
                     return Err(too_many_classes());
                 }
                 let linear = Linear::new(pattern.into(), options.into()).map_err(|refused| refused.reason)?;
@@ -62,7 +62,7 @@ impl Compiled {
 
     fn of_query(pattern: &str, options: &str) -> Result<Compiled, String> {
         let translated = dialect::translate(pattern);
-        if dialect::unicode_classes(&translated.pattern) > MOST_UNICODE_CLASSES {
+        if dialect::unicode_classes(&translated.pattern) > MAX_UNICODE_CLASSES {
             return Err(too_many_classes());
         }
         if !translated.backtracks {
@@ -117,5 +117,5 @@ impl fmt::Debug for Compiled {
 }
 
 fn too_many_classes() -> String {
-    format!("regular expression is too large: at most {MOST_UNICODE_CLASSES} Unicode classes are allowed")
+    format!("regular expression is too large: at most {MAX_UNICODE_CLASSES} Unicode classes are allowed")
 }

@@ -8,16 +8,16 @@ use quick_cache::sync::Cache;
 use super::compiled::{Compiled, Syntax};
 
 /// Maximum size of the cached patterns of all workspaces, in bytes.
-const BYTES: u64 = 32 << 20;
+const CACHE_BYTES: u64 = 32 << 20;
 /// Estimated number of cached patterns.
-const PATTERNS: usize = 256;
+const EXPECTED_PATTERNS: usize = 256;
 
 /// The syntax, the pattern, and the options.
 type Key = (Syntax, Arc<str>, Arc<str>);
 
 /// The cache of compiled patterns of a process. Compiling takes time and must not run on threads that serve requests.
 pub struct Patterns {
-    kept: Cache<Key, Arc<Compiled>, Weigh>,
+    cache: Cache<Key, Arc<Compiled>, Weigh>,
 }
 
 #[derive(Clone)]
@@ -31,7 +31,7 @@ impl Weighter<Key, Arc<Compiled>> for Weigh {
 
 impl Default for Patterns {
     fn default() -> Patterns {
-        Patterns { kept: Cache::with_weighter(PATTERNS, BYTES, Weigh) }
+        Patterns { cache: Cache::with_weighter(EXPECTED_PATTERNS, CACHE_BYTES, Weigh) }
     }
 }
 
@@ -40,12 +40,12 @@ impl Patterns {
     /// pattern.
     pub fn compiled(&self, pattern: &str, options: &str, syntax: Syntax) -> Result<Arc<Compiled>, String> {
         let key = (syntax, Arc::from(pattern), Arc::from(options));
-        self.kept.get_or_insert_with(&key, || Compiled::new(pattern, options, syntax).map(Arc::new))
+        self.cache.get_or_insert_with(&key, || Compiled::new(pattern, options, syntax).map(Arc::new))
     }
 
     /// Returns the compiled pattern if it is cached.
-    pub fn kept(&self, pattern: &Arc<str>, syntax: Syntax) -> Option<Arc<Compiled>> {
-        self.kept.get(&(syntax, pattern.clone(), Arc::from("")))
+    pub fn cached(&self, pattern: &Arc<str>, syntax: Syntax) -> Option<Arc<Compiled>> {
+        self.cache.get(&(syntax, pattern.clone(), Arc::from("")))
     }
 }
 
@@ -61,7 +61,7 @@ mod tests {
         for number in 0..400 {
             compiled(&format!("^[ab]{{1,{}}}$", 200 + number));
         }
-        assert!(patterns.kept.weight() <= BYTES);
+        assert!(patterns.cache.weight() <= CACHE_BYTES);
         assert!(patterns.compiled("a{1000}{1000}", "", Syntax::Type).is_err());
     }
 }

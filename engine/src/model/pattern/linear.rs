@@ -13,14 +13,14 @@ use regex_automata::{Anchored, Input};
 use super::search::{Match, SIZE_BYTES, Tick, Unfinished};
 
 /// Size of the cache in which an automaton keeps the states it has built, in bytes.
-const STATES_BYTES: usize = 128 << 10;
+const STATE_CACHE_BYTES: usize = 128 << 10;
 /// Approximate size of one state of a compiled pattern, in bytes.
 const STATE_BYTES: usize = 32;
 /// Maximum product of a pattern's states and a text's bytes for a search that runs uninterrupted: about 40 ms if every
 /// byte visits every state.
-const AT_ONCE: usize = 1 << 23;
+const MAX_UNINTERRUPTED_WORK: usize = 1 << 23;
 /// Number of bytes of text between two ticks.
-const BLOCK: usize = 64;
+const BYTES_PER_TICK: usize = 64;
 
 pub struct Linear {
     whole: meta::Regex,
@@ -41,8 +41,8 @@ impl Linear {
     pub fn new(pattern: Arc<str>, options: Arc<str>) -> Result<Linear, Refused> {
         let config = meta::Config::new()
             .nfa_size_limit(Some(SIZE_BYTES))
-            .onepass_size_limit(Some(STATES_BYTES))
-            .hybrid_cache_capacity(STATES_BYTES);
+            .onepass_size_limit(Some(STATE_CACHE_BYTES))
+            .hybrid_cache_capacity(STATE_CACHE_BYTES);
         let built = meta::Regex::builder().configure(config).syntax(syntax_of(&options)).build(&pattern);
         let whole = built.map_err(|error| match error.size_limit() {
             Some(limit) => {
@@ -55,7 +55,7 @@ impl Linear {
 
     pub fn size_bytes(&self) -> usize {
         // The automata for walking take about the same size again, and each of them caches states.
-        2 * self.whole.memory_usage() + 2 * STATES_BYTES
+        2 * self.whole.memory_usage() + 2 * STATE_CACHE_BYTES
     }
 
     pub fn program_bytes(&self) -> usize {
@@ -67,7 +67,7 @@ impl Linear {
     }
 
     fn is_short(&self, bytes: usize) -> bool {
-        self.states().saturating_mul(bytes) <= AT_ONCE
+        self.states().saturating_mul(bytes) <= MAX_UNINTERRUPTED_WORK
     }
 
     pub fn is_match<E>(&self, text: &str, tick: Tick<E>) -> Result<bool, Unfinished<E>> {
@@ -90,8 +90,8 @@ impl Linear {
             }
         };
         if !self.is_short(end - begin) {
-            let most = AT_ONCE / self.states().max(1);
-            return Err(Unfinished::Costly(format!("a match of this pattern may have at most {most} bytes")));
+            let limit = MAX_UNINTERRUPTED_WORK / self.states().max(1);
+            return Err(Unfinished::Costly(format!("a match of this pattern may have at most {limit} bytes")));
         }
         let mut captures = self.whole.create_captures();
         self.whole.search_captures(&Input::new(text).range(begin..end).anchored(anchored), &mut captures);
@@ -125,7 +125,7 @@ impl Linear {
     fn automata<E>(&self) -> Result<&Automata, Unfinished<E>> {
         let build = || {
             let states = dfa::Config::new()
-                .cache_capacity(STATES_BYTES)
+                .cache_capacity(STATE_CACHE_BYTES)
                 .skip_cache_capacity_check(true)
                 .unicode_word_boundary(true);
             let built = Automata::builder()
@@ -209,14 +209,14 @@ impl<'w, E> Walk<'w, E> {
     /// Ticks once per block, for the bytes of the block and for the states built on the way. In the worst case,
     /// building a state visits all states of the pattern.
     fn count(&mut self, place: usize) -> Result<(), Unfinished<E>> {
-        if !place.is_multiple_of(BLOCK) {
+        if !place.is_multiple_of(BYTES_PER_TICK) {
             return Ok(());
         }
         let now = self.cache.memory_usage();
         let built = match now.checked_sub(self.built) {
-            Some(bytes) => (bytes / STATE_BYTES).min(BLOCK),
+            Some(bytes) => (bytes / STATE_BYTES).min(BYTES_PER_TICK),
             // The cached states were discarded in the meantime.
-            None => BLOCK,
+            None => BYTES_PER_TICK,
         };
         self.built = now;
         (self.tick)(1 + built * self.states / 256).map_err(Unfinished::Ended)

@@ -8,28 +8,28 @@ use super::kept::Patterns;
 use super::search::Unfinished;
 
 /// Maximum number of ticks for all patterns of one payload: about half a second in the worst case.
-const TICKS: usize = 100_000;
+const MAX_TICKS: usize = 100_000;
 /// Maximum length of a text, in bytes, that is matched fast enough not to delay other work on the thread.
 const QUICK_BYTES: usize = 4 << 10;
 
 /// Matches the texts of one payload, with one budget for all of them.
 pub struct Matching<'p> {
     patterns: &'p Patterns,
-    left: Cell<usize>,
+    remaining_ticks: Cell<usize>,
 }
 
 impl<'p> Matching<'p> {
     pub fn new(patterns: &'p Patterns) -> Matching<'p> {
-        Matching { patterns, left: Cell::new(TICKS) }
+        Matching { patterns, remaining_ticks: Cell::new(MAX_TICKS) }
     }
 
     /// Returns whether a text matches. The error describes why the match could not be decided.
     pub fn matches(&self, pattern: &str, text: &str) -> Result<bool, String> {
         let compiled = self.compiled(pattern)?;
         let tick = |count| {
-            let left = self.left.get().checked_sub(count);
-            self.left.set(left.unwrap_or_default());
-            left.map(drop).ok_or(())
+            let remaining_ticks = self.remaining_ticks.get().checked_sub(count);
+            self.remaining_ticks.set(remaining_ticks.unwrap_or_default());
+            remaining_ticks.map(drop).ok_or(())
         };
         compiled.is_match(text, &tick).map_err(|unfinished| match unfinished {
             Unfinished::Ended(()) => "matching takes too long: the text is too long for its pattern".into(),
@@ -44,6 +44,6 @@ impl<'p> Matching<'p> {
 
     /// Returns whether a match takes negligible time, because the pattern is compiled and the text is short.
     pub fn is_quick(&self, pattern: &Arc<str>, text: &str) -> bool {
-        text.len() <= QUICK_BYTES && self.patterns.kept(pattern, Syntax::Type).is_some()
+        text.len() <= QUICK_BYTES && self.patterns.cached(pattern, Syntax::Type).is_some()
     }
 }

@@ -13,7 +13,7 @@ const MAX_NAME: usize = 200;
 const MAX_PARTS: usize = 100;
 pub const MAX_ARTIFACTS: usize = 100;
 /// The name of an artifact that was sent without one.
-const NAMELESS: &str = "output";
+const DEFAULT_NAME: &str = "output";
 
 /// The author and time of something new, and the seed of its ids. The same seed gives the same ids.
 #[derive(Debug, Clone)]
@@ -63,13 +63,13 @@ impl Message {
 
     /// Reads a message from `parts`, or from a text under one of the given names. Returns `None` if there is neither.
     pub fn read(sent: &Object, names: &[&str]) -> Result<Option<Message>, Vec<Violation>> {
-        let mut wrong = Violations::default();
-        let in_reply_to = text_of(sent, "in_reply_to", &mut wrong);
+        let mut violations = Violations::default();
+        let in_reply_to = text_of(sent, "in_reply_to", &mut violations);
         let parts = match named(sent, "parts") {
-            Some(value) => Some(parts(value, "/parts", &mut wrong)),
-            None => first_text(sent, names, &mut wrong).map(|text| vec![text_part(&text)]),
+            Some(value) => Some(parts(value, "/parts", &mut violations)),
+            None => first_text(sent, names, &mut violations).map(|text| vec![text_part(&text)]),
         };
-        wrong.finish(parts.map(|parts| Message { parts, in_reply_to }))
+        violations.finish(parts.map(|parts| Message { parts, in_reply_to }))
     }
 
     /// Returns the approximate size of the stored message, in bytes.
@@ -105,9 +105,9 @@ pub struct Effect {
 }
 
 impl Effect {
-    pub fn read(value: &Value, at: &str, wrong: &mut Violations) -> Option<Effect> {
+    pub fn read(value: &Value, at: &str, violations: &mut Violations) -> Option<Effect> {
         let Some(sent) = value.as_object() else {
-            wrong.add(at, "expected an object {aggregate_id?, event_type, payload}");
+            violations.add(at, "expected an object {aggregate_id?, event_type, payload}");
             return None;
         };
         let mut inner = Violations::default();
@@ -122,13 +122,13 @@ impl Effect {
             depth::check(payload, MAX_CONTENT_DEPTH, "/payload", &mut inner);
         }
         for violation in inner.into_vec() {
-            wrong.add(format!("{at}{}", violation.pointer), violation.message);
+            violations.add(format!("{at}{}", violation.pointer), violation.message);
         }
         if event_type.is_none() {
-            wrong.add(format!("{at}/event_type"), "required string");
+            violations.add(format!("{at}/event_type"), "required string");
         }
         if payload.is_none() {
-            wrong.add(format!("{at}/payload"), "expected an object");
+            violations.add(format!("{at}/payload"), "expected an object");
         }
         Some(Effect { aggregate_id, event_type: event_type?, payload: payload? })
     }
@@ -163,10 +163,10 @@ pub struct Draft {
 impl Draft {
     /// Reads `{id?, name?, parts | text | data | content, effect?}`.
     pub fn read(value: &Value, at: &str) -> Result<Draft, Vec<Violation>> {
-        let mut wrong = Violations::default();
+        let mut violations = Violations::default();
         let Some(sent) = value.as_object() else {
-            wrong.add(at, "expected an object");
-            return Err(wrong.into_vec());
+            violations.add(at, "expected an object");
+            return Err(violations.into_vec());
         };
         let mut inner = Violations::default();
         let (id, supersedes) = (text_of(sent, "id", &mut inner), text_of(sent, "supersedes", &mut inner));
@@ -187,9 +187,9 @@ impl Draft {
         };
         let effect = named(sent, "effect").and_then(|effect| Effect::read(effect, "/effect", &mut inner));
         for violation in inner.into_vec() {
-            wrong.add(format!("{at}{}", violation.pointer), violation.message);
+            violations.add(format!("{at}{}", violation.pointer), violation.message);
         }
-        wrong.finish(Draft { supersedes: supersedes.or(id), name, parts, effect })
+        violations.finish(Draft { supersedes: supersedes.or(id), name, parts, effect })
     }
 
     /// Returns the approximate size in bytes. The effect counts twice because it is also appended as an event.
@@ -200,22 +200,22 @@ impl Draft {
 
     /// Returns the stored form of the artifact's next version, or of its first one.
     pub fn entry(&self, before: Option<&Object>, number: usize, stamp: &Stamp) -> Object {
-        let had = |name: &str| before.and_then(|before| named(before, name)).cloned();
-        let version = had("version").and_then(|version| version.as_int()).unwrap_or(0) + 1;
-        let name = self.name.as_deref().map(Value::from).or_else(|| had("name"));
-        let parts = self.parts.clone().map(Value::from).or_else(|| had("parts"));
+        let previous = |name: &str| before.and_then(|before| named(before, name)).cloned();
+        let version = previous("version").and_then(|version| version.as_int()).unwrap_or(0) + 1;
+        let name = self.name.as_deref().map(Value::from).or_else(|| previous("name"));
+        let parts = self.parts.clone().map(Value::from).or_else(|| previous("parts"));
         let mut entry = Object::from_iter([
             ("id", Value::from(stamp.id("artifact", number))),
-            ("name", name.unwrap_or_else(|| NAMELESS.into())),
+            ("name", name.unwrap_or_else(|| DEFAULT_NAME.into())),
             ("version", version.into()),
             ("parts", parts.unwrap_or_else(|| Vec::new().into())),
             ("created_by", stamp.by.as_str().into()),
             ("created_at", format_date(stamp.at_ms).into()),
         ]);
-        if let Some(before) = had("id") {
+        if let Some(before) = previous("id") {
             entry.push("supersedes", before);
         }
-        if let Some(effect) = self.effect.as_ref().map(Effect::entry).or_else(|| had("effect")) {
+        if let Some(effect) = self.effect.as_ref().map(Effect::entry).or_else(|| previous("effect")) {
             entry.push("effect", effect);
         }
         entry
@@ -255,10 +255,10 @@ pub fn content_part(content: &Value) -> Value {
 }
 
 /// Reads parts. Each is `{text}`, `{data}` or `{file}`, with an optional `media_type`.
-fn parts(value: &Value, at: &str, wrong: &mut Violations) -> Vec<Value> {
+fn parts(value: &Value, at: &str, violations: &mut Violations) -> Vec<Value> {
     let is_bounded = |items: &&[Value]| !items.is_empty() && items.len() <= MAX_PARTS;
     let Some(items) = value.as_array().filter(is_bounded) else {
-        wrong.add(at, format!("expected an array of 1 to {MAX_PARTS} parts"));
+        violations.add(at, format!("expected an array of 1 to {MAX_PARTS} parts"));
         return Vec::new();
     };
     for (number, part) in items.iter().enumerate() {
@@ -268,9 +268,9 @@ fn parts(value: &Value, at: &str, wrong: &mut Violations) -> Vec<Value> {
         let is_file = part.get("file").is_none_or(|file| file.as_str().is_some() || file.as_object().is_some());
         let is_typed = part.get("media_type").is_none_or(|media_type| media_type.as_str().is_some());
         if kinds != 1 || !is_text || !is_file || !is_typed {
-            wrong.add(format!("{at}/{number}"), "expected {text}, {data} or {file}, with an optional media_type");
+            violations.add(format!("{at}/{number}"), "expected {text}, {data} or {file}, with an optional media_type");
         }
-        depth::check(part, MAX_CONTENT_DEPTH, &format!("{at}/{number}"), wrong);
+        depth::check(part, MAX_CONTENT_DEPTH, &format!("{at}/{number}"), violations);
     }
     items.to_vec()
 }
@@ -281,18 +281,18 @@ pub fn named<'o>(object: &'o Object, name: &str) -> Option<&'o Value> {
 }
 
 /// Returns the text of a field. A value of another type is a violation.
-pub fn text_of(object: &Object, name: &str, wrong: &mut Violations) -> Option<String> {
+pub fn text_of(object: &Object, name: &str, violations: &mut Violations) -> Option<String> {
     match named(object, name)? {
         Value::String(text) => Some(text.to_string()),
         _ => {
-            wrong.add(format!("/{name}"), "expected a string");
+            violations.add(format!("/{name}"), "expected a string");
             None
         }
     }
 }
 
 /// Returns the text of the first field that is present, in the order of the given names.
-pub fn first_text(object: &Object, names: &[&str], wrong: &mut Violations) -> Option<String> {
+pub fn first_text(object: &Object, names: &[&str], violations: &mut Violations) -> Option<String> {
     let name = names.iter().find(|name| named(object, name).is_some())?;
-    text_of(object, name, wrong)
+    text_of(object, name, violations)
 }

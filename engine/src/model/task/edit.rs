@@ -24,15 +24,15 @@ impl Edit {
     /// Rejects changes that are nested too deeply to be stored in an artifact. Drafts were already checked when they
     /// were read.
     pub fn check(&self) -> Result<(), Vec<Violation>> {
-        let mut wrong = Violations::default();
+        let mut violations = Violations::default();
         match self {
             Edit::Modifications(modifications) if !modifications.nests_within(MAX_CONTENT_DEPTH) => {
-                wrong.add("/modifications", depth::too_deep(MAX_CONTENT_DEPTH));
+                violations.add("/modifications", depth::too_deep(MAX_CONTENT_DEPTH));
             }
-            Edit::Content(content) => depth::check(content, MAX_CONTENT_DEPTH, "/content", &mut wrong),
+            Edit::Content(content) => depth::check(content, MAX_CONTENT_DEPTH, "/content", &mut violations),
             Edit::Modifications(_) | Edit::Artifacts(_) => {}
         }
-        wrong.finish(())
+        violations.finish(())
     }
 
     /// Returns the approximate size of the changes, in bytes.
@@ -62,18 +62,18 @@ pub fn edited(task: &Task<'_>, edit: &Edit, stamp: &Stamp) -> Result<Vec<Object>
     };
     let schema = task.review().schema().map_err(|refused| vec![Violation { pointer: String::new(), ..refused }])?;
     let mut meter = Meter::default();
-    let (mut made, mut wrong) = (Vec::with_capacity(pairs.len()), Vec::new());
+    let (mut entries, mut violations) = (Vec::with_capacity(pairs.len()), Vec::new());
     for (number, (before, draft)) in pairs.iter().enumerate() {
         let mut entry = draft.entry(*before, number, stamp);
         if let (Some(schema), Some(value)) = (&schema, argument(&entry)) {
-            wrong.extend(schema.violations_within(&plain(&value), &mut meter));
+            violations.extend(schema.violations_within(&plain(&value), &mut meter));
         }
         if let Some(before) = before {
             entry.push("patch", difference(before, &entry));
         }
-        made.push(entry);
+        entries.push(entry);
     }
-    if wrong.is_empty() { Ok(made) } else { Err(wrong) }
+    if violations.is_empty() { Ok(entries) } else { Err(violations) }
 }
 
 /// Pairs each draft with the version that it replaces.
@@ -107,11 +107,11 @@ fn matched<'a>(current: &[&'a Object], drafts: &[Draft]) -> Result<Vec<(Option<&
 /// well.
 fn with_parts(before: Option<&Object>, parts: Vec<Value>) -> Draft {
     let effect = before.and_then(Effect::of).map(|effect| {
-        let held = before.and_then(argument);
-        let holds = parts.first().and_then(held_by);
-        match (held, holds) {
-            (Some(held), Some(holds)) => {
-                let payload = replaced(&Value::from(effect.payload.clone()), &held, &holds);
+        let previous_content = before.and_then(argument);
+        let new_content = parts.first().and_then(held_by);
+        match (previous_content, new_content) {
+            (Some(previous_content), Some(new_content)) => {
+                let payload = replaced(&Value::from(effect.payload.clone()), &previous_content, &new_content);
                 Effect { payload: payload.as_object().cloned().unwrap_or(effect.payload), ..effect }
             }
             _ => effect,
@@ -128,7 +128,7 @@ fn modified(before: Option<&Object>, modifications: &Object) -> Draft {
         json_patch::merge(&mut value, &changes);
         Value::from(value)
     };
-    let data = before.and_then(argument).filter(|held| held.as_object().is_some());
+    let data = before.and_then(argument).filter(|previous_content| previous_content.as_object().is_some());
     let effect = before.and_then(Effect::of);
     match (data, effect) {
         (Some(data), _) => {
@@ -160,17 +160,20 @@ fn carry(payload: &mut Object, before: &Value, after: &Value) {
     }
 }
 
-/// Returns a copy of a value in which every part equal to `held` is replaced by `holds`.
-fn replaced(value: &Value, held: &Value, holds: &Value) -> Value {
-    if value == held {
-        return holds.clone();
+/// Returns a copy of a value in which every part equal to `previous_content` is replaced by `new_content`.
+fn replaced(value: &Value, previous_content: &Value, new_content: &Value) -> Value {
+    if value == previous_content {
+        return new_content.clone();
     }
     match value {
         Value::Object(object) => {
-            let fields = object.iter().map(|(name, value)| (name.clone(), replaced(value, held, holds)));
+            let fields =
+                object.iter().map(|(name, value)| (name.clone(), replaced(value, previous_content, new_content)));
             fields.collect::<Object>().into()
         }
-        Value::Array(items) => items.iter().map(|item| replaced(item, held, holds)).collect::<Vec<_>>().into(),
+        Value::Array(items) => {
+            items.iter().map(|item| replaced(item, previous_content, new_content)).collect::<Vec<_>>().into()
+        }
         other => other.clone(),
     }
 }

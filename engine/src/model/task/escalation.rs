@@ -26,66 +26,67 @@ pub struct Step {
 
 /// Returns what is wrong with the steps of a new task, with pointers relative to the list.
 pub fn check(steps: &Value) -> Vec<Violation> {
-    let mut wrong = Violations::default();
-    read(steps, &mut wrong);
-    wrong.into_vec()
+    let mut violations = Violations::default();
+    read(steps, &mut violations);
+    violations.into_vec()
 }
 
 /// Returns the steps of a task. The list is empty if there are none or if they are invalid.
 pub fn steps(escalate: Option<&Value>) -> Vec<Step> {
-    let mut wrong = Violations::default();
-    let steps = escalate.map(|escalate| read(escalate, &mut wrong)).unwrap_or_default();
-    if wrong.is_empty() { steps } else { Vec::new() }
+    let mut violations = Violations::default();
+    let steps = escalate.map(|escalate| read(escalate, &mut violations)).unwrap_or_default();
+    if violations.is_empty() { steps } else { Vec::new() }
 }
 
-fn read(value: &Value, wrong: &mut Violations) -> Vec<Step> {
+fn read(value: &Value, violations: &mut Violations) -> Vec<Step> {
     let Some(items) = value.as_array().filter(|items| items.len() <= MAX_STEPS) else {
-        wrong.add("", format!("expected an array of at most {MAX_STEPS} steps"));
+        violations.add("", format!("expected an array of at most {MAX_STEPS} steps"));
         return Vec::new();
     };
     let mut steps: Vec<Step> = Vec::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
         let at = format!("/{index}");
         let Some(object) = item.as_object() else {
-            wrong.add(at, "expected an object {after, to, priority}");
+            violations.add(at, "expected an object {after, to, priority}");
             continue;
         };
-        let Some(step) = step(object, &at, wrong) else { continue };
+        let Some(step) = step(object, &at, violations) else { continue };
         if steps.last().is_some_and(|before| before.after_ms > step.after_ms) {
-            wrong.add(format!("{at}/after"), "expected at least the time of the previous step");
+            violations.add(format!("{at}/after"), "expected at least the time of the previous step");
         }
         steps.push(step);
     }
     steps
 }
 
-fn step(object: &Object, at: &str, wrong: &mut Violations) -> Option<Step> {
+fn step(object: &Object, at: &str, violations: &mut Violations) -> Option<Step> {
     for name in object.keys().filter(|name| !KEYS.contains(&&***name)) {
-        wrong.add(at, format!("unknown key {}; allowed keys are {}", excerpt(&name.clone().into()), KEYS.join(", ")));
+        violations
+            .add(at, format!("unknown key {}; allowed keys are {}", excerpt(&name.clone().into()), KEYS.join(", ")));
     }
-    let given = |name: &str| object.get(name).filter(|value| !value.is_null());
-    let after_ms = given("after").and_then(after_ms);
+    let field = |name: &str| object.get(name).filter(|value| !value.is_null());
+    let after_ms = field("after").and_then(after_ms);
     if after_ms.is_none() {
         let message =
             "expected a time after the due date: seconds, such as 3600, or a duration, such as 30m, 2h, 1d or PT2H";
-        wrong.add(format!("{at}/after"), message);
+        violations.add(format!("{at}/after"), message);
     }
-    let to = match given("to").map(assignee) {
+    let to = match field("to").map(assignee) {
         None => None,
         Some(Some(to)) => Some(to),
         Some(None) => {
             let message =
                 "expected agent:ID, user:ID, or an object with assignee_type and assignee_id, agent_id or user_id";
-            wrong.add(format!("{at}/to"), message);
+            violations.add(format!("{at}/to"), message);
             return None;
         }
     };
-    let priority = match given("priority") {
+    let priority = match field("priority") {
         None => None,
         Some(name) => {
             let found = Priority::ALL.into_iter().find(|priority| name.as_str() == Some(priority.name()));
             if found.is_none() {
-                wrong.add(
+                violations.add(
                     format!("{at}/priority"),
                     format!("expected low, normal, high or urgent, found {}", excerpt(name)),
                 );
@@ -95,7 +96,7 @@ fn step(object: &Object, at: &str, wrong: &mut Violations) -> Option<Step> {
         }
     };
     if to.is_none() && priority.is_none() {
-        wrong.add(at, "required: to, priority or both");
+        violations.add(at, "required: to, priority or both");
     }
     Some(Step { after_ms: after_ms?, to, priority })
 }

@@ -52,14 +52,14 @@ pub fn is_in(metadata: &Object) -> bool {
 
 /// Returns what is wrong with the review settings in the metadata of a new task.
 pub fn check(metadata: &Value) -> Vec<Violation> {
-    let mut wrong = Vec::new();
+    let mut violations = Vec::new();
     let mut add = |place: &str, message: String| {
-        wrong.push(Violation { pointer: format!("/metadata/review{place}"), message });
+        violations.push(Violation { pointer: format!("/metadata/review{place}"), message });
     };
-    let Some(review) = metadata.get("review").filter(|review| !review.is_null()) else { return wrong };
+    let Some(review) = metadata.get("review").filter(|review| !review.is_null()) else { return violations };
     if review.as_object().is_none() {
         add("", "expected an object".into());
-        return wrong;
+        return violations;
     }
     if let Some(allowed) = review.get("allowed_decisions").filter(|allowed| !allowed.is_null()) {
         let is_decision = |name: &Value| name.as_str().and_then(Action::parse).is_some_and(Action::is_decision);
@@ -77,7 +77,7 @@ pub fn check(metadata: &Value) -> Vec<Violation> {
             add(&format!("/escalate{}", refused.pointer), refused.message);
         }
     }
-    wrong
+    violations
 }
 
 fn compile(schema: &Value) -> Result<Schema, Violation> {
@@ -85,8 +85,10 @@ fn compile(schema: &Value) -> Result<Schema, Violation> {
         let message = format!("the schema is larger than {MAX_SCHEMA_BYTES} bytes");
         return Err(Violation { pointer: String::new(), message });
     }
-    let explained =
-        |wrong: Violation| Violation { message: format!("the schema cannot be used: {}", wrong.message), ..wrong };
+    let explained = |violation: Violation| Violation {
+        message: format!("the schema cannot be used: {}", violation.message),
+        ..violation
+    };
     Schema::compile(&plain(schema)).map_err(explained)
 }
 

@@ -62,8 +62,9 @@ pub fn timeline_entry(event: &Event) -> Value {
         let items = event.payload.get(name).and_then(Value::as_array).unwrap_or_default();
         items.iter().filter_map(|item| item.get("id").cloned()).collect()
     };
-    let told = |name: &str| !matches!(name, field::MESSAGES | field::ARTIFACTS | field::STATUS);
-    let detail = event.payload.iter().filter(|(name, _)| told(name)).map(|(name, value)| (name.clone(), value.clone()));
+    let is_detail = |name: &str| !matches!(name, field::MESSAGES | field::ARTIFACTS | field::STATUS);
+    let detail =
+        event.payload.iter().filter(|(name, _)| is_detail(name)).map(|(name, value)| (name.clone(), value.clone()));
     Object::from_iter([
         ("position", Value::Int(event.position as i64)),
         ("version", Value::Int(event.version as i64)),

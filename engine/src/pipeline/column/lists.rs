@@ -20,7 +20,7 @@ impl Lists {
     }
 
     /// Creates an empty collection with capacity for `rows` rows.
-    pub fn with_room(rows: usize) -> Lists {
+    pub fn with_capacity(rows: usize) -> Lists {
         Lists { spans: Vec::with_capacity(rows), ..Lists::default() }
     }
 

@@ -20,7 +20,7 @@ pub use segment::{Cell, Cells, Kind, SEGMENT, Segment};
 use crate::model::value::Value;
 
 /// The maximum number of paths for which one pipeline may request columns.
-pub const MOST_PATHS: usize = 16;
+pub const MAX_PATHS: usize = 16;
 
 /// The values of rows at one path, in the order of the rows.
 #[derive(Clone, Default)]
@@ -42,7 +42,7 @@ impl Column {
         while self.segments.len() <= segment {
             // The first segment starts small, because it may remain the only one and have few rows.
             let is_first = self.segments.is_empty();
-            self.segments.push(Arc::new(if is_first { Segment::default() } else { Segment::with_room() }));
+            self.segments.push(Arc::new(if is_first { Segment::default() } else { Segment::preallocated() }));
         }
         let segment = &mut self.segments[segment];
         // A segment that a reader holds is copied only if the cell changes.

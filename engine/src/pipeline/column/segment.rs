@@ -53,7 +53,7 @@ pub struct Segment {
     kinds: Vec<Kind>,
     cells: Cells,
     /// The number of rows for which new cells allocate capacity.
-    room: usize,
+    capacity: usize,
     /// The number of cells that are not plain values.
     others: usize,
     opaque: usize,
@@ -67,7 +67,7 @@ impl Default for Segment {
             len: 0,
             kinds: Vec::new(),
             cells: Cells::Empty,
-            room: 0,
+            capacity: 0,
             others: 0,
             opaque: 0,
             span: RangeInclusive::new(i64::MAX, i64::MIN),
@@ -76,7 +76,7 @@ impl Default for Segment {
 }
 
 /// The limit up to which doubles represent every integer exactly.
-const EXACT: i64 = 1 << 53;
+const MAX_EXACT_INT: i64 = 1 << 53;
 
 impl Segment {
     /// Returns the approximate size of the segment in bytes.
@@ -94,8 +94,8 @@ impl Segment {
     }
 
     /// Creates a segment with capacity for the maximum number of rows.
-    pub fn with_room() -> Segment {
-        Segment { room: SEGMENT, ..Segment::default() }
+    pub fn preallocated() -> Segment {
+        Segment { capacity: SEGMENT, ..Segment::default() }
     }
 
     pub fn len(&self) -> usize {
@@ -221,7 +221,7 @@ impl Segment {
 
     /// Extends the kinds to one for each row.
     fn write_kinds(&mut self) {
-        self.kinds.reserve_exact(self.room.saturating_sub(self.kinds.len()));
+        self.kinds.reserve_exact(self.capacity.saturating_sub(self.kinds.len()));
         self.kinds.resize(self.len, Kind::Value);
     }
 
@@ -234,7 +234,7 @@ impl Segment {
             return kind;
         }
         self.cells = match (&self.cells, value) {
-            (Cells::Empty, value) => Cells::for_value(value, self.room),
+            (Cells::Empty, value) => Cells::for_value(value, self.capacity),
             (Cells::Ints(cells), Value::Double(_)) if cells.iter().all(|number| is_exact(*number)) => {
                 let numbers = cells.iter().map(|number| *number as f64).collect();
                 self.write_kinds();
@@ -261,15 +261,15 @@ impl Segment {
 }
 
 impl Cells {
-    /// Returns empty cells of the value's type, with capacity for `room` rows.
-    fn for_value(value: &Value, room: usize) -> Cells {
+    /// Returns empty cells of the value's type, with capacity for `capacity` rows.
+    fn for_value(value: &Value, capacity: usize) -> Cells {
         match value {
-            Value::Int(_) => Cells::Ints(Vec::with_capacity(room)),
-            Value::Double(_) => Cells::Numbers(Vec::with_capacity(room)),
-            Value::Date(_) => Cells::Dates(Vec::with_capacity(room)),
-            Value::Bool(_) => Cells::Bools(Vec::with_capacity(room)),
-            Value::String(_) => Cells::Texts(Vec::with_capacity(room)),
-            Value::Array(_) => Cells::Lists(Lists::with_room(room)),
+            Value::Int(_) => Cells::Ints(Vec::with_capacity(capacity)),
+            Value::Double(_) => Cells::Numbers(Vec::with_capacity(capacity)),
+            Value::Date(_) => Cells::Dates(Vec::with_capacity(capacity)),
+            Value::Bool(_) => Cells::Bools(Vec::with_capacity(capacity)),
+            Value::String(_) => Cells::Texts(Vec::with_capacity(capacity)),
+            Value::Array(_) => Cells::Lists(Lists::with_capacity(capacity)),
             Value::Null | Value::Object(_) => Cells::Mixed(Vec::new()),
         }
     }
@@ -345,7 +345,7 @@ fn put<T: Clone + Default>(cells: &mut Vec<T>, row: usize, value: T) {
 }
 
 fn is_exact(number: i64) -> bool {
-    (-EXACT..=EXACT).contains(&number)
+    (-MAX_EXACT_INT..=MAX_EXACT_INT).contains(&number)
 }
 
 /// Returns whether two values are equal and have equal types at every level.
@@ -368,7 +368,7 @@ mod tests {
 
     #[test]
     fn equal_lists_are_stored_once_and_change_independently() {
-        let (mut segment, mut texts) = (Segment::with_room(), Dictionary::default());
+        let (mut segment, mut texts) = (Segment::preallocated(), Dictionary::default());
         let list = |number: usize| -> Value {
             (0..number % 3).map(|item| Value::from(format!("t-{}", number % 7 + item))).collect::<Vec<_>>().into()
         };

@@ -2,7 +2,7 @@
 
 use super::parse;
 use crate::pipeline::expression::{accumulator, expr, filter};
-use crate::pipeline::value::word::Word;
+use crate::pipeline::value::documented::Documented;
 
 /// A position in which a name is allowed. Some names are allowed in several positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,7 @@ impl Kind {
 #[derive(Debug, Clone, Copy)]
 pub struct Entry {
     pub kind: Kind,
-    pub word: &'static Word,
+    pub word: &'static Documented,
 }
 
 /// One argument of an entry.
@@ -128,7 +128,7 @@ mod tests {
         names.sort_unstable();
         assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{names:?}");
         for entry in catalogue() {
-            let Word { name, summary, remark, .. } = entry.word;
+            let Documented { name, summary, remark, .. } = entry.word;
             assert!(summary.ends_with('.') && (remark.is_empty() || remark.ends_with('.')), "{name}");
             for argument in entry.arguments() {
                 let known = ["any", "number", "integer", "string", "boolean", "date", "object", "array"];

@@ -128,7 +128,7 @@ fn steps(nodes: Vec<Node>, above: Owner, lowering: &mut Lowering) -> Vec<Lowered
             }
             Step::Facet(facets) => {
                 let facets: Vec<(Arc<str>, Program)> =
-                    facets.into_iter().map(|(name, nodes)| (name, given(nodes, owner, lowering))).collect();
+                    facets.into_iter().map(|(name, nodes)| (name, over_input(nodes, owner, lowering))).collect();
                 let plans: Object =
                     facets.iter().map(|(name, program)| (name.clone(), program.describe(&lowering.scans))).collect();
                 about.push("plans", plans);
@@ -142,7 +142,7 @@ fn steps(nodes: Vec<Node>, above: Owner, lowering: &mut Lowering) -> Vec<Lowered
                 let logical::Lookup { join, probe, variables, names: _, plan, target } = *lookup;
                 let program = lower(plan, lowering);
                 if let Some((_, foreign)) = &join {
-                    want(&program, foreign.text(), lowering);
+                    request_column(&program, foreign.text(), lowering);
                 }
                 let kind = match (&join, &probe) {
                     (Some(_), _) => "hash",
@@ -158,7 +158,7 @@ fn steps(nodes: Vec<Node>, above: Owner, lowering: &mut Lowering) -> Vec<Lowered
                 about.push("edges", edges.describe());
                 lowering.scans.push(Scan { read: Read::Edges(edges), fields: None, columns: None });
                 let scan = lowering.scans.len() - 1;
-                let program = given(nodes, Owner::Source, lowering);
+                let program = over_input(nodes, Owner::Source, lowering);
                 about.push("plan", program.describe(&lowering.scans));
                 ("follow", Box::new(operator::Follow { scan, local, program, target }), Owner::Pipeline)
             }
@@ -180,12 +180,12 @@ fn steps(nodes: Vec<Node>, above: Owner, lowering: &mut Lowering) -> Vec<Lowered
 }
 
 /// Lowers steps over rows that the program receives when it runs.
-fn given(nodes: Vec<Node>, owner: Owner, lowering: &mut Lowering) -> Program {
+fn over_input(nodes: Vec<Node>, owner: Owner, lowering: &mut Lowering) -> Program {
     Program { feed: Feed::Given, source: owner, steps: steps(nodes, owner, lowering), vectorized: None }
 }
 
 /// Adds a path to the columns that a program requests from its source.
-fn want(program: &Program, path: &Arc<str>, lowering: &mut Lowering) {
+fn request_column(program: &Program, path: &Arc<str>, lowering: &mut Lowering) {
     let scan = program.scan().and_then(|scan| lowering.scans.get_mut(scan));
     if let Some(columns) = scan.and_then(|scan| scan.columns.as_mut())
         && can_keep(path)

@@ -28,19 +28,19 @@ pub fn warnings(plan: &Plan) -> Vec<String> {
 }
 
 fn check(plan: &Plan, found: &mut Vec<String>) {
-    let mut tell = |warning: Option<String>| {
+    let mut warn = |warning: Option<String>| {
         if let Some(warning) = warning.filter(|warning| !found.contains(warning)) {
             found.push(warning);
         }
     };
     match &plan.source {
         Source::Documents(_) => {}
-        Source::Events(_) => names(&plan.nodes, &mut |path| tell(of_event(path))),
+        Source::Events(_) => names(&plan.nodes, &mut |path| warn(of_event(path))),
         Source::States(states) => {
             for filter in &states.event_filters {
-                filter.visit_paths(&mut |path| tell(of_event(path)));
+                filter.visit_paths(&mut |path| warn(of_event(path)));
             }
-            names(&plan.nodes, &mut |path| tell(of_state(path)));
+            names(&plan.nodes, &mut |path| warn(of_state(path)));
         }
     }
     for node in &plan.nodes {

@@ -41,9 +41,9 @@ impl<'a> Run<'a> {
     /// operator that charges it again.
     pub fn passing<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let before = self.query.bytes_left.get();
-        let made = work()?;
+        let result = work()?;
         self.query.bytes_left.set(before);
-        Ok(made)
+        Ok(result)
     }
 }
 
@@ -67,11 +67,11 @@ impl Owner {
 
 /// Collects all rows and charges the query for them.
 pub fn collect(rows: Rows, owner: Owner, query: &Context) -> Result<Vec<Value>> {
-    let mut held = Vec::new();
+    let mut collected = Vec::new();
     for row in rows {
         let row = row?;
         owner.hold(&row, query)?;
-        held.push(row);
+        collected.push(row);
     }
-    Ok(held)
+    Ok(collected)
 }

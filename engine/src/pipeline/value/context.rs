@@ -102,41 +102,41 @@ impl<'a> Context<'a> {
     }
 
     /// Returns the number of bytes that may still be charged.
-    pub fn room(&self) -> usize {
+    pub fn remaining_bytes(&self) -> usize {
         usize::try_from(self.bytes_left.get().saturating_sub(self.floor.get())).unwrap_or(0)
     }
 
     /// Runs `work`, which may charge at most `bytes`, and returns the charged bytes to the query afterwards.
     pub fn within<T>(&self, bytes: i64, work: impl FnOnce() -> T) -> T {
-        let (left, floor) = (self.bytes_left.get(), self.floor.get());
-        self.floor.set(floor.max(left.saturating_sub(bytes)));
+        let (bytes_left, floor) = (self.bytes_left.get(), self.floor.get());
+        self.floor.set(floor.max(bytes_left.saturating_sub(bytes)));
         let done = work();
         self.floor.set(floor);
-        self.bytes_left.set(left);
+        self.bytes_left.set(bytes_left);
         done
     }
 
     /// Counts the bytes of a newly built value. Ends the query when its memory is exhausted.
     pub fn charge(&self, bytes: usize) -> Result<()> {
-        let left = self.bytes_left.get().saturating_sub(bytes as i64);
-        self.bytes_left.set(left);
-        if left < self.floor.get() {
+        let remaining = self.bytes_left.get().saturating_sub(bytes as i64);
+        self.bytes_left.set(remaining);
+        if remaining < self.floor.get() {
             return Err(Error::new(146, "the pipeline exceeded its memory limit"));
         }
-        let used = self.limit_bytes.saturating_sub(left);
+        let used = self.limit_bytes.saturating_sub(remaining);
         if used > self.granted.get() { self.draw_on_share(used) } else { Ok(()) }
     }
 
     /// Reserves shared memory for the `used` bytes of the query, in whole parts of 1 MiB. The query keeps reserved
     /// memory until it ends, even after it frees the values.
     fn draw_on_share(&self, used: i64) -> Result<()> {
-        const PART: u64 = 1 << 20;
-        let lacking = used.saturating_sub(self.granted.get()).unsigned_abs().next_multiple_of(PART);
-        let bytes = usize::try_from(lacking).unwrap_or(usize::MAX);
+        const GRANT_BYTES: u64 = 1 << 20;
+        let missing = used.saturating_sub(self.granted.get()).unsigned_abs().next_multiple_of(GRANT_BYTES);
+        let bytes = usize::try_from(missing).unwrap_or(usize::MAX);
         if self.share.is_some_and(|share| !share(bytes)) {
             return Err(Error::new(146, "the memory shared by all queries is exhausted"));
         }
-        self.granted.set(self.granted.get().saturating_add_unsigned(lacking));
+        self.granted.set(self.granted.get().saturating_add_unsigned(missing));
         Ok(())
     }
 }

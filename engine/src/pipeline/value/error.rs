@@ -15,7 +15,7 @@ pub struct Error {
 }
 
 /// The maximum length of a message in bytes. Values inside a message are already cut to fewer bytes.
-const LONGEST_BYTES: usize = 4_096;
+const MAX_MESSAGE_BYTES: usize = 4_096;
 
 /// The content of `code` in the error response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,8 +64,8 @@ impl Error {
 
 /// Cuts a message that long names from the client would make unreadable.
 fn bounded(mut message: String) -> String {
-    if message.len() > LONGEST_BYTES {
-        message.truncate(message.floor_char_boundary(LONGEST_BYTES));
+    if message.len() > MAX_MESSAGE_BYTES {
+        message.truncate(message.floor_char_boundary(MAX_MESSAGE_BYTES));
         message.push('…');
     }
     message

@@ -8,7 +8,7 @@ use crate::model::value::Value;
 pub const MAX_DEPTH: usize = 200;
 
 /// The size of a value in bytes without the data it points to.
-const SLOT: usize = 24;
+const VALUE_BYTES: usize = 24;
 
 /// Charges the query for a row that is kept until the query ends.
 pub fn hold(row: &Value, query: &Context) -> Result<()> {
@@ -19,7 +19,7 @@ pub fn hold(row: &Value, query: &Context) -> Result<()> {
 
 /// Charges the query for a kept row that belongs to the source. Only the reference is new.
 pub fn hold_shared(query: &Context) -> Result<()> {
-    query.charge(SLOT)
+    query.charge(VALUE_BYTES)
 }
 
 /// Rejects a value that is nested too deeply, or whose written form would exceed the query's remaining memory.
@@ -40,7 +40,7 @@ pub fn look(value: &Value, query: &Context) -> Result<usize> {
         Value::Array(_) | Value::Object(_) => {
             let mut bytes = Bytes { counted: 0, query };
             bytes.add(value, MAX_DEPTH)?;
-            Ok(bytes.counted / SLOT)
+            Ok(bytes.counted / VALUE_BYTES)
         }
         Value::String(text) => {
             let ticks = text.len() / 256;
@@ -65,8 +65,8 @@ struct Bytes<'q> {
 
 impl Bytes<'_> {
     fn add(&mut self, value: &Value, levels: usize) -> Result<()> {
-        self.counted = self.counted.saturating_add(SLOT);
-        if self.counted > self.query.room() {
+        self.counted = self.counted.saturating_add(VALUE_BYTES);
+        if self.counted > self.query.remaining_bytes() {
             return Err(Error::new(146, "the pipeline exceeded its memory limit"));
         }
         match value {

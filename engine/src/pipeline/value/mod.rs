@@ -2,6 +2,7 @@
 //! errors.
 
 pub mod context;
+pub mod documented;
 pub mod error;
 pub mod extended;
 pub mod hint;
@@ -15,4 +16,3 @@ pub mod sort_key;
 pub mod sorting;
 pub mod statistics;
 pub mod sum;
-pub mod word;

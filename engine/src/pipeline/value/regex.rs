@@ -9,7 +9,7 @@ pub use crate::model::pattern::Match;
 use crate::model::pattern::{Compiled, Syntax, Unfinished};
 
 /// The maximum number of patterns that one pipeline may hold.
-const MOST_PATTERNS: usize = 200;
+const MAX_PATTERNS: usize = 200;
 
 /// A compiled pattern.
 #[derive(Debug, Clone)]
@@ -41,8 +41,8 @@ impl Regex {
     pub fn compile_held(pattern: &str, options: &str, query: &Context) -> Result<Regex, Refused> {
         let held = query.patterns_held.get() + 1;
         query.patterns_held.set(held);
-        if held > MOST_PATTERNS {
-            let message = format!("a pipeline may contain at most {MOST_PATTERNS} regular expressions");
+        if held > MAX_PATTERNS {
+            let message = format!("a pipeline may contain at most {MAX_PATTERNS} regular expressions");
             return Err(Refused::Ended(Error::new(51091, message)));
         }
         let regex = Regex::compile(pattern, options, query)?;
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn a_pipeline_holds_a_limited_number_of_patterns() {
         let query = Context::new(0, 0, &|| 0, 1, i64::MAX);
-        for _ in 0..MOST_PATTERNS {
+        for _ in 0..MAX_PATTERNS {
             Regex::new("^a", "", &query).expect("a pattern");
         }
         let error = Regex::new("^a", "", &query).expect_err("too many");

@@ -188,11 +188,12 @@ impl Edges {
 
     fn size_bytes(&self) -> usize {
         /// An id and its entry in a map.
-        const ENTRY: usize = 96;
-        let facts: usize = self.facts.values().map(|facts| ENTRY + facts.size_bytes()).sum();
+        const ENTRY_BYTES: usize = 96;
+        let facts: usize = self.facts.values().map(|facts| ENTRY_BYTES + facts.size_bytes()).sum();
         // An edge is listed at both of its ends.
-        let edges: usize = self.outgoing.values().map(|edges| 2 * ENTRY + edges.len() * (size_of::<Edge>() + 32)).sum();
-        facts + edges + (self.referrers.len() + self.addresses.len()) * 2 * ENTRY
+        let edges: usize =
+            self.outgoing.values().map(|edges| 2 * ENTRY_BYTES + edges.len() * (size_of::<Edge>() + 32)).sum();
+        facts + edges + (self.referrers.len() + self.addresses.len()) * 2 * ENTRY_BYTES
     }
 
     /// Returns the number of aggregates with facts and the number of open edges.
@@ -243,10 +244,10 @@ impl Edges {
         let (plugin, found) = self.shared(plugin, found);
         let facts = Arc::make_mut(self.facts.entry(id.clone()).or_default());
         let before = facts.insert(plugin, found);
-        let wanted = |target: &Target| {
+        let is_desired = |target: &Target| {
             facts.values().any(|plugin_facts| plugin_facts.desired.iter().any(|desired| desired.edge.to == *target))
         };
-        for gone in before.iter().flat_map(|before| &before.desired).filter(|desired| !wanted(&desired.edge.to)) {
+        for gone in before.iter().flat_map(|before| &before.desired).filter(|desired| !is_desired(&desired.edge.to)) {
             if let Some(referrers) = self.referrers.get_mut(&gone.edge.to) {
                 referrers.remove(id);
                 if referrers.is_empty() {

@@ -54,9 +54,9 @@ impl Edges {
 
     /// Opens and closes the edges that start at an aggregate, so that they match its desired edges and their targets.
     pub(super) fn reconcile(&mut self, view: &dyn StateView, id: &AggregateId, event: &Event, changes: &mut Changes) {
-        let mut wanted = self.wanted(view, id);
+        let mut desired_edges = self.desired_edges(view, id);
         for edge in self.outgoing.get(id).cloned().unwrap_or_default() {
-            match wanted.swap_remove(&(edge.kind.clone(), edge.to.clone())) {
+            match desired_edges.swap_remove(&(edge.kind.clone(), edge.to.clone())) {
                 None => {
                     self.unlink(&edge);
                     let valid_to = Some(event.occurred_at.max(edge.valid_from));
@@ -73,8 +73,8 @@ impl Edges {
                 Some(_) => {}
             }
         }
-        wanted.sort_unstable_keys();
-        for ((kind, to), (desired, plugin)) in wanted {
+        desired_edges.sort_unstable_keys();
+        for ((kind, to), (desired, plugin)) in desired_edges {
             let edge = Arc::new(Edge {
                 from: id.clone(),
                 kind,
@@ -93,24 +93,24 @@ impl Edges {
     }
 
     /// Returns the edges that should be open. If several desired edges have the same kind and end, the heaviest counts.
-    fn wanted(
+    fn desired_edges(
         &self,
         view: &dyn StateView,
         id: &AggregateId,
     ) -> IndexMap<(Arc<str>, AggregateId), (DesiredEdge, Arc<str>)> {
-        let mut wanted: IndexMap<(Arc<str>, AggregateId), (DesiredEdge, Arc<str>)> = IndexMap::new();
-        let Some(from) = view.aggregate(id.as_str()).filter(|from| !from.deleted) else { return wanted };
+        let mut desired_edges: IndexMap<(Arc<str>, AggregateId), (DesiredEdge, Arc<str>)> = IndexMap::new();
+        let Some(from) = view.aggregate(id.as_str()).filter(|from| !from.deleted) else { return desired_edges };
         for (plugin, plugin_facts) in self.facts.get(id).into_iter().flat_map(|facts| facts.iter()) {
             for desired in &plugin_facts.desired {
                 let Some(to) = self.resolve(view, &desired.edge.to, &from) else { continue };
                 let heavier = |known: &(DesiredEdge, Arc<str>)| desired.edge.weight > known.0.edge.weight;
                 let key = (desired.edge.kind.clone(), to);
-                if wanted.get(&key).is_none_or(heavier) {
-                    wanted.insert(key, (desired.clone(), plugin.clone()));
+                if desired_edges.get(&key).is_none_or(heavier) {
+                    desired_edges.insert(key, (desired.clone(), plugin.clone()));
                 }
             }
         }
-        wanted
+        desired_edges
     }
 
     /// Returns the node that a target names for an aggregate: the oldest match in the same project, other than the

@@ -24,19 +24,19 @@ pub struct Walk {
 #[derive(Debug, Clone, Default)]
 pub struct Kinds {
     /// Empty means all kinds.
-    wanted: Arc<FxHashSet<Arc<str>>>,
+    kinds: Arc<FxHashSet<Arc<str>>>,
 }
 
 impl Kinds {
     /// Returns whether edges of a kind are followed.
     pub fn contains(&self, kind: &str) -> bool {
-        self.wanted.is_empty() || self.wanted.contains(kind)
+        self.kinds.is_empty() || self.kinds.contains(kind)
     }
 }
 
 impl FromIterator<Arc<str>> for Kinds {
     fn from_iter<I: IntoIterator<Item = Arc<str>>>(kinds: I) -> Kinds {
-        Kinds { wanted: Arc::new(kinds.into_iter().collect()) }
+        Kinds { kinds: Arc::new(kinds.into_iter().collect()) }
     }
 }
 

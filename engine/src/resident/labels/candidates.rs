@@ -7,24 +7,24 @@ use super::index::{Entry, Index, LABEL_BYTES, beginning};
 use super::words::{Sketch, Words};
 
 /// Limit on the candidates by trigrams, and on those by words.
-const MOST: usize = 250;
+const MAX_CANDIDATES: usize = 250;
 /// Limit on the indexed words that one query word may stand for.
-const MOST_WORDS: usize = 48;
+const MAX_SIMILAR_WORDS: usize = 48;
 /// Lowest share of common trigrams at which an entry becomes a candidate by trigrams.
-const LEAST_SHARE: f32 = 0.15;
+const MIN_SHARE: f32 = 0.15;
 /// Weight of a word in the body, relative to a word in the label.
 pub const BODY_WEIGHT: f64 = 0.5;
 /// Length, in letters, from which a prefix stands for a word.
-const SHORTEST_PREFIX: usize = 2;
+const MIN_PREFIX: usize = 2;
 /// Longer words, in letters, match only exactly or by prefix: the edit distance takes quadratic time.
-const LONGEST_COMPARED: usize = 64;
+const MAX_COMPARED_LETTERS: usize = 64;
 /// Limit on the words of a query that are used.
-const WORDS_ASKED: usize = 32;
+const MAX_QUERY_WORDS: usize = 32;
 
 /// A folded query.
 pub struct LabelQuery {
     /// The query as it was sent, without surrounding whitespace.
-    pub written: String,
+    pub text: String,
     /// The folded query, cut to the length of a label.
     pub folded: String,
     pub words: Vec<String>,
@@ -45,10 +45,10 @@ pub struct Filter {
 impl Filter {
     pub fn admits(&self, aggregate_type: &Arc<str>, project_id: Option<&Arc<str>>) -> bool {
         let of_type = match &self.aggregate_type {
-            Some(wanted) => wanted == aggregate_type,
+            Some(required) => required == aggregate_type,
             None => !self.without_types.contains(&&**aggregate_type),
         };
-        of_type && self.project_id.as_ref().is_none_or(|wanted| Some(wanted) == project_id)
+        of_type && self.project_id.as_ref().is_none_or(|required| Some(required) == project_id)
     }
 
     fn admits_entry(&self, entry: &Entry) -> bool {
@@ -59,30 +59,30 @@ impl Filter {
 impl LabelQuery {
     pub fn new(query: &str, filter: Filter) -> LabelQuery {
         let folded = fold(beginning(query, LABEL_BYTES));
-        let words: Vec<String> = words(&fold(query)).take(WORDS_ASKED).map(str::to_owned).collect();
+        let words: Vec<String> = words(&fold(query)).take(MAX_QUERY_WORDS).map(str::to_owned).collect();
         let trigrams = trigrams(&words.join(" "));
-        LabelQuery { written: query.trim().to_owned(), folded, words, trigrams, filter }
+        LabelQuery { text: query.trim().to_owned(), folded, words, trigrams, filter }
     }
 }
 
-/// Returns how similar two words are, from 0 to 1. `asked` may be unfinished.
-pub fn likeness(asked: &str, word: &str) -> f64 {
-    if asked == word {
+/// Returns how similar two words are, from 0 to 1. `query_word` may be unfinished.
+pub fn likeness(query_word: &str, word: &str) -> f64 {
+    if query_word == word {
         return 1.0;
     }
-    if is_pair(asked) || is_pair(word) {
+    if is_pair(query_word) || is_pair(word) {
         return 0.0;
     }
-    let (length, other) = (asked.chars().count(), word.chars().count());
+    let (length, other) = (query_word.chars().count(), word.chars().count());
     let longer = length.max(other);
     let share = length as f64 / longer as f64;
-    let begun = if length >= SHORTEST_PREFIX && word.starts_with(asked) { 0.6 + 0.4 * share } else { 0.0 };
-    if longer > LONGEST_COMPARED || length.abs_diff(other) > edits(longer) {
-        return begun;
+    let prefix_score = if length >= MIN_PREFIX && word.starts_with(query_word) { 0.6 + 0.4 * share } else { 0.0 };
+    if longer > MAX_COMPARED_LETTERS || length.abs_diff(other) > edits(longer) {
+        return prefix_score;
     }
-    let distance = strsim::osa_distance(asked, word);
-    let near = if distance <= edits(longer) { 1.0 - distance as f64 / longer as f64 } else { 0.0 };
-    begun.max(near)
+    let distance = strsim::osa_distance(query_word, word);
+    let edit_score = if distance <= edits(longer) { 1.0 - distance as f64 / longer as f64 } else { 0.0 };
+    prefix_score.max(edit_score)
 }
 
 /// Returns how many letters may be wrong in a word of this length.
@@ -96,17 +96,17 @@ fn edits(length: usize) -> usize {
 
 impl Words {
     /// Returns the words that a query word may stand for, most similar first.
-    fn alike(&self, asked: &str) -> Vec<(u32, f64)> {
-        if is_pair(asked) {
-            return self.find(asked).map(|number| (number, 1.0)).into_iter().collect();
+    fn alike(&self, query_word: &str) -> Vec<(u32, f64)> {
+        if is_pair(query_word) {
+            return self.find(query_word).map(|number| (number, 1.0)).into_iter().collect();
         }
-        let sketch = Sketch::of(asked);
-        let edits = edits(asked.chars().count() + 1) as u32;
+        let sketch = Sketch::of(query_word);
+        let edits = edits(query_word.chars().count() + 1) as u32;
         let near = self.like(|other| sketch.may_be_near(other, edits) || sketch.may_begin(other));
-        let mut alike: Vec<(u32, f64)> = near.map(|(number, word)| (number, likeness(asked, word))).collect();
+        let mut alike: Vec<(u32, f64)> = near.map(|(number, word)| (number, likeness(query_word, word))).collect();
         alike.retain(|(_, likeness)| *likeness > 0.0);
         alike.sort_by(|(_, a), (_, b)| b.total_cmp(a));
-        alike.truncate(MOST_WORDS);
+        alike.truncate(MAX_SIMILAR_WORDS);
         alike
     }
 
@@ -119,36 +119,36 @@ impl Words {
 
 impl Index {
     /// Returns the entries that are worth scoring.
-    pub fn candidates(&self, asked: &LabelQuery) -> Vec<u32> {
-        let mut found = self.by_trigrams(asked);
-        found.extend(self.by_words(asked));
+    pub fn candidates(&self, query: &LabelQuery) -> Vec<u32> {
+        let mut found = self.by_trigrams(query);
+        found.extend(self.by_words(query));
         found.sort_unstable();
         found.dedup();
         found
     }
 
-    fn by_trigrams(&self, asked: &LabelQuery) -> Vec<u32> {
+    fn by_trigrams(&self, query: &LabelQuery) -> Vec<u32> {
         let mut shared = vec![0u16; self.sizes().len()];
-        for trigram in &asked.trigrams {
+        for trigram in &query.trigrams {
             for number in self.with_trigram(*trigram) {
                 if let Some(shared) = shared.get_mut(*number as usize) {
                     *shared = shared.saturating_add(1);
                 }
             }
         }
-        let all = asked.trigrams.len() as f32;
+        let all = query.trigrams.len() as f32;
         let found = shared.iter().zip(self.sizes()).enumerate().filter_map(|(number, (shared, size))| {
             let share = 2.0 * f32::from(*shared) / (all + f32::from(*size));
-            if *shared == 0 || share < LEAST_SHARE {
+            if *shared == 0 || share < MIN_SHARE {
                 return None;
             }
-            let entry = self.entry(number as u32).filter(|entry| asked.filter.admits_entry(entry))?;
+            let entry = self.entry(number as u32).filter(|entry| query.filter.admits_entry(entry))?;
             Some((share, entry.last_event_at, number as u32))
         });
         best(found.collect())
     }
 
-    fn by_words(&self, asked: &LabelQuery) -> Vec<u32> {
+    fn by_words(&self, query: &LabelQuery) -> Vec<u32> {
         let mut weights = vec![0f32; self.sizes().len()];
         let mut add = |words: &Words, number: u32, weight: f64| {
             let entries = words.entries(number);
@@ -159,7 +159,7 @@ impl Index {
                 }
             }
         };
-        for word in &asked.words {
+        for word in &query.words {
             self.labels.alike(word).into_iter().for_each(|(number, likeness)| add(&self.labels, number, likeness));
             if let Some(number) = self.bodies.find(word) {
                 add(&self.bodies, number, BODY_WEIGHT);
@@ -167,7 +167,7 @@ impl Index {
         }
         let weighed = |number: usize, weight: f32| {
             let entry = self.entry(number as u32)?;
-            asked.filter.admits_entry(entry).then_some((weight, entry.last_event_at, number as u32))
+            query.filter.admits_entry(entry).then_some((weight, entry.last_event_at, number as u32))
         };
         let some = weights.iter().enumerate().filter(|(_, weight)| **weight > 0.0);
         best(some.filter_map(|(number, weight)| weighed(number, *weight)).collect())
@@ -176,9 +176,10 @@ impl Index {
 
 /// Returns the best of the entries found. Of equals, those that changed last are kept.
 fn best(mut found: Vec<(f32, i64, u32)>) -> Vec<u32> {
-    if found.len() > MOST {
-        found.select_nth_unstable_by(MOST, |a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)).then(a.2.cmp(&b.2)));
-        found.truncate(MOST);
+    if found.len() > MAX_CANDIDATES {
+        found
+            .select_nth_unstable_by(MAX_CANDIDATES, |a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)).then(a.2.cmp(&b.2)));
+        found.truncate(MAX_CANDIDATES);
     }
     found.into_iter().map(|(_, _, number)| number).collect()
 }

@@ -9,7 +9,7 @@ use unicode_normalization::char::is_combining_mark;
 use super::script::{is_accented, is_hangul, is_ignored, is_symbol, is_unspaced};
 
 /// The longest run of signs after a letter that belongs to the word, as in `C++`.
-const LONGEST_SIGNS: usize = 3;
+const MAX_SIGNS: usize = 3;
 
 /// Returns the folded words of a text, separated by one space.
 pub fn fold(text: &str) -> String {
@@ -120,7 +120,7 @@ impl Folder {
 
     /// Records a sign that may belong to the word before it.
     fn sign(&mut self, c: char) {
-        let goes_on = self.signs.chars().all(|sign| sign == c) && self.signs.len() < LONGEST_SIGNS;
+        let goes_on = self.signs.chars().all(|sign| sign == c) && self.signs.len() < MAX_SIGNS;
         if self.in_word && goes_on {
             self.signs.push(c);
         } else {

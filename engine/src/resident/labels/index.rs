@@ -158,30 +158,30 @@ impl Index {
         let Some(entry) = self.entries.get_mut(number as usize).and_then(Option::as_mut) else { return };
         (entry.last_event_at, entry.further) = (last_event_at, further);
         if *entry.folded != *folded {
-            let before = std::mem::replace(&mut entry.folded, folded.as_str().into());
-            let (gone, come) = (trigrams(&before), trigrams(&folded));
+            let previous = std::mem::replace(&mut entry.folded, folded.as_str().into());
+            let (removed, added) = (trigrams(&previous), trigrams(&folded));
             entry.words = words(&folded).count() as u32;
             if let Some(size) = self.sizes.get_mut(number as usize) {
-                *size = come.len().min(usize::from(u16::MAX)) as u16;
+                *size = added.len().min(usize::from(u16::MAX)) as u16;
             }
-            self.labels.remove(number, &before);
+            self.labels.remove(number, &previous);
             self.labels.insert(number, &folded);
-            for trigram in gone {
+            for trigram in removed {
                 self.take_out(trigram, number);
             }
-            for trigram in come {
+            for trigram in added {
                 put_in(self.trigrams.entry(trigram).or_default(), number);
             }
         }
         let Some(entry) = self.entries.get_mut(number as usize).and_then(Option::as_mut) else { return };
         if entry.body != body {
-            let come = body.as_deref().map(|body| fold(beginning(body, BODY_BYTES))).unwrap_or_default();
-            entry.body_words = words(&come).count() as u32;
-            let before = std::mem::replace(&mut entry.body, body);
-            if let Some(before) = before {
-                self.bodies.remove(number, &fold(beginning(&before, BODY_BYTES)));
+            let added = body.as_deref().map(|body| fold(beginning(body, BODY_BYTES))).unwrap_or_default();
+            entry.body_words = words(&added).count() as u32;
+            let previous = std::mem::replace(&mut entry.body, body);
+            if let Some(previous) = previous {
+                self.bodies.remove(number, &fold(beginning(&previous, BODY_BYTES)));
             }
-            self.bodies.insert(number, &come);
+            self.bodies.insert(number, &added);
         }
     }
 

@@ -26,9 +26,9 @@ use crate::model::id::AggregateId;
 use crate::model::value::Value;
 
 /// Aggregates that are indexed while the lock is held once. A search waits no longer than that.
-const AT_ONCE: usize = 256;
+const BATCH_SIZE: usize = 256;
 /// Limit on the aggregates that one search indexes. The rest is left to the follower of the log.
-const BEFORE_A_SEARCH: usize = 2_048;
+const MAX_INDEXED_PER_SEARCH: usize = 2_048;
 const BODY: &str = "body";
 
 /// The labels of one workspace.
@@ -111,8 +111,8 @@ impl Labels {
         })
     }
 
-    /// Builds the index if there is none. `tell` passes the text of every aggregate to its argument.
-    pub fn make(&self, tell: impl FnOnce(&mut dyn FnMut(Text))) {
+    /// Builds the index if there is none. `each_text` passes the text of every aggregate to its argument.
+    pub fn make(&self, each_text: impl FnOnce(&mut dyn FnMut(Text))) {
         // Changes are marked from here on, so the texts read below miss no change that is not marked.
         self.used.store(true, Ordering::SeqCst);
         if self.index.read().unwrap_or_else(PoisonError::into_inner).is_some() {
@@ -121,14 +121,14 @@ impl Labels {
         let mut slot = self.write();
         if slot.is_none() {
             let mut index = Index::default();
-            tell(&mut |text| index.set(text));
+            each_text(&mut |text| index.set(text));
             *slot = Some(index);
         }
     }
 
     /// Indexes marked aggregates; `text` returns their current text. Returns whether any are left.
     pub fn catch_up(&self, text: impl Fn(&AggregateId) -> Option<Text>) -> bool {
-        for _ in 0..BEFORE_A_SEARCH / AT_ONCE {
+        for _ in 0..MAX_INDEXED_PER_SEARCH / BATCH_SIZE {
             // Marks are removed under the index lock. A search that finds no mark and then reads the index therefore
             // sees the result.
             if !self.is_behind() {
@@ -137,7 +137,7 @@ impl Labels {
             let mut slot = self.write();
             let taken: Vec<AggregateId> = {
                 let mut changed = self.changed();
-                let taken: Vec<_> = changed.iter().take(AT_ONCE).cloned().collect();
+                let taken: Vec<_> = changed.iter().take(BATCH_SIZE).cloned().collect();
                 for id in &taken {
                     changed.remove(id);
                 }
@@ -156,19 +156,19 @@ impl Labels {
 
     /// Returns the aggregates that match a query, best first. Of equals, a label written exactly like the query comes
     /// first, then the aggregate that changed last, then the smaller id.
-    pub fn search(&self, query: &str, filter: Filter, most: usize) -> Vec<Hit> {
-        let asked = LabelQuery::new(query, filter);
+    pub fn search(&self, query: &str, filter: Filter, limit: usize) -> Vec<Hit> {
+        let query = LabelQuery::new(query, filter);
         let slot = self.index.read().unwrap_or_else(PoisonError::into_inner);
         let Some(index) = slot.as_ref() else { return Vec::new() };
-        let mut scorer = Scorer::new(index, &asked);
+        let mut scorer = Scorer::new(index, &query);
         let mut found: FxHashMap<&AggregateId, Hit> = FxHashMap::default();
-        for number in index.candidates(&asked) {
+        for number in index.candidates(&query) {
             let Some(entry) = index.entry(number) else { continue };
             let scores = scorer.scores(number, entry);
             let score = scores.best().1;
-            let as_written = entry.label.trim() == asked.written;
+            let as_written = entry.label.trim() == query.text;
             let is_better = found.get(&entry.id).is_none_or(|hit| (hit.score, hit.as_written) < (score, as_written));
-            if scores.says_something() && is_better {
+            if scores.is_match() && is_better {
                 let hit = Hit { id: entry.id.clone(), scores, score, as_written, last_event_at: entry.last_event_at };
                 found.insert(&entry.id, hit);
             }
@@ -178,7 +178,7 @@ impl Labels {
             |a: &Hit, b: &Hit| b.last_event_at.cmp(&a.last_event_at).then_with(|| a.id.as_str().cmp(b.id.as_str()));
         let closer = |a: &Hit, b: &Hit| b.score.total_cmp(&a.score).then(b.as_written.cmp(&a.as_written));
         found.sort_by(|a, b| closer(a, b).then_with(|| newer(a, b)));
-        found.truncate(most);
+        found.truncate(limit);
         found
     }
 
@@ -217,7 +217,7 @@ mod tests {
 
     fn made_of(texts: &[Option<Text>]) -> Labels {
         let labels = Labels::default();
-        labels.make(|tell| texts.iter().flatten().cloned().for_each(tell));
+        labels.make(|add| texts.iter().flatten().cloned().for_each(add));
         labels
     }
 
@@ -238,8 +238,8 @@ mod tests {
             assert!(!kept.catch_up(now));
             let new = made_of(&texts);
             for query in ["alpha", "betta gamma", "del", "omega alpine", "都庁", &some_words(&mut random)] {
-                let asked = |labels: &Labels| labels.search(query, Filter::default(), 100);
-                assert_eq!(asked(&kept), asked(&new), "round {round}, '{query}'");
+                let results = |labels: &Labels| labels.search(query, Filter::default(), 100);
+                assert_eq!(results(&kept), results(&new), "round {round}, '{query}'");
             }
         }
     }

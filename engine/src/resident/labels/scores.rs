@@ -12,27 +12,27 @@ use super::words::Words;
 const K1: f64 = 1.2;
 const B: f64 = 0.75;
 /// Highest score of every measure but `exact`.
-const MOST: f64 = 0.99;
+const MAX_SCORE: f64 = 0.99;
 /// Factor for the scores of a further label, relative to the aggregate's own label.
 pub const FURTHER: f64 = 0.98;
 /// Lowest score at which two texts count as related.
-const LEAST: f64 = 0.3;
+const MIN_SCORE: f64 = 0.3;
 
 /// Share of the token-set measure that depends on the query's words alone. The rest depends on how much of the label
 /// the query covers.
-const OF_QUERY: f64 = 0.6;
+const QUERY_SHARE: f64 = 0.6;
 /// Largest deduction for words in a different order.
-const OUT_OF_ORDER: f64 = 0.02;
+const MAX_ORDER_PENALTY: f64 = 0.02;
 /// Letters per wrong letter that is allowed where texts are compared as a whole.
-const LETTERS_AN_EDIT: usize = 4;
+const LETTERS_PER_EDIT: usize = 4;
 
-/// Lowest trigram score at which texts longer than [`SHORT`] are compared as a whole.
-const LEAST_TRIGRAM: f64 = 0.2;
-const SHORT: usize = 12;
+/// Lowest trigram score at which texts longer than [`SHORT_TEXT_BYTES`] are compared as a whole.
+const MIN_TRIGRAM_SCORE: f64 = 0.2;
+const SHORT_TEXT_BYTES: usize = 12;
 /// Limit on the wrong letters where texts are compared as a whole.
-const MOST_EDITS: usize = 4;
+const MAX_EDITS: usize = 4;
 /// Longer texts, in bytes, are compared by their words only.
-const LONGEST_WHOLE: usize = 120;
+const MAX_WHOLE_BYTES: usize = 120;
 
 /// The measures, each from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -69,8 +69,8 @@ impl Scores {
     }
 
     /// Returns whether the entry matches well enough to be a result.
-    pub fn says_something(&self) -> bool {
-        self.bm25 > 0.0 || self.best().1 >= LEAST
+    pub fn is_match(&self) -> bool {
+        self.bm25 > 0.0 || self.best().1 >= MIN_SCORE
     }
 
     fn each(self, change: impl Fn(f64) -> f64) -> Scores {
@@ -87,7 +87,7 @@ impl Scores {
 /// Scores entries against one query.
 pub struct Scorer<'a> {
     index: &'a Index,
-    asked: &'a LabelQuery,
+    query: &'a LabelQuery,
     /// For each query word, the similarity of the label words met so far. Labels share many words.
     likenesses: Vec<FxHashMap<&'a str, f64>>,
     /// For each query word, its numbers in labels and bodies, and its rarity.
@@ -101,15 +101,15 @@ struct Term {
 }
 
 impl<'a> Scorer<'a> {
-    pub fn new(index: &'a Index, asked: &'a LabelQuery) -> Scorer<'a> {
+    pub fn new(index: &'a Index, query: &'a LabelQuery) -> Scorer<'a> {
         let term = |word: &String| {
             let (in_labels, in_bodies) = (index.labels.find(word), index.bodies.find(word));
             let count = |words: &Words, number: Option<u32>| number.map_or(0, |number| words.entries(number).len());
             let with_word = count(&index.labels, in_labels).max(count(&index.bodies, in_bodies));
             Term { in_labels, in_bodies, rarity: Words::rarity(index.len(), with_word) }
         };
-        let terms = asked.words.iter().map(term).collect();
-        Scorer { index, asked, likenesses: vec![FxHashMap::default(); asked.words.len()], terms }
+        let terms = query.words.iter().map(term).collect();
+        Scorer { index, query, likenesses: vec![FxHashMap::default(); query.words.len()], terms }
     }
 
     /// Returns all measures of an entry, rounded to four digits.
@@ -117,45 +117,45 @@ impl<'a> Scorer<'a> {
         let share = if entry.further { FURTHER } else { 1.0 };
         let trigram = self.trigram(entry);
         let scores = Scores {
-            exact: f64::from(u8::from(*entry.folded == *self.asked.folded)),
-            prefix: self.prefix(entry).min(MOST),
-            trigram: trigram.min(MOST),
-            token_set: self.token_set(entry).max(self.as_a_whole(entry, trigram)).min(MOST),
-            bm25: self.bm25(number, entry).min(MOST),
+            exact: f64::from(u8::from(*entry.folded == *self.query.folded)),
+            prefix: self.prefix(entry).min(MAX_SCORE),
+            trigram: trigram.min(MAX_SCORE),
+            token_set: self.token_set(entry).max(self.as_a_whole(entry, trigram)).min(MAX_SCORE),
+            bm25: self.bm25(number, entry).min(MAX_SCORE),
         };
         scores.each(|score| (score * share * 1e4).round() / 1e4)
     }
 
     fn prefix(&self, entry: &Entry) -> f64 {
-        let (asked, label) = (self.asked.folded.as_str(), &*entry.folded);
-        let share = asked.len() as f64 / label.len().max(1) as f64;
-        match label.strip_prefix(asked) {
+        let (query, label) = (self.query.folded.as_str(), &*entry.folded);
+        let share = query.len() as f64 / label.len().max(1) as f64;
+        match label.strip_prefix(query) {
             // A match of whole words counts more than the beginning of a longer word.
             Some(rest) if rest.is_empty() || rest.starts_with(' ') => 0.85 + 0.15 * share,
             Some(_) => 0.7 + 0.25 * share,
-            None if label.match_indices(asked).any(|(at, _)| label[..at].ends_with(' ')) => 0.6 + 0.3 * share,
+            None if label.match_indices(query).any(|(at, _)| label[..at].ends_with(' ')) => 0.6 + 0.3 * share,
             // A single character of a script without spaces may be the end of a pair.
-            None if is_pair(asked) && label.contains(asked) => 0.5 + 0.3 * share,
+            None if is_pair(query) && label.contains(query) => 0.5 + 0.3 * share,
             None => 0.0,
         }
     }
 
     fn trigram(&self, entry: &Entry) -> f64 {
-        let asked = &self.asked.trigrams;
+        let query = &self.query.trigrams;
         let of_label = trigrams(&entry.folded);
-        let both = common(asked, &of_label);
-        let either = asked.len() + of_label.len() - both;
+        let both = common(query, &of_label);
+        let either = query.len() + of_label.len() - both;
         both as f64 / either.max(1) as f64
     }
 
     /// Scores how much of the query is in the label and, with less weight, how much of the label the query covers.
     fn token_set(&mut self, entry: &'a Entry) -> f64 {
         let mut best_of_label = vec![0f64; entry.words as usize];
-        let (mut asked_for, mut all, mut place, mut backwards) = (0.0, 0.0, 0, 0.0);
-        for (asked, known) in self.asked.words.iter().zip(&mut self.likenesses) {
+        let (mut query_covered, mut query_length, mut place, mut backwards) = (0.0, 0.0, 0, 0.0);
+        for (query_word, cache) in self.query.words.iter().zip(&mut self.likenesses) {
             let (mut best, mut at) = (0f64, place);
             for (order, (word, best_of_word)) in words(&entry.folded).zip(&mut best_of_label).enumerate() {
-                let alike = *known.entry(word).or_insert_with(|| likeness(asked, word));
+                let alike = *cache.entry(word).or_insert_with(|| likeness(query_word, word));
                 if alike > best || alike == best && order == place {
                     (best, at) = (alike, order);
                 }
@@ -163,35 +163,35 @@ impl<'a> Scorer<'a> {
             }
             backwards += f64::from(u8::from(at < place));
             place = at;
-            asked_for += best * asked.len() as f64;
-            all += asked.len() as f64;
+            query_covered += best * query_word.len() as f64;
+            query_length += query_word.len() as f64;
         }
-        if all == 0.0 {
+        if query_length == 0.0 {
             return 0.0;
         }
-        let (mut given, mut whole) = (0.0, 0.0);
+        let (mut label_covered, mut label_length) = (0.0, 0.0);
         for (word, best) in words(&entry.folded).zip(best_of_label) {
-            given += best * word.len() as f64;
-            whole += word.len() as f64;
+            label_covered += best * word.len() as f64;
+            label_length += word.len() as f64;
         }
-        let of_label = if whole > 0.0 { given / whole } else { 0.0 };
-        let in_order = 1.0 - OUT_OF_ORDER * backwards / self.asked.words.len() as f64;
-        asked_for / all * (OF_QUERY + (1.0 - OF_QUERY) * of_label) * in_order
+        let of_label = if label_length > 0.0 { label_covered / label_length } else { 0.0 };
+        let in_order = 1.0 - MAX_ORDER_PENALTY * backwards / self.query.words.len() as f64;
+        query_covered / query_length * (QUERY_SHARE + (1.0 - QUERY_SHARE) * of_label) * in_order
     }
 
     /// Scores how similar the texts are letter by letter, for example where a space is missing; 0 if many letters
     /// differ.
     fn as_a_whole(&self, entry: &Entry, trigram: f64) -> f64 {
-        let (asked, label) = (self.asked.folded.as_str(), &*entry.folded);
-        let longer = asked.len().max(label.len());
+        let (query, label) = (self.query.folded.as_str(), &*entry.folded);
+        let longer = query.len().max(label.len());
         // Typing errors are few, and few errors leave most trigrams of a longer text intact.
-        let most = (longer / LETTERS_AN_EDIT).min(MOST_EDITS);
-        let hopeless = longer > LONGEST_WHOLE || longer > SHORT && trigram < LEAST_TRIGRAM;
-        if hopeless || asked.len().abs_diff(label.len()) > most {
+        let max_edits = (longer / LETTERS_PER_EDIT).min(MAX_EDITS);
+        let hopeless = longer > MAX_WHOLE_BYTES || longer > SHORT_TEXT_BYTES && trigram < MIN_TRIGRAM_SCORE;
+        if hopeless || query.len().abs_diff(label.len()) > max_edits {
             return 0.0;
         }
-        let distance = strsim::osa_distance(asked, label);
-        if distance <= most { 1.0 - distance as f64 / longer.max(1) as f64 } else { 0.0 }
+        let distance = strsim::osa_distance(query, label);
+        if distance <= max_edits { 1.0 - distance as f64 / longer.max(1) as f64 } else { 0.0 }
     }
 
     fn bm25(&self, number: u32, entry: &Entry) -> f64 {

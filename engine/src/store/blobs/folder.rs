@@ -15,12 +15,12 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use crate::store::error::{Error, Result};
 
 /// Number of bytes that are gathered for one write.
-const WRITTEN_AT_ONCE: usize = 1 << 20;
+const WRITE_BYTES: usize = 1 << 20;
 /// Number of written bytes after which a sync starts while more bytes arrive, which shortens the wait for the last
 /// sync.
-const SYNCED_AT_ONCE: usize = 64 << 20;
+const SYNC_BYTES: usize = 64 << 20;
 /// Size of a block in bytes. The next block is read while the consumer processes the current one.
-const BLOCK: u64 = 256 << 10;
+const BLOCK_BYTES: u64 = 256 << 10;
 
 /// A block that is being read. Blocks are read in order.
 struct Reading {
@@ -30,10 +30,11 @@ struct Reading {
 }
 
 impl Reading {
-    /// Starts to read the next block, with `left` bytes remaining in total. Returns `None` if no bytes remain.
-    fn begin(file: File, left: u64) -> Option<Reading> {
-        let length = BLOCK.min(left);
-        (length > 0).then(|| Reading { block: spawn_blocking(move || read_block(file, length)), behind: left - length })
+    /// Starts to read the next block, with `remaining` bytes remaining in total. Returns `None` if no bytes remain.
+    fn begin(file: File, remaining: u64) -> Option<Reading> {
+        let length = BLOCK_BYTES.min(remaining);
+        (length > 0)
+            .then(|| Reading { block: spawn_blocking(move || read_block(file, length)), behind: remaining - length })
     }
 }
 
@@ -60,8 +61,8 @@ impl Folder {
 
     pub async fn write(&self, key: &Path) -> Result<FolderWriter> {
         let path = self.files.path_to_filesystem(key)?;
-        let made = path.clone();
-        let file = blocking(move || make(&made)).await?;
+        let target = path.clone();
+        let file = blocking(move || make(&target)).await?;
         Ok(FolderWriter {
             path,
             gathered: Vec::new(),
@@ -124,7 +125,7 @@ impl FolderWriter {
     pub async fn write(&mut self, block: Bytes) -> Result<()> {
         self.gathered_bytes += block.len();
         self.gathered.push(block);
-        if self.gathered_bytes < WRITTEN_AT_ONCE {
+        if self.gathered_bytes < WRITE_BYTES {
             return Ok(());
         }
         self.flush().await
@@ -147,7 +148,7 @@ impl FolderWriter {
     /// Starts to sync the bytes written so far, while more are written. Each result is checked once: before the next
     /// sync, or at the end.
     async fn sync_meanwhile(&mut self, file: &File) -> Result<()> {
-        if self.unsynced_bytes < SYNCED_AT_ONCE || self.syncing.as_ref().is_some_and(|syncing| !syncing.is_finished()) {
+        if self.unsynced_bytes < SYNC_BYTES || self.syncing.as_ref().is_some_and(|syncing| !syncing.is_finished()) {
             return Ok(());
         }
         self.synced().await?;

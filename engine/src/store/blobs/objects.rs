@@ -21,11 +21,11 @@ use super::BlobKind;
 use crate::store::error::{Error, Result};
 
 /// Size of a part in bytes. Smaller files are sent in one request.
-const PART: usize = 8 << 20;
+const PART_BYTES: usize = 8 << 20;
 /// Texts in the response of a store that does not support an operation.
-const UNKNOWN: [&str; 2] = ["405 Method Not Allowed", "501 Not Implemented"];
+const UNSUPPORTED_STATUSES: [&str; 2] = ["405 Method Not Allowed", "501 Not Implemented"];
 /// Number of parts that are sent at the same time, in addition to the part being gathered.
-const AT_ONCE: usize = 2;
+const MAX_CONCURRENT_PARTS: usize = 2;
 
 #[derive(Clone)]
 pub struct Objects {
@@ -95,9 +95,9 @@ impl Objects {
 
     pub async fn read(&self, key: &Path, range: Range<u64>) -> Result<BoxStream<'static, Result<Bytes>>> {
         // Object stores reject empty ranges.
-        let asked = (!range.is_empty()).then_some(GetRange::Bounded(range));
-        let head = asked.is_none();
-        let options = GetOptions { range: asked, head, ..GetOptions::default() };
+        let get_range = (!range.is_empty()).then_some(GetRange::Bounded(range));
+        let head = get_range.is_none();
+        let options = GetOptions { range: get_range, head, ..GetOptions::default() };
         let found = self.objects.get_opts(&self.path(key), options).await?;
         Ok(found.into_stream().map(|block| block.map_err(Error::Blobs)).boxed())
     }
@@ -111,7 +111,7 @@ impl Objects {
                 // The store in memory has no such error, and some stores do not support aborting. They must clean up
                 // the parts themselves.
                 Err(_) if self.signer.is_none() => {}
-                Err(error) if UNKNOWN.iter().any(|answer| error.to_string().contains(answer)) => {
+                Err(error) if UNSUPPORTED_STATUSES.iter().any(|status| error.to_string().contains(status)) => {
                     tracing::warn!(%path, "the object store cannot abort a multipart upload");
                 }
                 Err(error) => return Err(error.into()),
@@ -152,26 +152,26 @@ struct Sent {
 impl ObjectsWriter {
     pub async fn write(&mut self, block: Bytes) -> Result<Option<String>> {
         // The gathered bytes are sent only when more bytes follow.
-        let mut begun = None;
-        if self.gathered_bytes >= PART {
+        let mut started_id = None;
+        if self.gathered_bytes >= PART_BYTES {
             match &self.sent.id {
                 Some(_) => self.send().await?,
                 None => {
                     let id = self.objects.parts.create_multipart(&self.path).await?;
                     self.sent.id = Some(id.clone());
-                    begun = Some(id);
+                    started_id = Some(id);
                 }
             }
         }
         self.gathered_bytes += block.len();
         self.gathered.push(block);
-        Ok(begun)
+        Ok(started_id)
     }
 
     /// Sends the gathered bytes as the next part.
     async fn send(&mut self) -> Result<()> {
         let Some(id) = self.sent.id.clone() else { return Ok(()) };
-        self.wait(AT_ONCE - 1).await?;
+        self.wait(MAX_CONCURRENT_PARTS - 1).await?;
         self.gathered_bytes = 0;
         let payload = PutPayload::from_iter(std::mem::take(&mut self.gathered));
         let (parts, path, index) = (self.objects.parts.clone(), self.path.clone(), self.sent.count);
@@ -181,9 +181,9 @@ impl ObjectsWriter {
         Ok(())
     }
 
-    /// Waits until at most `most` parts are being sent.
-    async fn wait(&mut self, most: usize) -> Result<()> {
-        while self.sent.under_way.len() > most {
+    /// Waits until at most `max_under_way` parts are being sent.
+    async fn wait(&mut self, max_under_way: usize) -> Result<()> {
+        while self.sent.under_way.len() > max_under_way {
             let Some(sending) = self.sent.under_way.pop_front() else { break };
             let sent = sending.await.map_err(|source| object_store::Error::JoinError { source })?;
             self.sent.parts.push(sent?);

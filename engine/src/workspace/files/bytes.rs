@@ -7,13 +7,13 @@ use crate::error::Error;
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::FILE;
 use crate::model::file::named_bytes;
-use crate::workspace::entered::Operation;
+use crate::workspace::call_context::Operation;
 
 /// The upload that a file no longer refers to after an event, as of the last decision on that event.
 #[derive(Clone, Default)]
-pub struct Left(Arc<Mutex<Option<Arc<str>>>>);
+pub struct PreviousUpload(Arc<Mutex<Option<Arc<str>>>>);
 
-impl Left {
+impl PreviousUpload {
     /// Records the upload that a file refers to before the event.
     pub fn note(&self, before: Option<&Aggregate>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = named_bytes(before).map(|(id, _)| id);
@@ -26,10 +26,10 @@ impl Left {
 
 impl Operation {
     /// Removes the bytes that a file no longer refers to. If that fails, the periodic cleanup removes them later.
-    pub(super) async fn clear(&self, left: Left) {
-        let Some(upload) = left.take() else { return };
+    pub(super) async fn clear(&self, previous: PreviousUpload) {
+        let Some(upload) = previous.take() else { return };
         let state = self.state();
-        if let Err(error) = state.storage.clear(&state.log, &state.record.id, &upload, None).await {
+        if let Err(error) = state.storage.clear(&state.db, &state.record.id, &upload, None).await {
             tracing::warn!(%error, %upload, "failed to remove the old bytes of a file; will retry");
         }
     }

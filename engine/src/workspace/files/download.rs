@@ -58,9 +58,9 @@ impl ContentReader {
     /// links stop working when it is unpublished. Such a link always leads to this server, since an object store cannot
     /// check whether content is published.
     pub async fn file_link(&self, path: &str) -> Result<FileLink> {
-        let state = self.entered.state();
+        let state = self.context.state();
         state.refresh().await?;
-        let found = self.entered.find_file(path)?;
+        let found = self.context.find_file(path)?;
         let published_only = self.shown(Perspective::Draft) == Perspective::Published;
         if published_only && !is_of_published(state, &found) {
             return Err(not_found(path));
@@ -71,7 +71,7 @@ impl ContentReader {
         if !published_only && let Some(url) = state.storage.blobs().link(&key, valid).await? {
             return Ok(FileLink::Stored { url, expires_at: expires_s * 1_000 });
         }
-        let signature = self.entered.sign(Purpose::FileLink, &message(path, expires_s, published_only)).await?;
+        let signature = self.context.sign(Purpose::FileLink, &message(path, expires_s, published_only)).await?;
         let (path, key_id, signature) = (path.to_owned(), signature.key_id, signature.mac);
         Ok(FileLink::Signed(SignedLink { path, expires_s, published_only, key_id, signature }))
     }

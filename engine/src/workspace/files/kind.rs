@@ -5,7 +5,7 @@ use mime_guess::Mime;
 use crate::error::{Error, Result};
 
 /// The maximum length of a media type, in bytes.
-const LONGEST_TYPE: usize = 255;
+const MAX_TYPE_BYTES: usize = 255;
 
 /// Returns the media type of a file: the given one, or one guessed from the file name.
 pub fn mime_type(given: Option<&str>, filename: &str) -> Result<String> {
@@ -13,7 +13,7 @@ pub fn mime_type(given: Option<&str>, filename: &str) -> Result<String> {
         return Ok(mime_guess::from_path(filename).first_or_octet_stream().to_string());
     };
     match given.parse::<Mime>() {
-        Ok(kind) if given.len() <= LONGEST_TYPE && !kind.subtype().as_str().is_empty() => Ok(kind.to_string()),
+        Ok(kind) if given.len() <= MAX_TYPE_BYTES && !kind.subtype().as_str().is_empty() => Ok(kind.to_string()),
         _ => Err(Error::invalid_at("/mime_type", "expected type/subtype")),
     }
 }

@@ -12,7 +12,7 @@ mod upload_link;
 
 use std::sync::Arc;
 
-use bytes::{Left, is_live, not_found};
+use bytes::{PreviousUpload, is_live, not_found};
 pub use download::{FileLink, SignedLink, StoredFile, check_link};
 pub use kind::mime_type;
 pub use receive::Incoming;
@@ -20,7 +20,7 @@ pub use upload::{NewFile, Uploaded};
 pub use upload_link::{CheckedLink, LinkedUpload, UploadLink, refusing};
 
 use super::Page;
-use super::entered::{Entered, Operation};
+use super::call_context::{CallContext, Operation};
 use super::rights::{Reader, Writer};
 use crate::core::append::Decide;
 use crate::core::staging::View;
@@ -43,7 +43,7 @@ pub struct Usage {
     pub file_bytes: u64,
 }
 
-impl Entered {
+impl CallContext {
     /// Returns the storage quota in bytes: the lower one of the settings' quota and the plan's. `None` means no limit.
     /// All checks of the quota use this function.
     async fn storage_quota(&self) -> Result<Option<u64>> {
@@ -77,22 +77,22 @@ impl Reader {
         let is_below = |path: &str, prefix: &str| {
             path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
-        let wanted = |found: &Aggregate| {
+        let matches_prefix = |found: &Aggregate| {
             prefix.is_none_or(|prefix| file::text(found, file::PATH).is_some_and(|path| is_below(path, prefix)))
         };
-        self.entered.list_aggregates(FILE, before, limit, wanted).await
+        self.context.list_aggregates(FILE, before, limit, matches_prefix).await
     }
 
     /// Returns the storage usage of the workspace.
     pub async fn storage_usage(&self) -> Result<Usage> {
-        let state = self.entered.state();
+        let state = self.context.state();
         state.refresh().await?;
         let snapshot = state.folded.snapshot();
         let files = snapshot.iter().filter(|found| is_live(found));
         let (files, file_bytes) =
             files.fold((0, 0), |(count, bytes), found| (count + 1, bytes + file::size_bytes(found)));
-        let quota_bytes = self.entered.storage_quota().await?;
-        Ok(Usage { used_bytes: state.log.used_bytes().await?, quota_bytes, files, file_bytes })
+        let quota_bytes = self.context.storage_quota().await?;
+        Ok(Usage { used_bytes: state.db.used_bytes().await?, quota_bytes, files, file_bytes })
     }
 }
 
@@ -100,13 +100,13 @@ impl Writer {
     /// Deletes a file: removes its bytes and frees their storage. The file's history stays.
     pub async fn delete_file(&self, path: &str) -> Result<()> {
         let (path, id) = (path.to_owned(), FilePath::aggregate_id(path));
-        self.entered.state().refresh().await?;
-        self.entered.find_file(&path)?;
-        let left = Left::default();
-        let (leaves, aggregate_id) = (left.clone(), id.clone());
+        self.context.state().refresh().await?;
+        self.context.find_file(&path)?;
+        let previous = PreviousUpload::default();
+        let (recorder, aggregate_id) = (previous.clone(), id.clone());
         let decide: Decide = Box::new(move |view: &View<'_>| {
             let found = view.aggregate(aggregate_id.as_str()).filter(|found| is_live(found));
-            leaves.note(found.as_deref());
+            recorder.note(found.as_deref());
             found.ok_or_else(|| not_found(&path))?;
             Ok(vec![NewEvent {
                 aggregate_id: aggregate_id.to_string(),
@@ -117,7 +117,7 @@ impl Writer {
         });
         Operation::perform(self, |operation| async move {
             operation.append(decide, None, 0).await?;
-            operation.clear(left).await;
+            operation.clear(previous).await;
             Ok(())
         })
         .await

@@ -21,9 +21,9 @@ pub type Incoming = BoxStream<'static, Result<Bytes>>;
 
 /// The number of bytes buffered before storage is reserved, if the length was not announced. The exact size of a small
 /// file is then known.
-const AHEAD: usize = 1 << 20;
+const MAX_BUFFERED_BYTES: usize = 1 << 20;
 /// The maximum reservation for bytes that have not arrived yet.
-const STEP: u64 = 64 << 20;
+const MAX_RESERVATION_STEP: u64 = 64 << 20;
 
 /// A running upload, from the reservation of storage until a file refers to it or it is cancelled.
 pub struct Receiving {
@@ -58,15 +58,15 @@ impl Receiving {
     pub async fn write(&mut self, announced: Option<u64>, bytes: Incoming, kind: BlobKind) -> Result<Received> {
         // The stream may end while it is buffered and is polled again later, so it must be fused.
         let mut bytes = bytes.fuse();
-        let mut ahead = Vec::new();
+        let mut buffered = Vec::new();
         if announced.is_none() {
             let mut length = 0;
-            while length < AHEAD
+            while length < MAX_BUFFERED_BYTES
                 && let Some(block) = bytes.next().await
             {
                 let block = block?;
                 length += block.len();
-                ahead.push(block);
+                buffered.push(block);
             }
             self.reserve(length as u64).await?;
         }
@@ -77,11 +77,11 @@ impl Receiving {
         let key = Storage::key(&self.state.record.id, &self.upload.id);
         let mut writer = self.state.storage.blobs().write(&key, kind).await?;
         let (mut size, mut hash) = (0, Context::new(&SHA256));
-        let mut blocks = futures_util::stream::iter(ahead.into_iter().map(Ok)).chain(bytes);
+        let mut blocks = futures_util::stream::iter(buffered.into_iter().map(Ok)).chain(bytes);
         while let Some(block) = blocks.next().await {
             let block: Bytes = block?;
             size += block.len() as u64;
-            self.make_room(size, announced).await?;
+            self.reserve_unannounced(size, announced).await?;
             hash.update(&block);
             if let Some(parts_id) = writer.write(block).await? {
                 self.note_parts(parts_id).await?;
@@ -93,7 +93,7 @@ impl Receiving {
         writer.finish().await?;
         if size < self.reserved {
             let _counting = self.state.storage.counting().await;
-            if !self.state.log.settle(&self.upload, size).await? {
+            if !self.state.db.settle(&self.upload, size).await? {
                 return Err(lost());
             }
         }
@@ -101,24 +101,24 @@ impl Receiving {
     }
 
     /// Reserves storage for unannounced bytes. The more bytes have arrived, the more are reserved in advance.
-    async fn make_room(&mut self, size: u64, announced: Option<u64>) -> Result<()> {
-        let Some(wanted) = size.checked_sub(self.reserved).filter(|wanted| *wanted > 0) else { return Ok(()) };
+    async fn reserve_unannounced(&mut self, size: u64, announced: Option<u64>) -> Result<()> {
+        let Some(missing) = size.checked_sub(self.reserved).filter(|missing| *missing > 0) else { return Ok(()) };
         if announced.is_some() {
             return Err(Error::invalid("the body is longer than its announced length"));
         }
-        match self.reserve(wanted.max(self.reserved.min(STEP))).await {
-            Err(Error::Invalid { .. }) => self.reserve(wanted).await,
+        match self.reserve(missing.max(self.reserved.min(MAX_RESERVATION_STEP))).await {
+            Err(Error::Invalid { .. }) => self.reserve(missing).await,
             other => other,
         }
     }
 
     async fn reserve(&mut self, more: u64) -> Result<()> {
         let first = self.reserved == 0;
-        let room = {
+        let reservation = {
             let _counting = self.state.storage.counting().await;
-            self.state.log.reserve(&self.upload, more, first, self.quota).await?
+            self.state.db.reserve(&self.upload, more, first, self.quota).await?
         };
-        match room {
+        match reservation {
             Room::Reserved => {
                 self.reserved += more;
                 Ok(())
@@ -129,7 +129,7 @@ impl Receiving {
     }
 
     async fn note_parts(&mut self, parts_id: String) -> Result<()> {
-        let noted = self.state.log.note_parts(&self.upload, &parts_id).await?;
+        let noted = self.state.db.note_parts(&self.upload, &parts_id).await?;
         self.parts_id = Some(parts_id);
         if noted { Ok(()) } else { Err(lost()) }
     }
@@ -140,8 +140,8 @@ impl Receiving {
         self._renewal = None;
         let (state, id) = (&self.state, &self.upload.id);
         let given_up = async {
-            if state.log.give_up_upload(id).await? {
-                state.storage.clear(&state.log, &state.record.id, id, self.parts_id.as_deref()).await?;
+            if state.db.give_up_upload(id).await? {
+                state.storage.clear(&state.db, &state.record.id, id, self.parts_id.as_deref()).await?;
             }
             Ok::<_, Error>(())
         };
@@ -175,7 +175,7 @@ impl Renewal {
         Some(Renewal(tokio::spawn(async move {
             loop {
                 tokio::time::sleep(every).await;
-                match state.log.renew_upload(&upload).await {
+                match state.db.renew_upload(&upload).await {
                     Ok(true) => {}
                     Ok(false) => return,
                     Err(error) => tracing::warn!(%error, upload = %upload.id, "failed to renew the lease of an upload"),

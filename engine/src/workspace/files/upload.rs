@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::bytes::{Left, is_live};
+use super::bytes::{PreviousUpload, is_live};
 use super::receive::{Incoming, Received, Receiving};
 use crate::core::append::{Appended, Decide};
 use crate::core::request::KEPT_MS;
@@ -18,7 +18,7 @@ use crate::model::value::{Object, Value};
 use crate::store::blobs::BlobKind;
 use crate::workspace::answers::RequestId;
 use crate::workspace::articles::unknown_project;
-use crate::workspace::entered::{Entered, Operation};
+use crate::workspace::call_context::{CallContext, Operation};
 use crate::workspace::rights::Writer;
 
 /// A file to store.
@@ -62,15 +62,15 @@ impl Writer {
     pub async fn upload_file(&self, new: NewFile, bytes: Incoming) -> Result<Uploaded> {
         Operation::perform(self, |operation| async move {
             operation.state().refresh().await?;
-            let target = operation.entered().target(&new)?;
-            if let Some(first) = operation.answered_before(&new, &target.id).await? {
+            let target = operation.context().target(&new)?;
+            if let Some(first) = operation.earlier_response(&new, &target.id).await? {
                 return Ok(first);
             }
-            let quota = operation.entered().storage_quota().await?;
+            let quota = operation.context().storage_quota().await?;
             let mut receiving = Receiving::new(operation.state(), quota);
             let kind =
                 BlobKind { mime_type: new.mime_type.clone(), content_disposition: new.content_disposition.clone() };
-            let stored = match operation.while_it_stands(receiving.write(new.size, bytes, kind)).await {
+            let stored = match operation.while_granted(receiving.write(new.size, bytes, kind)).await {
                 Ok(received) => operation.name_bytes(target, new, received, receiving.upload_id().clone()).await,
                 Err(error) => Err(error),
             };
@@ -82,7 +82,7 @@ impl Writer {
     }
 }
 
-impl Entered {
+impl CallContext {
     /// Returns the validated target of an upload. Project and type must exist. The aggregate may be created later; if
     /// it exists, it must have this type and project.
     pub(super) fn target(&self, new: &NewFile) -> Result<Target> {
@@ -123,47 +123,47 @@ impl Entered {
 
 impl Operation {
     /// Runs a long operation while the caller's right lasts. If the right ends meanwhile, the operation fails.
-    async fn while_it_stands<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+    async fn while_granted<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         const ENDED: Error = Error::Unauthenticated("the right to upload ended before the upload was complete");
-        let mut standing = self.entered().standing();
+        let mut grant = self.context().grant();
         let done = tokio::select! {
             done = work => done?,
-            () = standing.ended() => return Err(ENDED),
+            () = grant.ended() => return Err(ENDED),
         };
         // Another server may have ended the right a moment ago.
-        if standing.is_held().await? { Ok(done) } else { Err(ENDED) }
+        if grant.is_held().await? { Ok(done) } else { Err(ENDED) }
     }
 
     /// Returns the response of an earlier request with the same key. Called before storage is reserved, since a repeat
     /// needs none.
-    async fn answered_before(&self, new: &NewFile, id: &AggregateId) -> Result<Option<Uploaded>> {
+    async fn earlier_response(&self, new: &NewFile, id: &AggregateId) -> Result<Option<Uploaded>> {
         let Some(request) = &new.request else { return Ok(None) };
         let state = self.state();
         let expired = state.clock.now_ms() - KEPT_MS;
-        let kept = state.log.read_answers(std::slice::from_ref(&request.key)).await?;
+        let kept = state.db.read_answers(std::slice::from_ref(&request.key)).await?;
         if !kept.values().any(|kept| kept.created_at > expired) {
             return Ok(None);
         }
         // The appender finds the stored response, so it never calls `decide`.
-        let gone = || Error::Unavailable(crate::store::Error::Conflict);
-        let appended = self.append(Box::new(move |_| Err(gone())), Some(request.clone()), 0).await?;
+        let conflict = || Error::Unavailable(crate::store::Error::Conflict);
+        let appended = self.append(Box::new(move |_| Err(conflict())), Some(request.clone()), 0).await?;
         self.uploaded(&appended, id).map(Some)
     }
 
     /// Appends the event by which a file refers to its bytes, unless nothing changes.
     async fn name_bytes(&self, target: Target, new: NewFile, received: Received, upload: Arc<str>) -> Result<Uploaded> {
-        let left = Left::default();
-        let (leaves, id, given_bytes) = (left.clone(), target.id.clone(), target.path.as_str().len());
+        let previous = PreviousUpload::default();
+        let (recorder, id, given_bytes) = (previous.clone(), target.id.clone(), target.path.as_str().len());
         let payload = payload(&target, &new, &received, &upload);
         let decide: Decide = Box::new(move |view: &View<'_>| {
             let found = view.aggregate(target.id.as_str());
             let live = found.as_deref().filter(|found| is_live(found));
-            leaves.note(live);
+            recorder.note(live);
             let is_new = |(name, value): (&Arc<str>, &Value)| {
                 **name != *UPLOAD_ID && live.is_none_or(|live| live.state.get(name) != Some(value))
             };
             if live.is_some() && !payload.iter().any(is_new) {
-                leaves.note(None);
+                recorder.note(None);
                 return Ok(Vec::new());
             }
             let verb = if live.is_some() { "replaced" } else { "created" };
@@ -178,7 +178,7 @@ impl Operation {
             }])
         });
         let appended = self.append_upload(decide, new.request, given_bytes, upload).await?;
-        self.clear(left).await;
+        self.clear(previous).await;
         self.uploaded(&appended, &id)
     }
 
@@ -190,7 +190,7 @@ impl Operation {
             let file = found.ok_or_else(|| Error::not_found("file", ""))?;
             return Ok(Uploaded { file, replaced: true, repeated });
         };
-        let (mut file, _) = self.entered().made(appended)?;
+        let (mut file, _) = self.context().made(appended)?;
         // The current file knows when the path was first created.
         if let Some(now) = self.state().folded.get(event.aggregate_id.as_str()) {
             Arc::make_mut(&mut file).created_at = now.created_at;

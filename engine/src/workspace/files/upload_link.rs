@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 use super::receive::Incoming;
 use super::upload::{NewFile, Uploaded};
 use crate::access::Access;
-use crate::access::before::Before;
+use crate::access::stored_caller::StoredCaller;
 use crate::access::signing::Purpose;
 use crate::error::{Error, Result};
 use crate::model::access::Caller;
 use crate::model::event::Expected;
 use crate::model::file_path::FilePath;
 use crate::model::id::AggregateId;
-use crate::workspace::entered::Entered;
+use crate::workspace::call_context::CallContext;
 use crate::workspace::rights::{Uploader, Writer};
 
 /// How long a link is valid, in milliseconds. It expires earlier if its creator's right does.
@@ -38,7 +38,7 @@ struct Claims {
     max_bytes: Option<u64>,
     /// The version of the file's stream when the link was created.
     version: u64,
-    by: Before,
+    by: StoredCaller,
     expires_at: i64,
 }
 
@@ -53,20 +53,20 @@ impl Writer {
     /// Returns a link that lets its holder store a file of this place, name and media type once, without a token. If
     /// the file at the path has changed meanwhile, the link is rejected.
     pub async fn upload_link(&self, new: NewFile, max_bytes: Option<u64>) -> Result<UploadLink> {
-        let state = self.entered.state();
+        let state = self.context.state();
         state.refresh().await?;
-        let target = self.entered.target(&new)?;
-        let (caller, soon) = (self.entered.caller(), state.clock.now_ms().saturating_add(VALID_MS));
+        let target = self.context.target(&new)?;
+        let (caller, soon) = (self.context.caller(), state.clock.now_ms().saturating_add(VALID_MS));
         let expires_at = caller.expires_at.map_or(soon, |end| end.min(soon));
         let claims = Claims {
             path: target.path.as_str().to_owned(),
             mime_type: new.mime_type,
             max_bytes,
-            version: version_of(&self.entered, &target.id),
-            by: Before::from(caller),
+            version: version_of(&self.context, &target.id),
+            by: StoredCaller::from(caller),
             expires_at,
         };
-        let token = self.entered.access().sign_claims(Purpose::UploadLink, &claims).await?;
+        let token = self.context.access().sign_claims(Purpose::UploadLink, &claims).await?;
         Ok(UploadLink { token, path: claims.path, expires_at })
     }
 }
@@ -91,10 +91,10 @@ impl CheckedLink {
         let expected = if version == 0 { Expected::None } else { Expected::Version(version) };
         let new = NewFile { filename, mime_type, place, path: Some(path), expected, ..NewFile::default() };
         let writer = right.into_writer();
-        writer.entered.state().refresh().await?;
+        writer.context.state().refresh().await?;
         // The project or type may have been deleted, or the aggregate may be in another project now.
-        let target = writer.entered.target(&new).map_err(|_| changed())?;
-        match version_of(&writer.entered, &target.id) == version {
+        let target = writer.context.target(&new).map_err(|_| changed())?;
+        match version_of(&writer.context, &target.id) == version {
             true => Ok(LinkedUpload { writer, new, max_bytes }),
             false => Err(changed()),
         }
@@ -122,8 +122,8 @@ impl LinkedUpload {
     }
 }
 
-fn version_of(entered: &Entered, id: &AggregateId) -> u64 {
-    entered.state().folded.get(id.as_str()).map_or(0, |found| found.version)
+fn version_of(context: &CallContext, id: &AggregateId) -> u64 {
+    context.state().folded.get(id.as_str()).map_or(0, |found| found.version)
 }
 
 fn changed() -> Error {

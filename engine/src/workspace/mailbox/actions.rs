@@ -9,25 +9,25 @@ use crate::mailbox::{effect, find};
 use crate::model::aggregate::Aggregate;
 use crate::model::event::Expected;
 use crate::model::task::content::Stamp;
-use crate::workspace::aside::aside;
-use crate::workspace::entered::Operation;
+use crate::workspace::call_context::Operation;
+use crate::workspace::offload::offload;
 use crate::workspace::rights::Writer;
 
 /// How many times an edit is recomputed if agents add output meanwhile.
-const TRIES: usize = 8;
+const MAX_ATTEMPTS: usize = 8;
 
 impl Writer {
     /// Returns the current time, in milliseconds since the epoch. All deadlines of tasks use this clock.
     pub fn now_ms(&self) -> i64 {
-        self.entered.state().clock.now_ms()
+        self.context.state().clock.now_ms()
     }
 
     /// Performs an action on a task and returns the task afterwards.
     pub async fn act_on_task(&self, id: &str, command: TaskCommand, expected: Expected) -> Result<Arc<Aggregate>> {
         if let TaskCommand::Assign { assignee, .. } = &command {
-            self.entered.check_user(assignee.as_ref()).await?;
+            self.context.check_user(assignee.as_ref()).await?;
         }
-        let (id, command, stamp) = (id.to_owned(), Arc::new(command), self.entered.stamp());
+        let (id, command, stamp) = (id.to_owned(), Arc::new(command), self.context.stamp());
         Operation::perform(self, |operation| async move { operation.act(&id, command, expected, stamp).await }).await
     }
 }
@@ -40,7 +40,7 @@ impl Operation {
         expected: Expected,
         stamp: Stamp,
     ) -> Result<Arc<Aggregate>> {
-        for _ in 0..TRIES {
+        for _ in 0..MAX_ATTEMPTS {
             match self.try_act(id, &command, expected, &stamp).await {
                 Err(Error::Conflict { code: ARTIFACTS_CHANGED, .. }) => {}
                 other => return other,
@@ -61,7 +61,7 @@ impl Operation {
             TaskCommand::Edit { edit, .. } => {
                 state.refresh().await?;
                 let (task, edit, stamp) = (find(state.folded.get(id), id)?, edit.clone(), stamp.clone());
-                Some(aside(move || person::edited(&task, expected, &edit, &stamp)).await?)
+                Some(offload(move || person::edited(&task, expected, &edit, &stamp)).await?)
             }
             _ => None,
         };

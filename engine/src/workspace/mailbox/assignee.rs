@@ -3,9 +3,9 @@
 
 use crate::error::{Error, Result};
 use crate::model::facts::Assignee;
-use crate::workspace::entered::Entered;
+use crate::workspace::call_context::CallContext;
 
-impl Entered {
+impl CallContext {
     /// Rejects a user who is not a member of the workspace, with the same error as for an unknown user.
     pub(super) async fn check_user(&self, assignee: Option<&Assignee>) -> Result<()> {
         match assignee {

@@ -11,7 +11,7 @@ use crate::mailbox::person::TaskCommand;
 use crate::model::aggregate::Aggregate;
 use crate::model::event::Expected;
 use crate::model::value::{Object, Value};
-use crate::workspace::entered::Operation;
+use crate::workspace::call_context::Operation;
 use crate::workspace::rights::Writer;
 
 /// The maximum number of tasks in one request.
@@ -47,7 +47,7 @@ impl Writer {
             return Err(Error::invalid_at("/ids", format!("expected 1 to {MAX_TASKS} tasks, found {}", ids.len())));
         }
         if let TaskCommand::Assign { assignee, .. } = &command {
-            self.entered.check_user(assignee.as_ref()).await?;
+            self.context.check_user(assignee.as_ref()).await?;
         }
         let writer = self.clone();
         Operation::perform(self, |_| async move {
@@ -69,7 +69,7 @@ impl Writer {
         if expected > MAX_TASKS {
             return Err(Error::invalid_at("/expected", format!("expected at most {MAX_TASKS}")));
         }
-        let found = self.entered.select_tasks(filter, None, usize::MAX).await?.items;
+        let found = self.context.select_tasks(filter, None, usize::MAX).await?.items;
         if found.len() != expected {
             let details = [("count", Value::Int(found.len() as i64)), ("expected", Value::Int(expected as i64))];
             return Err(Error::Conflict {

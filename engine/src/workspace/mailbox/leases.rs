@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::mailbox::leases::{self, Renewed};
-use crate::workspace::entered::Operation;
+use crate::workspace::call_context::Operation;
 use crate::workspace::rights::Writer;
 
 impl Writer {

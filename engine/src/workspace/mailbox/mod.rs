@@ -8,7 +8,7 @@ pub mod tasks;
 pub mod work;
 
 use super::answers::RequestId;
-use super::entered::Operation;
+use super::call_context::Operation;
 use crate::core::append::{Appended, Decide};
 use crate::error::Result;
 

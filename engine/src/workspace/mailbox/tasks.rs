@@ -24,15 +24,15 @@ use crate::model::violation::Violations;
 use crate::workspace::Page;
 use crate::workspace::answers::RequestId;
 use crate::workspace::articles::unknown_project;
-use crate::workspace::aside::aside;
-use crate::workspace::entered::{Entered, Operation, first_event};
+use crate::workspace::call_context::{CallContext, Operation, first_event};
+use crate::workspace::offload::offload;
 use crate::workspace::rights::{Reader, Writer};
 
 /// The maximum length of a title, in characters, and of an idempotency key, in bytes.
 const MAX_TITLE: usize = 500;
 const MAX_KEY: usize = 255;
 /// The maximum number of events in a timeline. It shows the last ones.
-const TIMELINE: u64 = 1_000;
+const MAX_TIMELINE_EVENTS: u64 = 1_000;
 /// The allowed sources of a task.
 pub const SOURCE_TYPES: [&str; 4] = ["agent", "event", "user", "api"];
 
@@ -97,7 +97,7 @@ impl NewTask {
             return Ok(());
         }
         let metadata = Value::from(self.metadata.clone());
-        let wrong = aside(move || Ok(review::check(&metadata))).await?;
+        let wrong = offload(move || Ok(review::check(&metadata))).await?;
         if wrong.is_empty() { Ok(()) } else { Err(wrong.into()) }
     }
 
@@ -140,11 +140,11 @@ impl Writer {
     pub async fn create_task(&self, new: NewTask) -> Result<(Arc<Aggregate>, bool)> {
         new.check()?;
         new.check_review().await?;
-        self.entered.check_user(new.assignee.as_ref()).await?;
-        let stamp = self.entered.stamp();
+        self.context.check_user(new.assignee.as_ref()).await?;
+        let stamp = self.context.stamp();
         // The id contains the key, so the key is unique for the lifetime of the log.
         let id = match &new.idempotency_key {
-            Some(key) => format!("task-{}", self.entered.keyed_id(key)),
+            Some(key) => format!("task-{}", self.context.keyed_id(key)),
             None => stamp.seed.clone(),
         };
         let (request, given_bytes, task_id) = (new.request.clone(), new.size_bytes(), id.clone());
@@ -163,7 +163,7 @@ impl Writer {
             let appended = operation.append_decided(decide, request, given_bytes).await?;
             match appended.events.is_empty() {
                 true => Ok((find(operation.state().folded.get(&task_id), &task_id)?, true)),
-                false => operation.entered().made(&appended),
+                false => operation.context().made(&appended),
             }
         })
         .await
@@ -177,20 +177,20 @@ fn taken() -> Error {
 impl Reader {
     /// Returns a task.
     pub async fn task(&self, id: &str) -> Result<Arc<Aggregate>> {
-        self.entered.state().refresh().await?;
-        find(self.entered.state().folded.get(id), id)
+        self.context.state().refresh().await?;
+        find(self.context.state().folded.get(id), id)
     }
 
     /// Returns a task with its messages, its artifacts and the last `timeline` events of its timeline.
     pub async fn whole_task(&self, task: &Aggregate, timeline: Option<u64>) -> Result<Object> {
-        let timeline = timeline.unwrap_or(TIMELINE);
-        if timeline > TIMELINE {
-            return Err(Error::invalid(format!("timeline is {timeline}; allowed is 0 to {TIMELINE}")));
+        let timeline = timeline.unwrap_or(MAX_TIMELINE_EVENTS);
+        if timeline > MAX_TIMELINE_EVENTS {
+            return Err(Error::invalid(format!("timeline is {timeline}; allowed is 0 to {MAX_TIMELINE_EVENTS}")));
         }
         let first = task.version.saturating_sub(timeline) + 1;
         let mut pages = StreamPages::new(task.id.clone(), first..=task.version);
         let mut entries = Vec::new();
-        while let Some(events) = pages.next(&self.entered.state().log).await? {
+        while let Some(events) = pages.next(&self.context.state().db).await? {
             entries.extend(events.iter().map(shown::timeline_entry));
         }
         Ok(shown::shown_whole(task, entries))
@@ -203,11 +203,11 @@ impl Reader {
         before: Option<u64>,
         limit: usize,
     ) -> Result<Page<Arc<Aggregate>>> {
-        self.entered.select_tasks(filter, before, limit).await
+        self.context.select_tasks(filter, before, limit).await
     }
 }
 
-impl Entered {
+impl CallContext {
     /// Returns tasks, newest first, including those that other servers created.
     pub(super) async fn select_tasks(
         &self,

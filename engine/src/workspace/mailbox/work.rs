@@ -13,7 +13,7 @@ use crate::model::task::{MAX_LEASE_S, Task};
 use crate::model::violation::Violations;
 use crate::store::leases::LeaseRow;
 use crate::workspace::answers::RequestId;
-use crate::workspace::entered::Operation;
+use crate::workspace::call_context::Operation;
 use crate::workspace::rights::Writer;
 
 /// The result of an agent's action.
@@ -49,8 +49,8 @@ impl Writer {
             depth::check(schema, MAX_CONTENT_DEPTH, "/schema", &mut wrong);
             wrong.finish(())?;
         }
-        let (id, given_bytes, stamp) = (id.to_owned(), work.size_bytes(), self.entered.stamp());
-        worker.is_owner = self.caller().user_id() == &*self.entered.record().owner_id;
+        let (id, given_bytes, stamp) = (id.to_owned(), work.size_bytes(), self.context.stamp());
+        worker.is_owner = self.caller().user_id() == &*self.context.record().owner_id;
         let until = stamp.at_ms.saturating_add(renewed_s.saturating_mul(1_000));
         let task_id = id.clone();
         let decide: Decide = Box::new(move |view| agent::decide(view, &task_id, expected, &worker, &work, &stamp));

@@ -12,9 +12,9 @@ use crate::resident::graph::{Kinds, Past, Walk};
 use crate::store::key_range::KeyRange;
 
 /// The maximum number of nodes reached from one row.
-const MOST: usize = 10_000;
+const MAX_REACHED: usize = 10_000;
 /// The approximate memory that a node or an edge takes while it is visited, in bytes.
-const ENTRY: usize = 96;
+const ENTRY_BYTES: usize = 96;
 
 /// The edges that a scan selects.
 pub struct EdgeTable<'a> {
@@ -27,10 +27,10 @@ impl<'a> EdgeTable<'a> {
     pub fn new(reader: &'a Reader<'a>, scan: &EdgeScan) -> Result<EdgeTable<'a>> {
         let EdgeScan { kinds, direction, depth } = scan;
         reader.context.tick_many(kinds.len())?;
-        reader.context.charge(kinds.len() * ENTRY)?;
+        reader.context.charge(kinds.len() * ENTRY_BYTES)?;
         let kinds: Kinds = kinds.iter().cloned().collect();
-        let past = past(reader, &kinds)?;
-        Ok(EdgeTable { reader, walk: Walk { kinds, direction: *direction, depth: *depth, most: MOST }, past })
+        let past = read_past(reader, &kinds)?;
+        Ok(EdgeTable { reader, walk: Walk { kinds, direction: *direction, depth: *depth, most: MAX_REACHED }, past })
     }
 
     /// Returns the row of a node, with its distance from the starting row as `_distance`.
@@ -48,11 +48,11 @@ impl<'a> EdgeTable<'a> {
 
     fn reached(&self, nodes: &[Arc<str>]) -> Result<Vec<Value>> {
         let context = self.reader.context;
-        context.charge(nodes.len().saturating_mul(ENTRY))?;
+        context.charge(nodes.len().saturating_mul(ENTRY_BYTES))?;
         let from: Vec<AggregateId> = nodes.iter().cloned().map(AggregateId::from).collect();
-        let walk = Walk { most: nodes.len().saturating_add(MOST), ..self.walk.clone() };
+        let walk = Walk { most: nodes.len().saturating_add(MAX_REACHED), ..self.walk.clone() };
         let found = self.reader.state.graph.walk_while(&from, &walk, Some(&self.past), || context.tick())?;
-        context.charge((found.nodes.len() + found.edges.len()).saturating_mul(ENTRY))?;
+        context.charge((found.nodes.len() + found.edges.len()).saturating_mul(ENTRY_BYTES))?;
         let mut rows = Vec::new();
         for (id, distance) in found.nodes.iter().filter(|(_, distance)| *distance > 0) {
             context.tick()?;
@@ -73,19 +73,19 @@ impl Table for EdgeTable<'_> {
 }
 
 /// Returns the edges at the query's moment. Edges closed since then are read from the store in parts.
-fn past(reader: &Reader<'_>, kinds: &Kinds) -> Result<Past> {
+fn read_past(reader: &Reader<'_>, kinds: &Kinds) -> Result<Past> {
     let mut past = Past::at(reader.position);
     if reader.position == reader.snapshot.position() {
         return Ok(past);
     }
-    let log = &reader.state.log;
+    let log = &reader.state.db;
     let generation = reader.handle.block_on(log.read_graph_checkpoint())?.generation;
     let ids = reader.snapshot.iter().map(|aggregate| aggregate.id.text());
     for key_range in KeyRange::of(ids) {
         reader.context.check_time()?;
         let closed = log.read_edges_closed_after(generation, key_range, reader.position, reader.context.now_ms);
         for edge in reader.handle.block_on(closed)?.into_iter().filter(|edge| kinds.contains(&edge.kind)) {
-            reader.context.charge(size_of_val(&edge) + ENTRY)?;
+            reader.context.charge(size_of_val(&edge) + ENTRY_BYTES)?;
             past.add(Arc::new(edge));
         }
     }

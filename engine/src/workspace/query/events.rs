@@ -34,16 +34,16 @@ impl Table for EventTable<'_> {
     fn rows(&self) -> Box<dyn Iterator<Item = Value> + '_> {
         let limit = self.scan.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
         let payloads = self.fields.is_none_or(|fields| fields.contains("payload"))
-            || !self.scan.filter.as_deref().is_none_or(leaves_payloads);
+            || !self.scan.filter.as_deref().is_none_or(ignores_payloads);
         let Positions { first, last } = Positions::of(self.scan.filter.as_deref());
-        let wanted = Wanted {
+        let selection = EventSelection {
             version: None,
             at: None,
             after: first.saturating_sub(1),
             position: self.reader.position.min(last),
             fields: (!payloads).then(Default::default),
         };
-        let pages = Pages::new(self.reader, &self.streams, wanted, limit);
+        let pages = Pages::new(self.reader, &self.streams, selection, limit);
         let rows = pages.filter_map(|event| {
             let row = event.row();
             match &self.scan.filter {
@@ -59,7 +59,7 @@ impl Table for EventTable<'_> {
 }
 
 /// The part of the log that a walk needs. Other events are skipped without reading them where possible.
-pub struct Wanted {
+pub struct EventSelection {
     /// The last version, and the latest time of occurrence.
     pub version: Option<u64>,
     pub at: Option<i64>,
@@ -70,7 +70,7 @@ pub struct Wanted {
     pub fields: Option<Arc<BTreeSet<Arc<str>>>>,
 }
 
-impl Wanted {
+impl EventSelection {
     /// Returns whether an event may be wanted, judging by its reference.
     pub fn may_take(&self, event_ref: &EventRef) -> bool {
         event_ref.position <= self.position
@@ -83,7 +83,7 @@ impl Wanted {
 pub struct Pages<'a> {
     reader: &'a Reader<'a>,
     streams: &'a Streams<'a>,
-    wanted: Wanted,
+    selection: EventSelection,
     ahead: std::vec::IntoIter<Arc<Event>>,
     /// The references of the events to read, as far as they are listed, and the source of further ones.
     refs: VecDeque<EventRef>,
@@ -96,13 +96,23 @@ pub struct Pages<'a> {
 
 impl<'a> Pages<'a> {
     /// `rows` is the number of events that are likely to be enough. It limits the first page.
-    pub fn new(reader: &'a Reader<'a>, streams: &'a Streams<'a>, wanted: Wanted, rows: usize) -> Pages<'a> {
-        let places = Places::new(reader, streams, &wanted).unwrap_or_else(|error| {
+    pub fn new(reader: &'a Reader<'a>, streams: &'a Streams<'a>, selection: EventSelection, rows: usize) -> Pages<'a> {
+        let places = Places::new(reader, streams, &selection).unwrap_or_else(|error| {
             reader.fail::<()>(error);
             Places::Log { after: 0, end: 0 }
         });
         let (ahead, refs, reading) = Default::default();
-        Pages { reader, streams, wanted, ahead, refs, places, reading, page: FIRST_PAGE.min(rows).max(1), at_once: 1 }
+        Pages {
+            reader,
+            streams,
+            selection,
+            ahead,
+            refs,
+            places,
+            reading,
+            page: FIRST_PAGE.min(rows).max(1),
+            at_once: 1,
+        }
     }
 
     /// Loads the next events. Returns `false` if there are no more.
@@ -121,15 +131,15 @@ impl<'a> Pages<'a> {
                         return Ok(true);
                     }
                 }
-                match self.places.list(self.reader, self.streams, &self.wanted)? {
+                match self.places.list(self.reader, self.streams, &self.selection)? {
                     Some(listed) => self.refs.extend(listed),
                     None => break,
                 }
                 continue;
             }
             let page = take_part(&mut self.refs, self.page, PAGE_BYTES);
-            let (state, fields) = (state.clone(), self.wanted.fields.clone());
-            let read = async move { state.log.read_event_refs(&page, fields.as_deref()).await };
+            let (state, fields) = (state.clone(), self.selection.fields.clone());
+            let read = async move { state.db.read_event_refs(&page, fields.as_deref()).await };
             self.reading.push_back(self.reader.handle.spawn(read));
         }
         let Some(read) = self.reading.pop_front() else { return Ok(false) };
@@ -159,7 +169,7 @@ impl Iterator for Pages<'_> {
     fn next(&mut self) -> Option<Arc<Event>> {
         loop {
             while let Some(event) = self.ahead.next() {
-                if event.position > self.wanted.position {
+                if event.position > self.selection.position {
                     return None;
                 }
                 match self.admits(&event) {
@@ -181,6 +191,6 @@ impl Iterator for Pages<'_> {
 }
 
 /// Returns whether a filter over events reads no payload.
-fn leaves_payloads(filter: &Filter) -> bool {
-    Filter::fields(filter).is_some_and(|asked| !asked.contains("payload"))
+fn ignores_payloads(filter: &Filter) -> bool {
+    Filter::fields(filter).is_some_and(|fields| !fields.contains("payload"))
 }

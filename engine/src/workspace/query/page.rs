@@ -26,7 +26,7 @@ impl Reader {
             digest.update(part.as_bytes());
             digest.update([0]);
         }
-        let definitions = self.entered.state().types.all();
+        let definitions = self.context.state().types.all();
         let mut types: Vec<_> = definitions.values().collect();
         types.sort_unstable_by_key(|known| &known.type_name);
         // New types are left out: earlier rows cannot contain their aggregates.

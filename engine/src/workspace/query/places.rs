@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use super::events::Wanted;
+use super::events::EventSelection;
 use super::reader::{Reader, Streams};
 use crate::error::Result;
 use crate::model::aggregate::Aggregate;
@@ -14,10 +14,10 @@ use crate::model::id::AggregateId;
 use crate::store::log::EventRef;
 
 /// The minimum number of event references listed at a time, in total and for each of several streams.
-const LISTED: usize = 1_024;
-const LISTED_OF_STREAM: u64 = 64;
+const MIN_LISTED: usize = 1_024;
+const MIN_LISTED_PER_STREAM: u64 = 64;
 /// The maximum number of streams listed separately. With more, one walk over the log is cheaper.
-const FEW: usize = 100;
+const MAX_SEPARATE_STREAMS: usize = 100;
 
 /// The events of a scan whose references are not listed yet, in the order of the log.
 pub enum Places {
@@ -39,9 +39,9 @@ pub struct Head {
 
 impl Places {
     /// Returns the places of the wanted events. Streams requested by id are listed separately.
-    pub fn new(reader: &Reader<'_>, streams: &Streams<'_>, wanted: &Wanted) -> Result<Places> {
-        let Some(ids) = streams.filter.aggregate_ids.as_ref().filter(|ids| ids.len() <= FEW) else {
-            return Ok(Places::Log { after: wanted.after, end: wanted.position });
+    pub fn new(reader: &Reader<'_>, streams: &Streams<'_>, selection: &EventSelection) -> Result<Places> {
+        let Some(ids) = streams.filter.aggregate_ids.as_ref().filter(|ids| ids.len() <= MAX_SEPARATE_STREAMS) else {
+            return Ok(Places::Log { after: selection.after, end: selection.position });
         };
         let mut heads: Vec<Head> = Vec::new();
         for aggregate in ids.iter().filter_map(|id| reader.state.folded.get(id)) {
@@ -52,7 +52,7 @@ impl Places {
             {
                 continue;
             }
-            let versions = versions(reader, &aggregate, wanted)?;
+            let versions = versions(reader, &aggregate, selection)?;
             heads.push(Head { id: aggregate.id.clone(), versions, listed: VecDeque::new() });
         }
         match heads.len() {
@@ -87,14 +87,14 @@ impl Places {
         &mut self,
         reader: &Reader<'_>,
         streams: &Streams<'_>,
-        wanted: &Wanted,
+        selection: &EventSelection,
     ) -> Result<Option<Vec<EventRef>>> {
         match self {
             Places::Log { after, end } => {
                 if after >= end {
                     return Ok(None);
                 }
-                let mut listed = reader.handle.block_on(reader.state.log.event_refs_after(*after, LISTED))?;
+                let mut listed = reader.handle.block_on(reader.state.db.event_refs_after(*after, MIN_LISTED))?;
                 *after = listed.last().map_or(*end, |last| last.position);
                 reader.context.tick_many(listed.len())?;
                 let mut failed = None;
@@ -103,7 +103,7 @@ impl Places {
                         failed.get_or_insert(error);
                         false
                     });
-                    wanted.may_take(event_ref) && is_read
+                    selection.may_take(event_ref) && is_read
                 });
                 failed.map_or(Ok(Some(listed)), Err)
             }
@@ -112,7 +112,7 @@ impl Places {
                     return Ok(None);
                 }
                 let (first, end) = (*versions.start(), *versions.end());
-                let last = end.min(first.saturating_add(LISTED as u64 - 1));
+                let last = end.min(first.saturating_add(MIN_LISTED as u64 - 1));
                 *versions = last + 1..=end;
                 // A single stream is read by version. The events themselves contain their positions.
                 let place = |version| EventRef {
@@ -133,12 +133,12 @@ impl Places {
 /// Returns the next event references of several streams.
 fn merged(reader: &Reader<'_>, heads: &mut Vec<Head>) -> Result<Option<Vec<EventRef>>> {
     let mut places = Vec::new();
-    while places.len() < LISTED {
+    while places.len() < MIN_LISTED {
         for head in heads.iter_mut().filter(|head| head.listed.is_empty() && !head.versions.is_empty()) {
             let (first, end) = (*head.versions.start(), *head.versions.end());
-            let last = end.min(first.saturating_add(LISTED_OF_STREAM - 1));
+            let last = end.min(first.saturating_add(MIN_LISTED_PER_STREAM - 1));
             reader.context.check_time()?;
-            let listed = reader.handle.block_on(reader.state.log.stream_refs(&head.id, first, last))?;
+            let listed = reader.handle.block_on(reader.state.db.stream_refs(&head.id, first, last))?;
             head.versions = last + 1..=end;
             head.listed.extend(listed);
         }
@@ -152,11 +152,11 @@ fn merged(reader: &Reader<'_>, heads: &mut Vec<Head>) -> Result<Option<Vec<Event
 }
 
 /// Returns the range of versions that contains the wanted events of a stream.
-fn versions(reader: &Reader<'_>, aggregate: &Aggregate, wanted: &Wanted) -> Result<RangeInclusive<u64>> {
+fn versions(reader: &Reader<'_>, aggregate: &Aggregate, selection: &EventSelection) -> Result<RangeInclusive<u64>> {
     let version_at = |position| reader.handle.block_on(reader.state.version_at(aggregate, position));
-    let first = if wanted.after == 0 { 1 } else { version_at(wanted.after)? + 1 };
-    let last = version_at(wanted.position)?;
-    Ok(first..=wanted.version.map_or(last, |version| last.min(version)))
+    let first = if selection.after == 0 { 1 } else { version_at(selection.after)? + 1 };
+    let last = version_at(selection.position)?;
+    Ok(first..=selection.version.map_or(last, |version| last.min(version)))
 }
 
 /// Returns whether the stream of an event is read. Unknown streams are read; their events are checked later.

@@ -50,7 +50,7 @@ impl Reader<'_> {
             return Ok(Some(now));
         }
         let Some(definition) = self.definitions.get(&now.aggregate_type) else { return Ok(None) };
-        let log = &self.state.log;
+        let log = &self.state.db;
         let version = self.handle.block_on(self.state.version_at(&now, self.position))?;
         let mut pages = StreamPages::new(now.id.clone(), 1..=version);
         let mut folding: Option<Folding> = None;
@@ -89,7 +89,7 @@ pub struct Streams<'a> {
     pub filter: &'a StreamFilter,
     pub project_ids: Option<Vec<Arc<str>>>,
     /// The fields that the filter over states reads, if they can be determined.
-    pub asked: Option<BTreeSet<Arc<str>>>,
+    pub filter_fields: Option<BTreeSet<Arc<str>>>,
 }
 
 impl<'a> Streams<'a> {
@@ -100,7 +100,7 @@ impl<'a> Streams<'a> {
             by_slug.first().filter(|_| !by_id).map_or_else(|| project.clone(), |id| id.text())
         };
         let project_ids = filter.project_ids.as_ref().map(|projects| projects.iter().map(resolve).collect());
-        Streams { filter, project_ids, asked: None }
+        Streams { filter, project_ids, filter_fields: None }
     }
 
     /// Returns whether every stream is read.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use super::events::{Pages, Wanted};
+use super::events::{EventSelection, Pages};
 use super::reader::{Reader, Streams};
 use crate::error::Result;
 use crate::model::aggregate::Aggregate;
@@ -42,10 +42,12 @@ pub struct Offered<'a> {
 impl<'a> Offered<'a> {
     pub fn new(reader: &'a Reader<'a>, scan: &StateScan, streams: &Streams<'a>) -> Option<Offered<'a>> {
         let base = reader.snapshot.base()?;
-        let wanted = |name: &Arc<str>| scan.streams.aggregate_types.as_ref().is_none_or(|types| types.contains(name));
+        let is_selected =
+            |name: &Arc<str>| scan.streams.aggregate_types.as_ref().is_none_or(|types| types.contains(name));
         let texts = base.types.texts();
-        let types = (0..texts.len() as u32)
-            .map(|code| texts.text(code).is_some_and(|name| wanted(name) && reader.definitions.contains_key(&**name)));
+        let types = (0..texts.len() as u32).map(|code| {
+            texts.text(code).is_some_and(|name| is_selected(name) && reader.definitions.contains_key(&**name))
+        });
         let ids = streams.project_ids.as_ref();
         let projects = ids.map(|ids| ids.iter().filter_map(|id| base.projects.texts().code(id)).collect());
         Some(Offered { base, types: types.collect(), projects })
@@ -62,9 +64,9 @@ impl<'a> Offered<'a> {
         {
             mask.and(&Mask::of(types, |code| self.types.get(*code as usize).copied().unwrap_or_default()));
         }
-        if let Some(wanted) = &self.projects {
+        if let Some(selected) = &self.projects {
             match segment_of(&self.base.projects) {
-                Some(Cells::Texts(projects)) => mask.and(&Mask::of(projects, |code| wanted.contains(code))),
+                Some(Cells::Texts(projects)) => mask.and(&Mask::of(projects, |code| selected.contains(code))),
                 _ => *mask = Mask::none(mask.len()),
             }
         }
@@ -146,7 +148,7 @@ pub fn stored<'a>(reader: &'a Reader<'a>, scan: &'a StateScan, streams: &Streams
     let mut resolved = scan.clone();
     resolved.streams.project_ids = streams.project_ids.clone();
     let query = node_query(&resolved);
-    let log = &reader.state.log;
+    let log = &reader.state.db;
     // The checkpoint is read before the snapshots: a snapshot written meanwhile is newer than needed, never older.
     let mut position = reader.handle.block_on(log.checkpoint(crate::core::NODES))?;
     let definition = |name: &str| reader.definitions.get(name).cloned();
@@ -194,7 +196,7 @@ pub fn folded<'a>(
     let mut states: IndexMap<AggregateId, Folding> = IndexMap::new();
     let mut kept: IndexMap<AggregateId, Vec<Value>> = IndexMap::new();
     let mut held = Held::new(reader);
-    for event in Pages::new(reader, streams, wanted(reader, scan, fields, streams), usize::MAX) {
+    for event in Pages::new(reader, streams, event_selection(reader, scan, fields, streams), usize::MAX) {
         reader.context.tick()?;
         let in_time = match scan.as_of {
             AsOf::Now => true,
@@ -280,7 +282,12 @@ pub fn then<'a>(
 }
 
 /// Returns the part of the log that a fold must read. Each field of a state depends only on that field of the payloads.
-fn wanted(reader: &Reader<'_>, scan: &StateScan, fields: Option<&BTreeSet<Arc<str>>>, streams: &Streams<'_>) -> Wanted {
+fn event_selection(
+    reader: &Reader<'_>,
+    scan: &StateScan,
+    fields: Option<&BTreeSet<Arc<str>>>,
+    streams: &Streams<'_>,
+) -> EventSelection {
     let unsigned = |number: i64| u64::try_from(number).unwrap_or(0);
     let (mut version, mut at, mut position) = (None, None, reader.position);
     match scan.as_of {
@@ -291,12 +298,13 @@ fn wanted(reader: &Reader<'_>, scan: &StateScan, fields: Option<&BTreeSet<Arc<st
     }
     let Positions { first, last } = Positions::of(scan.event_filter.as_deref());
     let (after, position) = (first.saturating_sub(1), position.min(last));
-    let whole = scan.events || scan.event_filter.is_some() || (scan.filter.is_some() && streams.asked.is_none());
+    let whole =
+        scan.events || scan.event_filter.is_some() || (scan.filter.is_some() && streams.filter_fields.is_none());
     let fields = fields.filter(|_| !whole).map(|fields| {
-        let asked = streams.asked.iter().flatten();
-        Arc::new(fields.iter().chain(asked).cloned().collect())
+        let filter_fields = streams.filter_fields.iter().flatten();
+        Arc::new(fields.iter().chain(filter_fields).cloned().collect())
     });
-    Wanted { version, at, after, position, fields }
+    EventSelection { version, at, after, position, fields }
 }
 
 fn is_chosen(reader: &Reader<'_>, scan: &StateScan, event: &Event) -> Result<bool> {
@@ -356,8 +364,12 @@ fn row(
     let whole = || aggregate.row_of(definition, fields);
     let Some(filter) = &scan.filter else { return Ok(Some(whole())) };
     // Most rows are rejected here, so the filter gets a row with only the fields that it reads.
-    match &streams.asked {
-        Some(asked) if !filter.matches_row(&aggregate.row_of(definition, Some(asked)), reader.context)? => Ok(None),
+    match &streams.filter_fields {
+        Some(filter_fields)
+            if !filter.matches_row(&aggregate.row_of(definition, Some(filter_fields)), reader.context)? =>
+        {
+            Ok(None)
+        }
         Some(_) => Ok(Some(whole())),
         None => {
             let row = whole();

@@ -12,8 +12,8 @@ use foldwork_engine::{Error, Result, Writer};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::mcp::closed_sets::OneOf;
 use crate::mcp::tool::{Call, Effect, Tool, Words};
-use crate::mcp::words::Word;
 
 const WORDS: Words = Words {
     name: "act_on_task",
@@ -30,7 +30,7 @@ const WORDS: Words = Words {
 #[serde(deny_unknown_fields)]
 struct Arguments {
     task_id: String,
-    action: Word<Action>,
+    action: OneOf<Action>,
     /// The comment of `approve` and `edit`, the reason of `reject` and `defer`, the message of `ask`.
     text: Option<String>,
     /// For `edit`: fields to merge into the data that was delivered.
@@ -80,9 +80,9 @@ fn command(arguments: Arguments, now_ms: i64) -> Result<TaskCommand> {
             TaskCommand::Defer { until: until.map(|text| wakes_at(&text, now_ms)).transpose()?, reason: text }
         }
         Action::Ask => {
-            let said = text.filter(|text| !text.trim().is_empty());
-            let said = said.ok_or_else(|| Error::invalid_at("/text", "required: the message to the agent"))?;
-            TaskCommand::Ask { message: Message::of_text(&said) }
+            let message = text.filter(|text| !text.trim().is_empty());
+            let message = message.ok_or_else(|| Error::invalid_at("/text", "required: the message to the agent"))?;
+            TaskCommand::Ask { message: Message::of_text(&message) }
         }
         Action::Assign => {
             let assignee = match (agent_id, user_id) {

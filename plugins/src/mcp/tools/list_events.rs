@@ -11,7 +11,7 @@ use super::shown::ShownEvent;
 use crate::mcp::tool::{Call, Tool, Words};
 
 /// Default number of events.
-const USUAL: usize = 50;
+const DEFAULT_LIMIT: usize = 50;
 
 const WORDS: Words = Words {
     name: "list_events",
@@ -53,7 +53,7 @@ pub(super) fn tool() -> Tool {
 
 async fn list_events(reader: Reader, arguments: Arguments, call: Call) -> Result<Answer> {
     // An event takes more bytes as text than in memory. At least one event is returned.
-    let limit = Limit { events: arguments.limit.unwrap_or(USUAL), bytes: call.answer_bytes / 2 };
+    let limit = Limit { events: arguments.limit.unwrap_or(DEFAULT_LIMIT), bytes: call.answer_bytes / 2 };
     let newest_first = arguments.newest_first.unwrap_or(false);
     if let Some(id) = arguments.aggregate_id {
         if arguments.aggregate_type.is_some() || arguments.event_types.is_some() {

@@ -7,11 +7,11 @@ use foldwork_engine::{Error, Reader, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::mcp::closed_sets::{OneOf, WantedTasks};
 use crate::mcp::tool::{Call, Tool, Words};
-use crate::mcp::words::{WantedTasks, Word};
 
 /// Default number of tasks.
-const USUAL: usize = 20;
+const DEFAULT_LIMIT: usize = 20;
 
 const WORDS: Words = Words {
     name: "list_tasks",
@@ -24,7 +24,7 @@ const WORDS: Words = Words {
 #[serde(deny_unknown_fields)]
 struct Arguments {
     /// `review` tasks wait for a person's decision on the output, `input_required` tasks for an answer to an agent.
-    status: Option<Word<WantedTasks>>,
+    status: Option<OneOf<WantedTasks>>,
     /// Lists only tasks of this agent or user.
     assignee_id: Option<String>,
     /// Lists only tasks of this project, by its id or slug.
@@ -53,31 +53,31 @@ pub(super) fn tool() -> Tool {
 
 async fn list_tasks(reader: Reader, arguments: Arguments, call: Call) -> Result<Answer> {
     let filter = TaskFilter {
-        statuses: statuses(arguments.status.map_or(WantedTasks::Open, |wanted| wanted.0)),
+        statuses: statuses(arguments.status.map_or(WantedTasks::Open, |status| status.0)),
         assignee_id: arguments.assignee_id,
         project: arguments.project_id,
         unread: arguments.unread,
         ..TaskFilter::default()
     };
-    let page = reader.list_tasks(&filter, arguments.cursor, arguments.limit.unwrap_or(USUAL)).await?;
-    let (mut tasks, mut left, mut next_cursor) = (Vec::new(), call.answer_bytes / 2, page.next);
+    let page = reader.list_tasks(&filter, arguments.cursor, arguments.limit.unwrap_or(DEFAULT_LIMIT)).await?;
+    let (mut tasks, mut remaining, mut next_cursor) = (Vec::new(), call.answer_bytes / 2, page.next);
     for (index, task) in page.items.iter().enumerate() {
         let shown = shown::shown(task);
         let size = serde_json::to_string(&shown).map_err(Error::internal)?.len();
-        if size > left && index > 0 {
+        if size > remaining && index > 0 {
             // The next page begins with the tasks that do not fit here.
             next_cursor = page.items.get(index - 1).map(|last| last.first_position);
             break;
         }
-        left = left.saturating_sub(size);
+        remaining = remaining.saturating_sub(size);
         tasks.push(shown);
     }
     Ok(Answer { tasks, next_cursor })
 }
 
-fn statuses(wanted: WantedTasks) -> Option<Vec<Status>> {
+fn statuses(filter: WantedTasks) -> Option<Vec<Status>> {
     let which = |open: bool| Some(Status::ALL.into_iter().filter(|status| status.is_open() == open).collect());
-    match wanted {
+    match filter {
         WantedTasks::Any => None,
         WantedTasks::Open => which(true),
         WantedTasks::Closed => which(false),

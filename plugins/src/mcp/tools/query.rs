@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::mcp::tool::{Call, Tool, Words};
 
 /// Default number of rows.
-const USUAL: u32 = 100;
+const DEFAULT_LIMIT: u32 = 100;
 
 const WORDS: Words = Words {
     name: "query",
@@ -61,10 +61,10 @@ pub(super) fn tool() -> Tool {
 }
 
 async fn query(reader: Reader, arguments: Arguments, call: Call) -> Result<Answer> {
-    let mut asked = Query::new(arguments.pipeline);
-    asked.explain = arguments.explain.unwrap_or(false);
-    asked.page = Some(Paging { limit: Some(arguments.limit.unwrap_or(USUAL)), after: None });
-    let found = reader.query(asked).await?;
+    let mut query = Query::new(arguments.pipeline);
+    query.explain = arguments.explain.unwrap_or(false);
+    query.page = Some(Paging { limit: Some(arguments.limit.unwrap_or(DEFAULT_LIMIT)), after: None });
+    let found = reader.query(query).await?;
     let (rows, is_cut) = fitting(found.rows, call.answer_bytes);
     Ok(Answer {
         count: rows.len(),
@@ -77,11 +77,11 @@ async fn query(reader: Reader, arguments: Arguments, call: Call) -> Result<Answe
 
 /// Returns the first rows that fit into half of the answer's limit, at least one, and whether rows were left out.
 fn fitting(mut rows: Vec<Value>, bytes: usize) -> (Vec<Value>, bool) {
-    let mut left = bytes / 2;
+    let mut remaining = bytes / 2;
     let fits = rows.iter().take_while(|row| {
         let size = json::text(row).len();
-        let fits = size <= left;
-        left = left.saturating_sub(size);
+        let fits = size <= remaining;
+        remaining = remaining.saturating_sub(size);
         fits
     });
     let fits = fits.count().max(1);
@@ -97,12 +97,12 @@ mod tests {
     #[test]
     fn rows_over_the_limit_are_omitted_but_never_all() {
         let rows = |count: usize| vec![Value::from("x".repeat(98)); count];
-        let (left, is_cut) = fitting(rows(3), 1_000);
-        assert_eq!((left.len(), is_cut), (3, false));
-        let (left, is_cut) = fitting(rows(10), 1_000);
-        assert_eq!((left.len(), is_cut), (5, true));
-        let (left, is_cut) = fitting(rows(2), 10);
-        assert_eq!((left.len(), is_cut), (1, true));
+        let (kept, is_cut) = fitting(rows(3), 1_000);
+        assert_eq!((kept.len(), is_cut), (3, false));
+        let (kept, is_cut) = fitting(rows(10), 1_000);
+        assert_eq!((kept.len(), is_cut), (5, true));
+        let (kept, is_cut) = fitting(rows(2), 10);
+        assert_eq!((kept.len(), is_cut), (1, true));
         assert!(!fitting(Vec::new(), 10).1);
     }
 }

@@ -6,8 +6,8 @@ use foldwork_engine::{Reader, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::mcp::closed_sets::{MatchKind, OneOf};
 use crate::mcp::tool::{Call, Tool, Words};
-use crate::mcp::words::{MatchKind, Word};
 
 const WORDS: Words = Words {
     name: "search",
@@ -48,7 +48,7 @@ struct Found {
     /// From 0 to 1, where 1 is an exact match of the label.
     score: f64,
     /// The measure by which the aggregate was found.
-    kind: Word<MatchKind>,
+    kind: OneOf<MatchKind>,
     last_event_at: String,
 }
 
@@ -70,7 +70,7 @@ impl From<Hit> for Found {
             project_id: hit.aggregate.project_id.as_deref().map(str::to_owned),
             label: hit.label.to_string(),
             score: hit.score,
-            kind: Word(MatchKind(hit.kind)),
+            kind: OneOf(MatchKind(hit.kind)),
             last_event_at: format_date(hit.aggregate.last_event_at),
         }
     }

@@ -9,7 +9,7 @@ use foldwork_engine::workspace::articles::Perspective;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::mcp::words::Word;
+use crate::mcp::closed_sets::OneOf;
 
 /// An event.
 #[derive(Serialize, JsonSchema)]
@@ -60,7 +60,7 @@ pub struct ShownArticle {
     project_id: Option<String>,
     title: Option<String>,
     slug: Option<String>,
-    status: Word<Perspective>,
+    status: OneOf<Perspective>,
     version: u64,
     published_version: Option<u64>,
     published_at: Option<String>,
@@ -75,7 +75,7 @@ impl From<&Aggregate> for ShownArticle {
             project_id: article.project_id.as_deref().map(str::to_owned),
             title: text("title"),
             slug: text("slug"),
-            status: Word(if published.is_some() { Perspective::Published } else { Perspective::Draft }),
+            status: OneOf(if published.is_some() { Perspective::Published } else { Perspective::Draft }),
             version: article.version,
             published_version: published,
             published_at: published_at(article).filter(|_| published.is_some()).map(format_date),

@@ -57,8 +57,11 @@ pub(super) fn tool() -> Tool {
 
 async fn upload_file_link(writer: Writer, arguments: Arguments, call: Call) -> Result<Answer> {
     let Arguments { filename, mime_type: given, max_bytes, aggregate_id, aggregate_type, project_id } = arguments;
-    if let (Some(wanted), Some(most)) = (max_bytes, call.upload_bytes.filter(|most| max_bytes > Some(*most))) {
-        return Err(Error::invalid_at("/max_bytes", format!("the limit for a file is {most} bytes, found {wanted}")));
+    if let (Some(requested), Some(limit)) = (max_bytes, call.upload_bytes.filter(|limit| max_bytes > Some(*limit))) {
+        return Err(Error::invalid_at(
+            "/max_bytes",
+            format!("the limit for a file is {limit} bytes, found {requested}"),
+        ));
     }
     let max_bytes = max_bytes.or(call.upload_bytes);
     let mime_type = mime_type(given.as_deref(), &filename)?;

@@ -49,8 +49,8 @@ pub(super) struct Given {
 
 impl Given {
     pub(super) fn of(case: Case, about: &About) -> Result<Given, String> {
-        let written = case.event.unwrap_or_default();
-        let event = event(&written)?;
+        let event_fields = case.event.unwrap_or_default();
+        let event = event(&event_fields)?;
         let definition = definition(&event.aggregate_type, case.traits, about)?;
         let state = Arc::new(case.state.unwrap_or_else(|| (*event.payload).clone()));
         let aggregate = Aggregate {
@@ -167,34 +167,34 @@ impl Given {
     }
 }
 
-fn event(written: &Object) -> Result<Event, String> {
-    if let Some(unknown) = written.keys().find(|name| !EVENT.contains(&&***name)) {
+fn event(fields: &Object) -> Result<Event, String> {
+    if let Some(unknown) = fields.keys().find(|name| !EVENT.contains(&&***name)) {
         let hint = nearest(unknown, EVENT).map(|hint| format!("; did you mean {hint}?")).unwrap_or_default();
         return Err(format!("event.{unknown} is unknown{hint}"));
     }
-    let text = |name: &str, usual: &str| -> Result<Arc<str>, String> {
-        match written.get(name) {
-            None => Ok(usual.into()),
+    let text = |name: &str, default: &str| -> Result<Arc<str>, String> {
+        match fields.get(name) {
+            None => Ok(default.into()),
             Some(Value::String(text)) => Ok(text.clone()),
             Some(_) => Err(format!("event.{name} is not a string")),
         }
     };
-    let object = |name: &str| match written.get(name) {
+    let object = |name: &str| match fields.get(name) {
         None => Ok(Arc::default()),
         Some(Value::Object(object)) => Ok(object.clone()),
         Some(_) => Err(format!("event.{name} is not a table")),
     };
-    let number = |name: &str| match written.get(name) {
+    let number = |name: &str| match fields.get(name) {
         None => Ok(1),
         Some(Value::Int(number)) if *number > 0 => Ok(*number as u64),
         Some(_) => Err(format!("event.{name} is not a positive integer")),
     };
-    let time = |name: &str, usual: i64| match written.get(name) {
-        None => Ok(usual),
+    let time = |name: &str, default: i64| match fields.get(name) {
+        None => Ok(default),
         Some(Value::String(text)) => parse_date(text).ok_or_else(|| format!("event.{name} is not an RFC 3339 time")),
         Some(_) => Err(format!("event.{name} is not a time in quotes")),
     };
-    let named = written.get("aggregate_type").and_then(Value::as_str).unwrap_or("article");
+    let named = fields.get("aggregate_type").and_then(Value::as_str).unwrap_or("article");
     let event_type = text("event_type", &format!("{named}.created"))?;
     let aggregate_type = text("aggregate_type", event_type.split('.').next().unwrap_or_default())?;
     let aggregate_id = text("aggregate_id", &format!("{aggregate_type}-1"))?;
@@ -204,7 +204,7 @@ fn event(written: &Object) -> Result<Event, String> {
         aggregate_id: AggregateId::parse(&aggregate_id).ok_or("event.aggregate_id is not a valid id")?,
         aggregate_type,
         event_type,
-        project_id: written.get("project_id").and_then(Value::as_str).map(Arc::from),
+        project_id: fields.get("project_id").and_then(Value::as_str).map(Arc::from),
         version: number("version")?,
         position: number("position")?,
         payload: object("payload")?,
@@ -230,8 +230,8 @@ fn definition(name: &str, traits: Option<Vec<String>>, about: &About) -> Result<
 }
 
 /// Returns an object with defaults for its missing fields.
-fn over<const N: usize>(mut object: Object, usual: [(&str, Value); N]) -> Value {
-    for (name, value) in usual {
+fn over<const N: usize>(mut object: Object, defaults: [(&str, Value); N]) -> Value {
+    for (name, value) in defaults {
         if !object.contains(name) {
             object.push(name, value);
         }

@@ -26,13 +26,13 @@ pub(super) fn register(engine: &mut Engine) {
         r#"to_json(#{b: 1, a: [true, ()]}) == "{\"a\":[true,null],\"b\":1}""#,
     )
     .register_into_engine(engine, |context: NativeCallContext, value: Dynamic| {
-        written(&context, |reader| reader.read(&value))
+        to_json(&context, |reader| reader.read(&value))
     });
 }
 
 /// Returns a value as JSON, limited to the maximum size of strings. Maps and arrays are also converted to strings this
 /// way.
-pub(in crate::script) fn written(
+pub(in crate::script) fn to_json(
     context: &NativeCallContext,
     read: impl FnOnce(&mut Reader) -> Result<Value, String>,
 ) -> Result<ImmutableString, Refused> {

@@ -5,38 +5,38 @@ use rhai::{Array, Dynamic, INT, Map, NativeCallContext};
 use super::registration::{Refused, thrown, too_large};
 
 /// Number of entries of the map around a list: `items` and `more`.
-const AROUND: usize = 2;
+const WRAPPER_ENTRIES: usize = 2;
 
 /// A list within the engine's limits on arrays, maps and strings.
 pub(super) struct Listing {
     items: Array,
-    most: usize,
+    max_items: usize,
     bytes_left: usize,
     more: bool,
 }
 
 impl Listing {
-    /// Creates an empty list. Each item counts as `places` entries of arrays and maps. The list holds at most `most`
-    /// items, if given, and never more than the engine's limits allow.
-    pub(super) fn new(context: &NativeCallContext, places: usize, most: Option<INT>) -> Result<Listing, Refused> {
+    /// Creates an empty list. Each item counts as `places` entries of arrays and maps. The list holds at most
+    /// `max_items` items, if given, and never more than the engine's limits allow.
+    pub(super) fn new(context: &NativeCallContext, places: usize, max_items: Option<INT>) -> Result<Listing, Refused> {
         let engine = context.engine();
-        let room = engine.max_array_size().min(engine.max_map_size());
+        let capacity = engine.max_array_size().min(engine.max_map_size());
         // The map around the list counts as well when a script stores the result.
-        let around = if most.is_some() { AROUND } else { 0 };
-        let allowed = room.saturating_sub(around) / places.max(1);
-        let most = match most.map(usize::try_from) {
+        let overhead = if max_items.is_some() { WRAPPER_ENTRIES } else { 0 };
+        let allowed = capacity.saturating_sub(overhead) / places.max(1);
+        let max_items = match max_items.map(usize::try_from) {
             None => allowed,
-            Some(Ok(most)) => most.min(allowed),
+            Some(Ok(max_items)) => max_items.min(allowed),
             Some(Err(_)) => return Err(thrown("the number of items to list is less than 0")),
         };
-        Ok(Listing { items: Array::new(), most, bytes_left: engine.max_string_size(), more: false })
+        Ok(Listing { items: Array::new(), max_items, bytes_left: engine.max_string_size(), more: false })
     }
 
     /// Adds an item whose texts have this many bytes. Returns `false` if the list is full.
     pub(super) fn push(&mut self, bytes: usize, item: impl FnOnce() -> Dynamic) -> bool {
-        match self.bytes_left.checked_sub(bytes).filter(|_| self.items.len() < self.most) {
-            Some(left) => {
-                self.bytes_left = left;
+        match self.bytes_left.checked_sub(bytes).filter(|_| self.items.len() < self.max_items) {
+            Some(remaining) => {
+                self.bytes_left = remaining;
                 self.items.push(item());
                 true
             }

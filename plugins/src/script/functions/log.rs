@@ -8,7 +8,7 @@ use super::registration::{Refused, function, thrown};
 use crate::script::guard::may_log;
 
 /// Maximum length of a line, in characters.
-const LONGEST: usize = 1_000;
+const MAX_CHARS: usize = 1_000;
 
 pub(super) fn register(engine: &mut Engine, plugin: &str) {
     let name: Arc<str> = plugin.into();
@@ -27,7 +27,7 @@ pub(super) fn register(engine: &mut Engine, plugin: &str) {
 }
 
 fn log(plugin: &str, level: &str, text: &str) -> Result<(), Refused> {
-    let text: String = text.chars().take(LONGEST).collect();
+    let text: String = text.chars().take(MAX_CHARS).collect();
     if !may_log() {
         return Ok(());
     }

@@ -8,7 +8,7 @@ use super::registration::{Refused, function};
 use crate::script::guard::checkpoint;
 
 /// Entries that a link or a heading takes in a list: the map itself, and its two fields.
-const PLACES: usize = 3;
+const ENTRIES_PER_ITEM: usize = 3;
 
 pub(super) fn register(engine: &mut Engine) {
     function(
@@ -25,7 +25,7 @@ pub(super) fn register(engine: &mut Engine) {
         r##"markdown_links("[a](b.md) <http://c.d>") == [#{text: "a", url: "b.md"}, #{text: "http://c.d", url: "http://c.d"}]"##,
     )
     .register_into_engine(engine, |context: NativeCallContext, markdown: &str| {
-        markdown_links(markdown, Listing::new(&context, PLACES, None)?)?.whole("links")
+        markdown_links(markdown, Listing::new(&context, ENTRIES_PER_ITEM, None)?)?.whole("links")
     });
     function(
         "markdown_links",
@@ -33,8 +33,10 @@ pub(super) fn register(engine: &mut Engine) {
         "Lists the first `most` links of Markdown as `#{items, more}`. `more` is true if the text has further links.",
         r##"markdown_links("[a](b.md) <http://c.d>", 1) == #{items: [#{text: "a", url: "b.md"}], more: true}"##,
     )
-    .register_into_engine(engine, |context: NativeCallContext, markdown: &str, most: INT| {
-        Ok::<_, Refused>(markdown_links(markdown, Listing::new(&context, PLACES, Some(most))?)?.bounded())
+    .register_into_engine(engine, |context: NativeCallContext, markdown: &str, max_items: INT| {
+        Ok::<_, Refused>(
+            markdown_links(markdown, Listing::new(&context, ENTRIES_PER_ITEM, Some(max_items))?)?.bounded(),
+        )
     });
     function(
         "markdown_headings",
@@ -43,7 +45,7 @@ pub(super) fn register(engine: &mut Engine) {
         r##"markdown_headings("# One\n\nText\n\n## Two") == [#{level: 1, text: "One"}, #{level: 2, text: "Two"}]"##,
     )
     .register_into_engine(engine, |context: NativeCallContext, markdown: &str| {
-        markdown_headings(markdown, Listing::new(&context, PLACES, None)?)?.whole("headings")
+        markdown_headings(markdown, Listing::new(&context, ENTRIES_PER_ITEM, None)?)?.whole("headings")
     });
     function(
         "markdown_headings",
@@ -52,8 +54,10 @@ pub(super) fn register(engine: &mut Engine) {
          headings.",
         r##"markdown_headings("# One\n\n## Two", 1) == #{items: [#{level: 1, text: "One"}], more: true}"##,
     )
-    .register_into_engine(engine, |context: NativeCallContext, markdown: &str, most: INT| {
-        Ok::<_, Refused>(markdown_headings(markdown, Listing::new(&context, PLACES, Some(most))?)?.bounded())
+    .register_into_engine(engine, |context: NativeCallContext, markdown: &str, max_items: INT| {
+        Ok::<_, Refused>(
+            markdown_headings(markdown, Listing::new(&context, ENTRIES_PER_ITEM, Some(max_items))?)?.bounded(),
+        )
     });
 }
 

@@ -17,7 +17,7 @@ mod time;
 
 use rhai::Engine;
 
-pub(super) use json::written;
+pub(super) use json::to_json;
 
 /// Registers all host functions for a plugin.
 pub(super) fn register(engine: &mut Engine, plugin: &str) {

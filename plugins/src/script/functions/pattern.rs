@@ -19,9 +19,9 @@ use super::registration::{Refused, function, thrown, too_large};
 use crate::script::convert::text_to_dynamic;
 use crate::script::guard::checkpoint;
 
-const LONGEST_PATTERN: usize = 2_000;
+const MAX_PATTERN: usize = 2_000;
 /// Number of compiled patterns that an engine keeps.
-const KEPT: usize = 16;
+const CACHE_SIZE: usize = 16;
 const PROGRAM_BYTES: usize = 1 << 20;
 const STATES_BYTES: usize = 512 << 10;
 /// Number of times that the automaton may be rebuilt within one search.
@@ -51,8 +51,8 @@ pub(super) fn register(engine: &mut Engine) {
          expensive.",
         r#"regex_find_all("a1 b22 c", "[a-z]([0-9]+)", 1) == #{items: ["1"], more: true}"#,
     )
-    .register_into_engine(engine, move |context: NativeCallContext, text: &str, pattern: &str, most: INT| {
-        let listing = Listing::new(&context, 1, Some(most))?;
+    .register_into_engine(engine, move |context: NativeCallContext, text: &str, pattern: &str, max_items: INT| {
+        let listing = Listing::new(&context, 1, Some(max_items))?;
         let (mut found, end) = first.compiled(pattern)?.find_all(text, listing)?;
         if end == End::TooExpensive {
             found.leave_out();
@@ -88,7 +88,7 @@ impl Patterns {
         let made = Arc::new(Pattern::compile(pattern)?);
         let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         // A script that keeps creating patterns empties the cache; a script with a few patterns never does.
-        if compiled.len() >= KEPT {
+        if compiled.len() >= CACHE_SIZE {
             compiled.clear();
         }
         compiled.insert(pattern.to_owned(), made.clone());
@@ -105,7 +105,7 @@ struct Pattern {
 
 impl Pattern {
     fn compile(pattern: &str) -> Result<Pattern, Refused> {
-        if pattern.len() > LONGEST_PATTERN {
+        if pattern.len() > MAX_PATTERN {
             return Err(too_large("a pattern is"));
         }
         let automaton = dfa::Config::new()
@@ -152,7 +152,7 @@ impl Pattern {
         Ok((found, if is_one_left_out { End::TooExpensive } else { end }))
     }
 
-    fn replace(&self, text: &str, replacement: &str, most: usize) -> Result<Dynamic, Refused> {
+    fn replace(&self, text: &str, replacement: &str, max_bytes: usize) -> Result<Dynamic, Refused> {
         let mut out = String::new();
         let mut end = 0;
         let end_of_search = self.each(text, |matched, groups| {
@@ -173,12 +173,12 @@ impl Pattern {
             };
             // A replacement can name a group many times, so its result is built and measured separately.
             let mut inserted = String::new();
-            if replacement.matches('$').count().saturating_mul(matched.len()) > most {
+            if replacement.matches('$').count().saturating_mul(matched.len()) > max_bytes {
                 return Err(too_large("a text after replacing is"));
             }
             interpolate::string(replacement, append, index, &mut inserted);
             out.push_str(&inserted);
-            if out.len() > most {
+            if out.len() > max_bytes {
                 return Err(too_large("a text after replacing is"));
             }
             Ok(ControlFlow::Continue(()))

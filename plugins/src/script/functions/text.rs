@@ -7,7 +7,7 @@ use super::language;
 use super::registration::function;
 
 /// Longest text that is compared for similarity, in characters. The time is quadratic.
-const COMPARED: usize = 2_000;
+const MAX_COMPARED_CHARS: usize = 2_000;
 
 pub(super) fn register(engine: &mut Engine) {
     function(
@@ -54,6 +54,6 @@ fn word_count(text: &str) -> INT {
 }
 
 fn similarity(a: &str, b: &str) -> Dynamic {
-    let is_too_long = |text: &str| text.chars().nth(COMPARED).is_some();
+    let is_too_long = |text: &str| text.chars().nth(MAX_COMPARED_CHARS).is_some();
     if is_too_long(a) || is_too_long(b) { Dynamic::UNIT } else { Dynamic::from_float(strsim::jaro_winkler(a, b)) }
 }

@@ -11,7 +11,7 @@ use super::registration::{Refused, function, thrown, too_large};
 use crate::script::guard::now_ms;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
-const LONGEST_FORMAT: usize = 100;
+const MAX_FORMAT: usize = 100;
 
 pub(super) fn register(engine: &mut Engine) {
     function(
@@ -61,7 +61,7 @@ fn time_of(time: &Dynamic) -> Result<i64, Refused> {
 }
 
 fn formatted(time: &Dynamic, format: &str) -> Result<ImmutableString, Refused> {
-    if format.len() > LONGEST_FORMAT {
+    if format.len() > MAX_FORMAT {
         return Err(too_large("a time format is"));
     }
     let time =

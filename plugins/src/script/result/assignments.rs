@@ -6,9 +6,9 @@ use foldwork_engine::model::value::Value;
 use super::{Fields, kind, list};
 use crate::suggestion::nearest;
 
-const MOST_ASSIGNMENTS: usize = 100;
+const MAX_ASSIGNMENTS: usize = 100;
 /// Maximum length of a title, in characters.
-const LONGEST_TITLE: usize = 200;
+const MAX_TITLE_CHARS: usize = 200;
 /// Ten years, in seconds.
 const LATEST_DUE_S: i64 = 10 * 366 * 24 * 60 * 60;
 
@@ -16,7 +16,7 @@ const LATEST_DUE_S: i64 = 10 * 366 * 24 * 60 * 60;
 pub(in crate::script) fn read(value: &Value) -> Result<Vec<Assignment>, String> {
     match value.is_null() {
         true => Ok(Vec::new()),
-        false => list("assignments", value, MOST_ASSIGNMENTS, assignment),
+        false => list("assignments", value, MAX_ASSIGNMENTS, assignment),
     }
 }
 
@@ -28,8 +28,8 @@ fn assignment(path: String, value: &Value) -> Result<Assignment, String> {
         _ => return Err(format!("{} needs exactly one of agent_id, user_id", fields.path)),
     };
     let title = fields.text("title")?.map(str::to_owned);
-    if title.as_ref().is_some_and(|title| title.chars().nth(LONGEST_TITLE).is_some()) {
-        return Err(format!("{} is longer than {LONGEST_TITLE} characters", fields.path("title")));
+    if title.as_ref().is_some_and(|title| title.chars().nth(MAX_TITLE_CHARS).is_some()) {
+        return Err(format!("{} is longer than {MAX_TITLE_CHARS} characters", fields.path("title")));
     }
     let due_in_s = match fields.get("due_in_s") {
         None => None,

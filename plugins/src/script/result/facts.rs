@@ -7,9 +7,9 @@ use foldwork_engine::model::value::Value;
 
 use super::{Fields, event, kind, shared};
 
-const MOST_LABELS: usize = 50;
-const MOST_EDGES: usize = 1_000;
-const MOST_EVENTS: usize = 20;
+const MAX_LABELS: usize = 50;
+const MAX_EDGES: usize = 1_000;
+const MAX_EVENTS: usize = 20;
 const DERIVED_BYTES: usize = 64 << 10;
 /// The fields that can name the target of an edge.
 const TARGETS: [&str; 4] = ["to", "to_slug", "to_label", "to_field"];
@@ -26,10 +26,10 @@ pub(in crate::script) fn read(value: &Value, aggregate_type: &str) -> Result<Fac
         return Err(format!("facts.derived has {bytes} bytes; at most {DERIVED_BYTES} are allowed"));
     }
     Ok(Facts {
-        labels: fields.list("labels", MOST_LABELS, |path, item| shared(&path, item))?,
-        edges: fields.list("edges", MOST_EDGES, edge)?,
+        labels: fields.list("labels", MAX_LABELS, |path, item| shared(&path, item))?,
+        edges: fields.list("edges", MAX_EDGES, edge)?,
         derived,
-        events: fields.list("events", MOST_EVENTS, |path, item| event(path, item, Some(aggregate_type)))?,
+        events: fields.list("events", MAX_EVENTS, |path, item| event(path, item, Some(aggregate_type)))?,
     })
 }
 
@@ -40,9 +40,9 @@ fn edge(path: String, value: &Value) -> Result<EdgeFact, String> {
     if !is_valid_name(kind_name) {
         return Err(format!("{} is '{kind_name}', not [a-z][a-z0-9_-]{{0,63}}", fields.path("kind")));
     }
-    let given: Vec<&str> = TARGETS.into_iter().filter(|name| fields.get(name).is_some()).collect();
-    let &[name] = given.as_slice() else {
-        return Err(format!("{} needs exactly one of {}, but has {}", fields.path, TARGETS.join(", "), given.len()));
+    let present: Vec<&str> = TARGETS.into_iter().filter(|name| fields.get(name).is_some()).collect();
+    let &[name] = present.as_slice() else {
+        return Err(format!("{} needs exactly one of {}, but has {}", fields.path, TARGETS.join(", "), present.len()));
     };
     let target = fields.get(name).unwrap_or(&Value::Null);
     let path = fields.path(name);

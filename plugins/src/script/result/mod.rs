@@ -91,22 +91,22 @@ impl<'a> Fields<'a> {
     fn list<T>(
         &self,
         name: &str,
-        most: usize,
+        max_items: usize,
         read: impl Fn(String, &'a Value) -> Result<T, String>,
     ) -> Result<Vec<T>, String> {
-        self.get(name).map_or(Ok(Vec::new()), |value| list(&self.path(name), value, most, read))
+        self.get(name).map_or(Ok(Vec::new()), |value| list(&self.path(name), value, max_items, read))
     }
 }
 
 fn list<'a, T>(
     path: &str,
     value: &'a Value,
-    most: usize,
+    max_items: usize,
     read: impl Fn(String, &'a Value) -> Result<T, String>,
 ) -> Result<Vec<T>, String> {
     let Some(items) = value.as_array() else { return Err(format!("{path} is {}, not an array", kind(value))) };
-    if items.len() > most {
-        return Err(format!("{path} has {} items; at most {most} are allowed", items.len()));
+    if items.len() > max_items {
+        return Err(format!("{path} has {} items; at most {max_items} are allowed", items.len()));
     }
     items.iter().enumerate().map(|(index, item)| read(format!("{path}[{index}]"), item)).collect()
 }
@@ -142,8 +142,8 @@ fn event(path: String, value: &Value, aggregate_type: Option<&str>) -> Result<Ev
     let verb = event_type.split_once('.').filter(|(prefix, verb)| is_valid_name(prefix) && is_valid_name(verb));
     match (verb, aggregate_type) {
         (None, _) => Err(format!("{} is '{event_type}', not <type>.<verb>", fields.path("event_type"))),
-        (Some((prefix, _)), Some(wanted)) if prefix != wanted => {
-            Err(format!("{} is '{event_type}', but must begin with '{wanted}.'", fields.path("event_type")))
+        (Some((prefix, _)), Some(expected)) if prefix != expected => {
+            Err(format!("{} is '{event_type}', but must begin with '{expected}.'", fields.path("event_type")))
         }
         (Some(_), _) => Ok(EventFact { event_type: event_type.to_owned(), payload: fields.object("payload")? }),
     }

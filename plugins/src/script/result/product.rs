@@ -5,8 +5,8 @@ use foldwork_engine::model::value::Value;
 
 use super::{Fields, event};
 
-const MOST_ARTIFACTS: usize = 20;
-const MOST_PARTS: usize = 20;
+const MAX_ARTIFACTS: usize = 20;
+const MAX_PARTS: usize = 20;
 /// The fields that can hold the content of a part.
 const CONTENTS: [&str; 3] = ["text", "data", "file"];
 
@@ -27,7 +27,7 @@ pub(in crate::script) fn read(value: &Value, aggregate_type: Option<&str>) -> Re
         };
     }
     Ok(Product {
-        artifacts: fields.list("artifacts", MOST_ARTIFACTS, |path, item| artifact(path, item, aggregate_type))?,
+        artifacts: fields.list("artifacts", MAX_ARTIFACTS, |path, item| artifact(path, item, aggregate_type))?,
         message: fields.text("message")?.map(str::to_owned),
         review: fields.flag("review")?,
     })
@@ -41,7 +41,7 @@ fn not_applicable(reason: &str) -> Product {
 /// Reads `#{name, parts, effect}`.
 fn artifact(path: String, value: &Value, aggregate_type: Option<&str>) -> Result<Artifact, String> {
     let fields = Fields::of(path, value, &["name", "parts", "effect"])?;
-    let parts = fields.list("parts", MOST_PARTS, part)?;
+    let parts = fields.list("parts", MAX_PARTS, part)?;
     if parts.is_empty() {
         return Err(format!("{} is empty", fields.path("parts")));
     }
@@ -66,14 +66,14 @@ mod tests {
 
     #[test]
     fn a_result_that_does_not_apply_has_a_message_and_no_review() {
-        let answered = |json: &str| {
+        let parsed = |json: &str| {
             let value = foldwork_engine::model::json::parse(json.as_bytes()).expect("JSON");
             read(&value, Some("article"))
         };
-        assert_eq!(answered("null"), Ok(not_applicable(NOT_APPLICABLE)));
-        assert_eq!(answered(r#"{"does_not_apply": "It has no text."}"#), Ok(not_applicable("It has no text.")));
+        assert_eq!(parsed("null"), Ok(not_applicable(NOT_APPLICABLE)));
+        assert_eq!(parsed(r#"{"does_not_apply": "It has no text."}"#), Ok(not_applicable("It has no text.")));
         assert_eq!(
-            answered(r#"{"does_not_apply": "It has no text.", "review": true}"#),
+            parsed(r#"{"does_not_apply": "It has no text.", "review": true}"#),
             Err("product.does_not_apply must be the only field".to_owned())
         );
     }

@@ -54,9 +54,9 @@ pub fn finished(
     }});
     document["components"]["schemas"]["Error"] = schemas::error();
     plugins::mount(&mut document, &config.plugins.enabled);
-    let asked = schemas::asked(&document);
+    let request_schemas = schemas::request_schemas(&document);
     let mut schemas = document["components"]["schemas"].take();
-    schemas::complete_answers(&mut schemas, &asked);
+    schemas::complete_responses(&mut schemas, &request_schemas);
     for (path, method, operation) in operations_mut(&mut document) {
         finish_operation(path, method, operation, &schemas);
     }
@@ -103,7 +103,7 @@ fn finish_operation(path: &str, method: &str, operation: &mut Map<String, Value>
     let needed = Needed::of(operation);
     describe(operation, needed.as_ref());
     parameters::describe(operation);
-    schemas::ask_for_body(operation, schemas);
+    schemas::set_body_required(operation, schemas);
     answers::complete(path, method, operation, needed.as_ref());
     examples::show(operation);
 }

@@ -51,10 +51,10 @@ fn unwrap_reference(object: &mut Map<String, Value>, closed: &BTreeSet<String>) 
     if rest.iter().any(|part| part.get("$ref").is_some() || part.get("properties").is_some()) {
         return;
     }
-    let around: Vec<&Map<String, Value>> =
+    let objects: Vec<&Map<String, Value>> =
         std::iter::once(&*object).chain(rest.iter().filter_map(Value::as_object)).collect();
-    let said = |name: &str| around.iter().find_map(|part| part.get(name)).cloned();
-    let is_nullable = said("nullable") == Some(json!(true));
+    let lookup = |name: &str| objects.iter().find_map(|part| part.get(name)).cloned();
+    let is_nullable = lookup("nullable") == Some(json!(true));
     let reference = json!({"$ref": reference});
     let is_closed = closed.contains(reference["$ref"].as_str().unwrap_or_default());
     *object = match (is_closed, is_nullable) {
@@ -63,10 +63,10 @@ fn unwrap_reference(object: &mut Map<String, Value>, closed: &BTreeSet<String>) 
         // `nullable` next to a closed set would not allow null, because the set does not contain null.
         (true, true) => {
             let nothing = json!({"type": "string", "nullable": true, "enum": [null]});
-            with(object_of(json!({"oneOf": [reference, nothing]})), &["description", "default"], said)
+            with(object_of(json!({"oneOf": [reference, nothing]})), &["description", "default"], lookup)
         }
-        (true, false) if said("description").or_else(|| said("default")).is_none() => object_of(reference),
-        (true, false) => with(object_of(json!({"allOf": [reference]})), &["description", "default"], said),
+        (true, false) if lookup("description").or_else(|| lookup("default")).is_none() => object_of(reference),
+        (true, false) => with(object_of(json!({"allOf": [reference]})), &["description", "default"], lookup),
     };
 }
 
@@ -77,9 +77,9 @@ fn object_of(value: Value) -> Map<String, Value> {
     }
 }
 
-/// Adds the values that `said` returns for these names.
-fn with(mut object: Map<String, Value>, names: &[&str], said: impl Fn(&str) -> Option<Value>) -> Map<String, Value> {
-    object.extend(names.iter().filter_map(|name| Some(((*name).to_owned(), said(name)?))));
+/// Adds the values that `lookup` returns for these names.
+fn with(mut object: Map<String, Value>, names: &[&str], lookup: impl Fn(&str) -> Option<Value>) -> Map<String, Value> {
+    object.extend(names.iter().filter_map(|name| Some(((*name).to_owned(), lookup(name)?))));
     object
 }
 

@@ -37,9 +37,9 @@ pub fn error() -> Value {
 }
 
 /// Marks nullable fields of responses as required: a response sends null instead of omitting the field.
-pub fn complete_answers(schemas: &mut Value, asked: &BTreeSet<String>) {
+pub fn complete_responses(schemas: &mut Value, request_schemas: &BTreeSet<String>) {
     for (name, schema) in schemas.as_object_mut().into_iter().flatten() {
-        if asked.contains(name) {
+        if request_schemas.contains(name) {
             continue;
         }
         let properties = schema["properties"].as_object();
@@ -60,11 +60,11 @@ fn is_nullable(property: &Value) -> bool {
 }
 
 /// Returns the names of the schemas that request bodies consist of.
-pub fn asked(document: &Value) -> BTreeSet<String> {
+pub fn request_schemas(document: &Value) -> BTreeSet<String> {
     let items = document["paths"].as_object().into_iter().flatten().filter_map(|(_, item)| item.as_object()).flatten();
-    let mut asked = BTreeSet::new();
-    items.for_each(|(_, operation)| collect(&operation["requestBody"], &document["components"]["schemas"], &mut asked));
-    asked
+    let mut names = BTreeSet::new();
+    items.for_each(|(_, operation)| collect(&operation["requestBody"], &document["components"]["schemas"], &mut names));
+    names
 }
 
 fn collect(node: &Value, schemas: &Value, names: &mut BTreeSet<String>) {
@@ -90,7 +90,7 @@ pub fn closed_sets(schemas: &Value) -> BTreeSet<String> {
 }
 
 /// Marks a request body as optional if none of its fields is required.
-pub fn ask_for_body(operation: &mut Map<String, Value>, schemas: &Value) {
+pub fn set_body_required(operation: &mut Map<String, Value>, schemas: &Value) {
     let Some(body) = operation.get_mut("requestBody") else { return };
     let Some(schema) = body["content"].get("application/json").map(|content| &content["schema"]) else { return };
     let named = schema["$ref"].as_str().and_then(|reference| reference.strip_prefix(COMPONENTS));

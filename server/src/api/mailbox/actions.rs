@@ -132,8 +132,8 @@ impl Api {
     }
 }
 
-async fn act(writer: &Writer, id: &str, action: Action, said: &Object, if_match: Option<&str>) -> ApiResult<Acted> {
-    let expected = expected_version(said, if_match)?;
-    let command = command(action, said, writer.now_ms())?;
+async fn act(writer: &Writer, id: &str, action: Action, fields: &Object, if_match: Option<&str>) -> ApiResult<Acted> {
+    let expected = expected_version(fields, if_match)?;
+    let command = command(action, fields, writer.now_ms())?;
     Ok(acted(&*writer.act_on_task(id, command, expected).await?))
 }

@@ -11,7 +11,7 @@ use super::command::{command, filter, flag, integer, object, one_text};
 use crate::api::section::Section;
 use crate::auth::ApiWrite;
 use crate::http::error::{ApiError, ApiResult};
-use crate::wire::body::{Body, Written};
+use crate::wire::body::{Body, JsonResponse};
 use crate::wire::received::Received;
 use crate::wire::task::{ActOnTasks, ActedBody};
 
@@ -25,15 +25,19 @@ impl Api {
     /// The tasks are given by id, or by a filter together with the number of tasks that it matches. The number keeps
     /// the action from reaching tasks that the caller has not seen.
     #[oai(path = "/mailbox/actions", method = "post", operation_id = "act_on_tasks")]
-    async fn act_on_tasks(&self, access: ApiWrite, body: Body<Received<ActOnTasks>>) -> ApiResult<Written<ActedBody>> {
-        let said = &body.fields;
-        let named_action = one_text(said, &["action"])?;
+    async fn act_on_tasks(
+        &self,
+        access: ApiWrite,
+        body: Body<Received<ActOnTasks>>,
+    ) -> ApiResult<JsonResponse<ActedBody>> {
+        let fields = &body.fields;
+        let named_action = one_text(fields, &["action"])?;
         let action = named_action.as_deref().and_then(Action::parse).ok_or_else(|| {
             let allowed = Action::ALL.map(Action::name).join(", ");
             Error::invalid_at("/action", format!("expected one of {allowed}"))
         });
-        let command = command(action?, said, access.0.now_ms())?;
-        let outcomes = access.0.act_on_tasks(which(said)?, command).await?;
+        let command = command(action?, fields, access.0.now_ms())?;
+        let outcomes = access.0.act_on_tasks(which(fields)?, command).await?;
         let succeeded = outcomes.iter().filter(|outcome| outcome.result.is_ok()).count();
         let failed = outcomes.len() - succeeded;
         let results: Vec<Value> = outcomes.into_iter().map(result).collect();
@@ -42,12 +46,12 @@ impl Api {
             ("succeeded", Value::Int(succeeded as i64)),
             ("failed", Value::Int(failed as i64)),
         ]);
-        Ok(Written::large(&acted, acted.size_bytes()))
+        Ok(JsonResponse::large(&acted, acted.size_bytes()))
     }
 }
 
-fn which(said: &Object) -> Result<Which, Error> {
-    if let Some(ids) = named(said, "ids") {
+fn which(fields: &Object) -> Result<Which, Error> {
+    if let Some(ids) = named(fields, "ids") {
         let texts = |ids: &[Value]| ids.iter().map(|id| id.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>();
         let found = ids.as_array().filter(|ids| ids.len() <= MAX_TASKS).and_then(texts);
         let mut ids = found.ok_or_else(|| Error::invalid_at("/ids", format!("expected 1 to {MAX_TASKS} ids")))?;
@@ -55,11 +59,11 @@ fn which(said: &Object) -> Result<Which, Error> {
         ids.retain(|id| seen.insert(id.clone()));
         return Ok(Which::Ids(ids));
     }
-    if named(said, "filter").is_none() {
+    if named(fields, "filter").is_none() {
         return Err(Error::invalid_at("/ids", "required: ids, or a filter and the number of tasks that it matches"));
     }
-    let by = object(said, "filter")?;
-    let expected = integer(said, "expected")?.and_then(|count| usize::try_from(count).ok());
+    let by = object(fields, "filter")?;
+    let expected = integer(fields, "expected")?.and_then(|count| usize::try_from(count).ok());
     let expected =
         expected.ok_or_else(|| Error::invalid_at("/expected", "required: how many tasks the filter matches"))?;
     let filter = filter(|name| one_text(&by, &[name]), flag(&by, "unread")?)?;

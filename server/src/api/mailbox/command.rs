@@ -21,15 +21,15 @@ use crate::wire::json::ExpectedVersion;
 const MAX_SECONDS: i64 = 100_000_000_000;
 
 /// Returns the command for an action and its fields.
-pub fn command(action: Action, said: &Object, now_ms: i64) -> Result<TaskCommand, Error> {
+pub fn command(action: Action, fields: &Object, now_ms: i64) -> Result<TaskCommand, Error> {
     Ok(match action {
-        Action::Approve => TaskCommand::Approve { comment: one_text(said, &["comment"])? },
-        Action::Edit => TaskCommand::Edit { edit: edit(said)?, comment: one_text(said, &["comment"])? },
-        Action::Reject => TaskCommand::Reject { reason: one_text(said, &["reason", "message", "comment"])? },
-        Action::Defer => TaskCommand::Defer { until: until(said, now_ms)?, reason: one_text(said, &["reason"])? },
-        Action::Ask => TaskCommand::Ask { message: required_message(said, &["message", "question", "text"])? },
+        Action::Approve => TaskCommand::Approve { comment: one_text(fields, &["comment"])? },
+        Action::Edit => TaskCommand::Edit { edit: edit(fields)?, comment: one_text(fields, &["comment"])? },
+        Action::Reject => TaskCommand::Reject { reason: one_text(fields, &["reason", "message", "comment"])? },
+        Action::Defer => TaskCommand::Defer { until: until(fields, now_ms)?, reason: one_text(fields, &["reason"])? },
+        Action::Ask => TaskCommand::Ask { message: required_message(fields, &["message", "question", "text"])? },
         Action::Assign => {
-            let (assignee, due_at) = (new_assignee(said)?, time(said, "due_at")?);
+            let (assignee, due_at) = (new_assignee(fields)?, time(fields, "due_at")?);
             TaskCommand::Assign { assignee, due_at }
         }
         Action::Read => TaskCommand::Read,
@@ -38,30 +38,30 @@ pub fn command(action: Action, said: &Object, now_ms: i64) -> Result<TaskCommand
 }
 
 /// Returns the version that the body or, failing that, the header expects.
-pub fn expected_version(said: &Object, if_match: Option<&str>) -> Result<Expected, Error> {
-    match named(said, "expected_version") {
+pub fn expected_version(fields: &Object, if_match: Option<&str>) -> Result<Expected, Error> {
+    match named(fields, "expected_version") {
         Some(version) => read_expected(Some(ExpectedVersion(version.clone())), ""),
         None => expected(if_match),
     }
 }
 
 /// Returns the text under the first of these names that is present.
-pub fn one_text(said: &Object, names: &[&str]) -> Result<Option<String>, Error> {
+pub fn one_text(fields: &Object, names: &[&str]) -> Result<Option<String>, Error> {
     let mut wrong = Violations::default();
-    let text = first_text(said, names, &mut wrong);
+    let text = first_text(fields, names, &mut wrong);
     Ok(wrong.finish(text)?)
 }
 
-pub fn flag(said: &Object, name: &str) -> Result<Option<bool>, Error> {
-    match named(said, name) {
+pub fn flag(fields: &Object, name: &str) -> Result<Option<bool>, Error> {
+    match named(fields, name) {
         None => Ok(None),
         Some(Value::Bool(flag)) => Ok(Some(*flag)),
         Some(_) => Err(Error::invalid_at(format!("/{name}"), "expected true or false")),
     }
 }
 
-pub fn integer(said: &Object, name: &str) -> Result<Option<i64>, Error> {
-    match named(said, name) {
+pub fn integer(fields: &Object, name: &str) -> Result<Option<i64>, Error> {
+    match named(fields, name) {
         None => Ok(None),
         Some(Value::Int(number)) => Ok(Some(*number)),
         Some(_) => Err(Error::invalid_at(format!("/{name}"), "expected an integer")),
@@ -69,8 +69,8 @@ pub fn integer(said: &Object, name: &str) -> Result<Option<i64>, Error> {
 }
 
 /// Returns the object under a name, or an empty object if the name is absent.
-pub fn object(said: &Object, name: &str) -> Result<Object, Error> {
-    match named(said, name) {
+pub fn object(fields: &Object, name: &str) -> Result<Object, Error> {
+    match named(fields, name) {
         None => Ok(Object::new()),
         Some(Value::Object(object)) => Ok((**object).clone()),
         Some(_) => Err(Error::invalid_at(format!("/{name}"), "expected an object")),
@@ -78,40 +78,40 @@ pub fn object(said: &Object, name: &str) -> Result<Object, Error> {
 }
 
 /// Returns the time under a name, in milliseconds since the epoch.
-pub fn time(said: &Object, name: &str) -> Result<Option<i64>, Error> {
-    let Some(text) = one_text(said, &[name])? else { return Ok(None) };
+pub fn time(fields: &Object, name: &str) -> Result<Option<i64>, Error> {
+    let Some(text) = one_text(fields, &[name])? else { return Ok(None) };
     let wrong = || Error::invalid_at(format!("/{name}"), "expected an RFC 3339 date");
     parse_date(&text).map(Some).ok_or_else(wrong)
 }
 
-pub fn required_message(said: &Object, names: &[&str]) -> Result<Message, Error> {
+pub fn required_message(fields: &Object, names: &[&str]) -> Result<Message, Error> {
     let missing = || Error::invalid_at(format!("/{}", names.first().unwrap_or(&"message")), "required string");
-    let message = Message::read(said, names)?.ok_or_else(missing)?;
+    let message = Message::read(fields, names)?.ok_or_else(missing)?;
     let says_nothing =
         |part: &Value| part.get("text").and_then(Value::as_str).is_some_and(|text| text.trim().is_empty());
     if message.parts.iter().all(says_nothing) { Err(missing()) } else { Ok(message) }
 }
 
 /// Returns the agent and the claim that a request names.
-pub fn worker(said: &Object) -> Result<Worker, Error> {
-    let claim = integer(said, "claim")?.map(u64::try_from).transpose();
+pub fn worker(fields: &Object) -> Result<Worker, Error> {
+    let claim = integer(fields, "claim")?.map(u64::try_from).transpose();
     let claim = claim.map_err(|_| Error::invalid_at("/claim", "expected the number of a claim"))?;
-    Ok(Worker::new(one_text(said, &["agent_id"])?, claim))
+    Ok(Worker::new(one_text(fields, &["agent_id"])?, claim))
 }
 
-fn edit(said: &Object) -> Result<Edit, Error> {
-    if let Some(modifications) = named(said, "modifications") {
-        let fields = modifications.as_object().filter(|fields| !fields.is_empty());
+fn edit(fields: &Object) -> Result<Edit, Error> {
+    if let Some(modifications) = named(fields, "modifications") {
+        let modified = modifications.as_object().filter(|modified| !modified.is_empty());
         let wrong = || Error::invalid_at("/modifications", "expected an object with fields");
-        return Ok(Edit::Modifications(fields.ok_or_else(wrong)?.clone()));
+        return Ok(Edit::Modifications(modified.ok_or_else(wrong)?.clone()));
     }
-    if let Some(content) = named(said, "content") {
+    if let Some(content) = named(fields, "content") {
         return Ok(Edit::Content(content.clone()));
     }
-    if let Some(text) = one_text(said, &["text"])? {
+    if let Some(text) = one_text(fields, &["text"])? {
         return Ok(Edit::Content(text.into()));
     }
-    match drafts(said)? {
+    match drafts(fields)? {
         drafts if drafts.is_empty() => {
             let message = "required: modifications, content, text, artifact or artifacts";
             Err(Error::invalid_at("/modifications", message))
@@ -120,14 +120,14 @@ fn edit(said: &Object) -> Result<Edit, Error> {
     }
 }
 
-fn until(said: &Object, now_ms: i64) -> Result<Option<i64>, Error> {
-    if let Some(until) = time(said, "until")? {
+fn until(fields: &Object, now_ms: i64) -> Result<Option<i64>, Error> {
+    if let Some(until) = time(fields, "until")? {
         return match until > now_ms {
             true => Ok(Some(until)),
             false => Err(Error::invalid_at("/until", "expected a time in the future")),
         };
     }
-    match integer(said, "for_seconds")? {
+    match integer(fields, "for_seconds")? {
         None => Ok(None),
         Some(seconds @ 1..=MAX_SECONDS) => Ok(Some(now_ms.saturating_add(seconds * 1_000))),
         Some(_) => Err(Error::invalid_at("/for_seconds", format!("expected 1 to {MAX_SECONDS}"))),
@@ -135,9 +135,9 @@ fn until(said: &Object, now_ms: i64) -> Result<Option<i64>, Error> {
 }
 
 /// Returns the assignee. Type and id must be given together or not at all.
-pub fn assignee(said: &Object) -> Result<Option<Assignee>, Error> {
+pub fn assignee(fields: &Object) -> Result<Option<Assignee>, Error> {
     let mut wrong = Violations::default();
-    let (kind, id) = (text_of(said, "assignee_type", &mut wrong), text_of(said, "assignee_id", &mut wrong));
+    let (kind, id) = (text_of(fields, "assignee_type", &mut wrong), text_of(fields, "assignee_id", &mut wrong));
     wrong.finish(())?;
     match (kind.as_deref(), id) {
         (None | Some("none"), None) => Ok(None),
@@ -152,20 +152,20 @@ pub fn assignee(said: &Object) -> Result<Option<Assignee>, Error> {
     }
 }
 
-fn new_assignee(said: &Object) -> Result<Option<Assignee>, Error> {
-    if let Some(id) = one_text(said, &["agent_id"])? {
+fn new_assignee(fields: &Object) -> Result<Option<Assignee>, Error> {
+    if let Some(id) = one_text(fields, &["agent_id"])? {
         return Ok(Some(Assignee::Agent(id.into())));
     }
-    if let Some(id) = one_text(said, &["user_id"])? {
+    if let Some(id) = one_text(fields, &["user_id"])? {
         return Ok(Some(Assignee::User(id.into())));
     }
-    if named(said, "assignee_type").is_none() && named(said, "assignee_id").is_none() {
+    if named(fields, "assignee_type").is_none() && named(fields, "assignee_id").is_none() {
         return Err(Error::invalid_at(
             "/assignee_type",
             "required: assignee_type and assignee_id, agent_id or user_id",
         ));
     }
-    assignee(said)
+    assignee(fields)
 }
 
 pub fn priority(name: &str) -> Option<Priority> {

@@ -14,8 +14,8 @@ use crate::auth::{ApiRead, ApiWrite};
 use crate::http::error::ApiResult;
 use crate::http::etag::{etag, is_known};
 use crate::http::routes::API;
-use crate::wire::body::{Body, Written};
-use crate::wire::closed_sets::{AssigneesOrNone, Sources, Word};
+use crate::wire::body::{Body, JsonResponse};
+use crate::wire::closed_sets::{AssigneesOrNone, OneOf, Sources};
 use crate::wire::idempotency::{Created, Outcome, idempotent};
 use crate::wire::page::{PageBody, limit, read_cursor};
 use crate::wire::received::Received;
@@ -29,7 +29,7 @@ const LIST: &str = "mailbox";
 enum Shown {
     /// The task.
     #[oai(status = 200)]
-    Found(Written<WholeTaskBody>, #[oai(header = "ETag")] String),
+    Found(JsonResponse<WholeTaskBody>, #[oai(header = "ETag")] String),
     /// The client has the current version.
     #[oai(status = 304)]
     Known(#[oai(header = "ETag")] String),
@@ -50,11 +50,11 @@ impl Api {
         /// Only tasks assigned to this agent or user.
         assignee_id: Query<Option<String>>,
         /// Only tasks assigned to an agent, to a user, or to nobody.
-        assignee_type: Query<Option<Word<AssigneesOrNone>>>,
+        assignee_type: Query<Option<OneOf<AssigneesOrNone>>>,
         /// A project's id or slug.
         project_id: Query<Option<String>>,
         /// Only tasks from this kind of source.
-        source_type: Query<Option<Word<Sources>>>,
+        source_type: Query<Option<OneOf<Sources>>>,
         /// Only unread tasks, or only read ones.
         unread: Query<Option<bool>>,
         /// A comma-separated list of priorities.
@@ -64,7 +64,7 @@ impl Api {
         Query(rows): Query<Option<u64>>,
         /// The `next_cursor` of the previous page.
         cursor: Query<Option<String>>,
-    ) -> ApiResult<Written<TaskPage>> {
+    ) -> ApiResult<JsonResponse<TaskPage>> {
         let text = |name: &str| {
             Ok(match name {
                 "status" => status.0.clone(),
@@ -78,7 +78,7 @@ impl Api {
         let filter = filter(text, unread.0)?;
         let before = read_cursor(LIST, cursor.as_deref())?;
         let page = access.0.list_tasks(&filter, before, limit(rows)?).await?;
-        Ok(Written::new(&PageBody::new(page, LIST, |task| shown::shown(&task))))
+        Ok(JsonResponse::new(&PageBody::new(page, LIST, |task| shown::shown(&task))))
     }
 
     /// Creates a task.
@@ -119,27 +119,27 @@ impl Api {
         if is_known(if_none_match.as_deref(), &tag) {
             return Ok(Shown::Known(tag));
         }
-        let whole = access.0.whole_task(&task, timeline.0).await?;
-        Ok(Shown::Found(Written::large(&whole, whole.size_bytes()), tag))
+        let body = access.0.whole_task(&task, timeline.0).await?;
+        Ok(Shown::Found(JsonResponse::large(&body, body.size_bytes()), tag))
     }
 }
 
-fn new_task(said: &Object) -> Result<NewTask, Error> {
-    let title = one_text(said, &["title"])?.ok_or_else(|| Error::invalid_at("/title", "required string"))?;
-    let named_priority = one_text(said, &["priority"])?;
+fn new_task(fields: &Object) -> Result<NewTask, Error> {
+    let title = one_text(fields, &["title"])?.ok_or_else(|| Error::invalid_at("/title", "required string"))?;
+    let named_priority = one_text(fields, &["priority"])?;
     let wrong = || Error::invalid_at("/priority", "expected low, normal, high or urgent");
     let priority = named_priority.as_deref().map(|name| priority(name).ok_or_else(wrong)).transpose()?;
     Ok(NewTask {
         title,
         priority: priority.unwrap_or_default(),
-        assignee: assignee(said)?,
-        project: one_text(said, &["project_id"])?,
-        source_type: one_text(said, &["source_type"])?,
-        source: object(said, "source")?,
-        metadata: object(said, "metadata")?,
-        due_at: time(said, "due_at")?,
-        artifacts: drafts(said)?,
-        idempotency_key: one_text(said, &["idempotency_key"])?,
+        assignee: assignee(fields)?,
+        project: one_text(fields, &["project_id"])?,
+        source_type: one_text(fields, &["source_type"])?,
+        source: object(fields, "source")?,
+        metadata: object(fields, "metadata")?,
+        due_at: time(fields, "due_at")?,
+        artifacts: drafts(fields)?,
+        idempotency_key: one_text(fields, &["idempotency_key"])?,
         request: None,
     })
 }

@@ -17,7 +17,7 @@ use crate::auth::ApiWrite;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::etag::etag;
 use crate::http::routes::API;
-use crate::wire::body::{Body, Written};
+use crate::wire::body::{Body, JsonResponse};
 use crate::wire::idempotency::{Created, Outcome, idempotent};
 use crate::wire::received::Received;
 use crate::wire::task::{
@@ -31,7 +31,7 @@ pub struct Api;
 enum Claimed {
     /// The agent holds the task.
     #[oai(status = 200)]
-    Done(Written<ClaimedBody>, #[oai(header = "ETag")] String),
+    Done(JsonResponse<ClaimedBody>, #[oai(header = "ETag")] String),
 }
 
 #[OpenApi(tag = "Section::Mailbox")]
@@ -48,11 +48,11 @@ impl Api {
         body: Body<Received<ClaimTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Claimed> {
-        let said = &body.fields;
-        let mut who = worker(said)?;
+        let fields = &body.fields;
+        let mut who = worker(fields)?;
         who.agent_id = Some(who.agent_id.ok_or_else(|| Error::invalid_at("/agent_id", "required string"))?);
-        let seconds = integer(said, "lease_seconds")?.unwrap_or(LEASE_S);
-        let worked = work(&access.0, &task_id, who, Work::Claim { seconds }, said, if_match.as_deref()).await?;
+        let seconds = integer(fields, "lease_seconds")?.unwrap_or(LEASE_S);
+        let worked = work(&access.0, &task_id, who, Work::Claim { seconds }, fields, if_match.as_deref()).await?;
         let (task, record) = (&worked.task, Task::new(&worked.task));
         let mut claimed = shown::shown(task);
         let lease = [
@@ -61,7 +61,7 @@ impl Api {
             ("expires_at", worked.lease_until.map(format_date).map(Value::from)),
         ];
         claimed.push("lease", lease.into_iter().map(|(name, value)| (name, Value::from(value))).collect::<Object>());
-        Ok(Claimed::Done(Written::new(&claimed), etag(task.version)))
+        Ok(Claimed::Done(JsonResponse::new(&claimed), etag(task.version)))
     }
 
     /// Adds a message to the task. If a person waits for the agent's reply, the agent's message is the reply.
@@ -76,9 +76,9 @@ impl Api {
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
         #[oai(name = "Idempotency-Key")] key: Header<Option<String>>,
     ) -> ApiResult<Created<MessageBody>> {
-        let Body { value: Received { fields: said, .. }, text } = body;
-        let work = Work::Message { message: required_message(&said, &["text", "message", "content"])? };
-        let call = Call::new(&task_id, &said, if_match.as_deref())?;
+        let Body { value: Received { fields, .. }, text } = body;
+        let work = Work::Message { message: required_message(&fields, &["text", "message", "content"])? };
+        let call = Call::new(&task_id, &fields, if_match.as_deref())?;
         let operation = format!("add_message/{}", call.id);
         let make = async move |writer: Writer, request| call.add(&writer, work, request, field::MESSAGES).await;
         idempotent(&access.0, key.0, &operation, &text, make).await
@@ -96,10 +96,10 @@ impl Api {
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
         #[oai(name = "Idempotency-Key")] key: Header<Option<String>>,
     ) -> ApiResult<Created<ArtifactBody>> {
-        let Body { value: Received { fields: said, .. }, text } = body;
-        let draft = Draft::read(&said.clone().into(), "").map_err(Error::from)?;
+        let Body { value: Received { fields, .. }, text } = body;
+        let draft = Draft::read(&fields.clone().into(), "").map_err(Error::from)?;
         let work = Work::Artifact { drafts: vec![draft] };
-        let call = Call::new(&task_id, &said, if_match.as_deref())?;
+        let call = Call::new(&task_id, &fields, if_match.as_deref())?;
         let operation = format!("add_artifact/{}", call.id);
         let make = async move |writer: Writer, request| call.add(&writer, work, request, field::ARTIFACTS).await;
         idempotent(&access.0, key.0, &operation, &text, make).await
@@ -116,13 +116,13 @@ impl Api {
         body: Body<Received<CompleteTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Acted> {
-        let said = &body.fields;
-        let wanted = Work::Complete {
-            drafts: drafts(said).map_err(Error::from)?,
-            message: Message::read(said, &["message", "text"]).map_err(Error::from)?,
-            unreviewed: flag(said, "review")? == Some(false),
+        let fields = &body.fields;
+        let operation = Work::Complete {
+            drafts: drafts(fields).map_err(Error::from)?,
+            message: Message::read(fields, &["message", "text"]).map_err(Error::from)?,
+            unreviewed: flag(fields, "review")? == Some(false),
         };
-        let worked = work(&access.0, &task_id, worker(said)?, wanted, said, if_match.as_deref()).await?;
+        let worked = work(&access.0, &task_id, worker(fields)?, operation, fields, if_match.as_deref()).await?;
         Ok(acted(&worked.task))
     }
 
@@ -138,10 +138,10 @@ impl Api {
         body: Body<Received<RequestInput>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Acted> {
-        let said = &body.fields;
-        let message = required_message(said, &["message", "question", "text"])?;
-        let wanted = Work::RequestInput { message, schema: named(said, "schema").cloned() };
-        let worked = work(&access.0, &task_id, worker(said)?, wanted, said, if_match.as_deref()).await?;
+        let fields = &body.fields;
+        let message = required_message(fields, &["message", "question", "text"])?;
+        let operation = Work::RequestInput { message, schema: named(fields, "schema").cloned() };
+        let worked = work(&access.0, &task_id, worker(fields)?, operation, fields, if_match.as_deref()).await?;
         Ok(acted(&worked.task))
     }
 
@@ -157,11 +157,11 @@ impl Api {
         body: Body<Received<FailTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Acted> {
-        let said = &body.fields;
-        let error = one_text(said, &["error", "message", "reason"])?;
+        let fields = &body.fields;
+        let error = one_text(fields, &["error", "message", "reason"])?;
         let error = error.ok_or_else(|| Error::invalid_at("/error", "required string"))?;
-        let wanted = Work::Fail { error, retryable: flag(said, "retryable")?.unwrap_or(false) };
-        let worked = work(&access.0, &task_id, worker(said)?, wanted, said, if_match.as_deref()).await?;
+        let operation = Work::Fail { error, retryable: flag(fields, "retryable")?.unwrap_or(false) };
+        let worked = work(&access.0, &task_id, worker(fields)?, operation, fields, if_match.as_deref()).await?;
         Ok(acted(&worked.task))
     }
 
@@ -176,8 +176,8 @@ impl Api {
         body: Body<Received<ReleaseTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Acted> {
-        let said = &body.fields;
-        let worked = work(&access.0, &task_id, worker(said)?, Work::Release, said, if_match.as_deref()).await?;
+        let fields = &body.fields;
+        let worked = work(&access.0, &task_id, worker(fields)?, Work::Release, fields, if_match.as_deref()).await?;
         Ok(acted(&worked.task))
     }
 
@@ -192,9 +192,9 @@ impl Api {
         body: Body<Received<CancelTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Acted> {
-        let said = &body.fields;
-        let wanted = Work::Cancel { reason: one_text(said, &["reason", "message", "comment"])? };
-        let worked = work(&access.0, &task_id, Worker::default(), wanted, said, if_match.as_deref()).await?;
+        let fields = &body.fields;
+        let operation = Work::Cancel { reason: one_text(fields, &["reason", "message", "comment"])? };
+        let worked = work(&access.0, &task_id, Worker::default(), operation, fields, if_match.as_deref()).await?;
         Ok(acted(&worked.task))
     }
 }
@@ -203,12 +203,12 @@ async fn work(
     writer: &Writer,
     id: &str,
     who: Worker,
-    wanted: Work,
-    said: &Object,
+    operation: Work,
+    fields: &Object,
     if_match: Option<&str>,
 ) -> ApiResult<Worked> {
-    let expected = expected_version(said, if_match)?;
-    writer.work_on_task(id, who, wanted, expected, None).await.map_err(ApiError::from)
+    let expected = expected_version(fields, if_match)?;
+    writer.work_on_task(id, who, operation, expected, None).await.map_err(ApiError::from)
 }
 
 /// A request that adds a message or an artifact to a task.
@@ -219,8 +219,8 @@ struct Call {
 }
 
 impl Call {
-    fn new(id: &str, said: &Object, if_match: Option<&str>) -> Result<Call, Error> {
-        Ok(Call { id: id.to_owned(), who: worker(said)?, expected: expected_version(said, if_match)? })
+    fn new(id: &str, fields: &Object, if_match: Option<&str>) -> Result<Call, Error> {
+        Ok(Call { id: id.to_owned(), who: worker(fields)?, expected: expected_version(fields, if_match)? })
     }
 
     /// Adds the content and returns the single item that the event has under `name`.

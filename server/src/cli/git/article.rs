@@ -8,7 +8,7 @@ const OWN_FIELDS: [&str; 6] = ["slug", "title", "body", "tags", "path", "folder"
 /// The number of the first line of front matter, after the `---`.
 const FIRST_LINE: usize = 2;
 /// The maximum length of a front matter field's name.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME: usize = 64;
 
 /// A line of front matter that is skipped.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -121,7 +121,7 @@ fn parse_front_matter(yaml: &str) -> Option<Map<String, Value>> {
 
 fn is_extra_field(name: &str, value: &Value) -> bool {
     let is_name = !name.is_empty()
-        && name.len() <= LONGEST_NAME
+        && name.len() <= MAX_NAME
         && !name.starts_with(['_', '$'])
         && !name.contains(|character: char| character == '.' || character.is_control());
     is_name && !OWN_FIELDS.contains(&name) && (value.is_string() || value.is_number() || value.is_boolean())

@@ -21,7 +21,7 @@ const GIT_NAMESPACE: Uuid = Uuid::from_u128(0x3b8e_52f1_c7d4_4a06_8f19_5d02_ae64
 /// 0000-01-01T00:00:00Z.
 const YEAR_0000: Timestamp = Timestamp::constant(-62_167_219_200, 0);
 /// The maximum size of a file that is imported as an article.
-const LARGEST_FILE: usize = 512 * 1024;
+const MAX_FILE_BYTES: usize = 512 * 1024;
 
 /// Writes the events for the changes of a history, in order.
 pub struct Writer<'a> {
@@ -32,7 +32,7 @@ pub struct Writer<'a> {
     known: HashMap<usize, Digests>,
     /// Bad lines of front matter that were reported, by path. Each line is reported once, although its file may change
     /// often.
-    told: HashSet<(String, BadLine)>,
+    warned: HashSet<(String, BadLine)>,
 }
 
 type Digests = BTreeMap<String, [u8; 32]>;
@@ -40,7 +40,7 @@ type Digests = BTreeMap<String, [u8; 32]>;
 impl<'a> Writer<'a> {
     /// Starts at the beginning of a history.
     pub fn new(repository: &'a Repository, history: &'a History, project: &'a str) -> Self {
-        Self { repository, history, project, known: HashMap::new(), told: HashSet::new() }
+        Self { repository, history, project, known: HashMap::new(), warned: HashSet::new() }
     }
 
     /// Passes the event of a change to `put`, if the change produces one.
@@ -101,7 +101,7 @@ impl<'a> Writer<'a> {
         let fields = article::fields(&change.path, slug, &text, &mut bad);
         for bad in bad {
             let (path, line, reason) = (&change.path, bad.line, bad.reason);
-            if self.told.insert((path.clone(), bad)) {
+            if self.warned.insert((path.clone(), bad)) {
                 note(&format!("warning: {path}:{line}: the line of front matter is skipped: {reason}"));
             }
         }
@@ -115,7 +115,7 @@ impl<'a> Writer<'a> {
     /// Returns the text of a blob, or the reason why it cannot be an article.
     fn text(&self, blob: Oid) -> anyhow::Result<Result<String, &'static str>> {
         let (size_bytes, _) = self.repository.odb()?.read_header(blob)?;
-        if size_bytes > LARGEST_FILE {
+        if size_bytes > MAX_FILE_BYTES {
             return Ok(Err("it is larger than 512 KiB"));
         }
         let blob = self.repository.find_blob(blob)?;
@@ -142,12 +142,12 @@ fn digests(fields: &Map<String, Value>) -> Digests {
 
 /// Returns the changed fields, and under `$unset` the names of removed fields.
 fn difference(fields: Map<String, Value>, before: &Digests, after: &Digests) -> Map<String, Value> {
-    let gone: Vec<Value> =
+    let removed: Vec<Value> =
         before.keys().filter(|name| !after.contains_key(*name)).map(|name| name.as_str().into()).collect();
     let mut changed: Map<String, Value> =
         fields.into_iter().filter(|(name, _)| before.get(name) != after.get(name)).collect();
-    if !gone.is_empty() {
-        changed.insert("$unset".to_owned(), Value::Array(gone));
+    if !removed.is_empty() {
+        changed.insert("$unset".to_owned(), Value::Array(removed));
     }
     changed
 }

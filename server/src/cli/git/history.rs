@@ -139,15 +139,15 @@ impl Walk {
                 (None, None) => {}
             }
         }
-        let mut left: Vec<String> = Vec::new();
+        let mut freed: Vec<String> = Vec::new();
         for (live, before, (path, blob)) in rewritten {
             let slug = if before == path { live.slug.clone() } else { self.slugs.take(&path, live.article) };
             if slug != live.slug {
-                left.push(live.slug);
+                freed.push(live.slug);
             }
             self.write(commit, live.article, path, blob, slug);
         }
-        left.iter().for_each(|slug| self.slugs.release(slug));
+        freed.iter().for_each(|slug| self.slugs.release(slug));
         for (path, blob) in born {
             let article = self.articles.len();
             self.articles.push(Birth { path: path.clone(), commit: id });

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use sha2::{Digest, Sha256};
 
 /// The maximum length of a slug in bytes.
-const LONGEST: usize = 200;
+const MAX_LEN: usize = 200;
 
 /// The slugs in use and the article that holds each.
 #[derive(Debug, Default)]
@@ -37,7 +37,7 @@ impl Slugs {
 pub fn of_path(path: &str) -> String {
     let stem = path.rsplit_once('.').map_or(path, |(stem, _)| stem);
     let mut slug = slugify(stem);
-    slug.truncate(LONGEST);
+    slug.truncate(MAX_LEN);
     if slug.is_empty() {
         let digest = format!("{:x}", Sha256::digest(path.as_bytes()));
         return format!("article-{}", digest.get(..8).unwrap_or_default());
@@ -67,7 +67,7 @@ mod tests {
         }
         assert!(of_path("日本.md").starts_with("article-"));
         assert_ne!(of_path("日本.md"), of_path("本日.md"));
-        assert!(of_path(&"x/".repeat(500)).len() <= LONGEST);
+        assert!(of_path(&"x/".repeat(500)).len() <= MAX_LEN);
     }
 
     #[test]

@@ -259,16 +259,16 @@ fn invalid_front_matter_is_reported_once_with_file_and_line() {
         let text = format!("---\ntitle: One: two\nstatus: draft\n---\nBody {minute}.\n");
         scratch.commit(minute, &[("docs/a.md", text.as_bytes())]);
     }
-    let told = std::cell::RefCell::new(Vec::new());
-    let note = |text: &str| told.borrow_mut().push(text.to_owned());
+    let warnings = std::cell::RefCell::new(Vec::new());
+    let note = |text: &str| warnings.borrow_mut().push(text.to_owned());
     let history = History::read(&scratch.repository, &note).expect("readable").expect("commits");
     let mut writer = Writer::new(&scratch.repository, &history, "notes");
     for change in &history.changes {
         writer.write(change, &note, |_, _| Ok(())).expect("written");
     }
-    let told = told.into_inner();
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].contains("docs/a.md:2:"), "{told:?}");
+    let warnings = warnings.into_inner();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].contains("docs/a.md:2:"), "{warnings:?}");
 }
 
 #[test]

@@ -35,8 +35,8 @@ fn open(base: &str, token: Option<&str>) -> Result<Client, Box<dyn Error>> {
     Ok(Client::new_with_client(base, reqwest::Client::builder().default_headers(headers).build()?))
 }
 
-fn check(holds: bool, said: impl std::fmt::Debug) -> Step {
-    if holds { Ok(()) } else { Err(format!("{said:?}").into()) }
+fn check(holds: bool, context: impl std::fmt::Debug) -> Step {
+    if holds { Ok(()) } else { Err(format!("{context:?}").into()) }
 }
 
 fn fields(value: Value) -> Map<String, Value> {
@@ -54,9 +54,9 @@ fn refused<T: std::fmt::Debug>(
 ) -> Step {
     match answer {
         Err(CallError::ErrorResponse(error)) => {
-            let told = !error.error.is_empty() && !error.request_id.is_empty();
-            let known = serde_json::to_value(&error.code)? == code;
-            check(error.status().as_u16() == status && known && told, error)
+            let has_details = !error.error.is_empty() && !error.request_id.is_empty();
+            let has_code = serde_json::to_value(&error.code)? == code;
+            check(error.status().as_u16() == status && has_code && has_details, error)
         }
         other => Err(format!("{status} is expected: {other:?}").into()),
     }

@@ -7,16 +7,16 @@ use super::kind::{Direction, End, Kind, Sampled};
 use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
 use crate::pipeline::expression::expr::{Expr, Scope, parse as parse_expr};
+use crate::pipeline::value::documented::Documented;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::hint::did_you_mean;
 use crate::pipeline::value::sort_by::parse_sort;
 use crate::pipeline::value::statistics::{check_method, parse_shares};
-use crate::pipeline::value::word::Word;
 
 /// One accumulator.
 pub struct Operator {
     /// Name and documentation. The example consists of the accumulator, an array of input documents, and the result.
-    pub word: Word,
+    pub word: Documented,
     read: fn(&str, &Value, &Scope) -> Result<(Expr, Kind)>,
 }
 
@@ -33,7 +33,7 @@ const fn row(
     read: fn(&str, &Value, &Scope) -> Result<(Expr, Kind)>,
     example: [&'static str; 3],
 ) -> Operator {
-    Operator { word: Word::new(name, arguments, summary, example), read }
+    Operator { word: Documented::new(name, arguments, summary, example), read }
 }
 
 static OPERATORS: &[Operator] = &[

@@ -341,7 +341,7 @@ fn index_of(call: &Call, env: &Env) -> Answer {
 }
 
 fn bound(call: &Call, env: &Env, index: usize, which: &str) -> Result<Option<usize>> {
-    if !call.given(index) {
+    if !call.has_argument(index) {
         return Ok(None);
     }
     let value = call.value(index, env)?;

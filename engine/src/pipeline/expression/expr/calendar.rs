@@ -30,7 +30,7 @@ pub(super) fn date(call: &Call, index: usize, code: i32, env: &Env) -> Result<Op
 
 /// Evaluates an argument to a time zone. Returns UTC if the argument is absent, and `None` if it is null.
 pub(super) fn zone(call: &Call, index: usize, env: &Env) -> Result<Option<TimeZone>> {
-    if !call.given(index) {
+    if !call.has_argument(index) {
         return Ok(Some(TimeZone::UTC));
     }
     match call.value(index, env)? {
@@ -197,7 +197,7 @@ pub(super) fn unit(call: &Call, index: usize, env: &Env) -> Result<Option<Unit>>
 /// Evaluates an argument to the first day of a week. Returns Sunday if the argument is absent, and `None` if it is
 /// null.
 pub(super) fn start_of_week(call: &Call, index: usize, env: &Env) -> Result<Option<Weekday>> {
-    if !call.given(index) {
+    if !call.has_argument(index) {
         return Ok(Some(Weekday::Sunday));
     }
     let name = call.name();

@@ -62,8 +62,8 @@ fn cond(call: &Call, env: &Env) -> Answer {
 fn parse_if_null(spec: &Value, scope: &Scope) -> Result<Arguments> {
     let values = positional(spec, scope)?;
     if values.len() < 2 {
-        let given = values.len();
-        let message = format!("$ifNull needs at least two arguments, had: {given}");
+        let count = values.len();
+        let message = format!("$ifNull needs at least two arguments, had: {count}");
         return Err(Error::new(1_257_300, message));
     }
     Ok(values.into())

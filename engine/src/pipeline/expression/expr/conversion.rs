@@ -198,11 +198,11 @@ fn eval_convert(call: &Call, env: &Env) -> Answer {
     let target = Target::parse(&call.value(1, env)?)?;
     let value = call.value(0, env)?;
     if value.is_null() {
-        return if call.given(3) { call.field(3, env) } else { NULL };
+        return if call.has_argument(3) { call.field(3, env) } else { NULL };
     }
     let Some(target) = target else { return NULL };
     match convert(&value, target) {
-        Err(Error { code: Code::Number(241), .. }) if call.given(2) => call.field(2, env),
+        Err(Error { code: Code::Number(241), .. }) if call.has_argument(2) => call.field(2, env),
         result => result.map(Some),
     }
 }

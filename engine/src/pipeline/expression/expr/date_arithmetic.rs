@@ -213,7 +213,7 @@ static TRUNC: Named = Named {
 fn trunc(call: &Call, env: &Env) -> Answer {
     let Some(ms) = date(call, 0, 5_166_307, env)? else { return NULL };
     let Some(unit) = unit(call, 1, env)? else { return NULL };
-    let size = if call.given(2) { call.value(2, env)? } else { Value::Int(1) };
+    let size = if call.has_argument(2) { call.value(2, env)? } else { Value::Int(1) };
     if size.is_null() {
         return NULL;
     }

@@ -55,11 +55,11 @@ fn to_string(call: &Call, env: &Env) -> Answer {
     }
     let Some(zone) = zone(call, 2, env)? else { return NULL };
     let Some(ms) = date(call, 0, 16006, env)? else {
-        return if call.given(3) { call.field(3, env) } else { NULL };
+        return if call.has_argument(3) { call.field(3, env) } else { NULL };
     };
     let format = match &format {
         Some(format) => format,
-        None if call.given(1) => return NULL,
+        None if call.has_argument(1) => return NULL,
         None if zone == TimeZone::UTC => "%Y-%m-%dT%H:%M:%S.%LZ",
         None => "%Y-%m-%dT%H:%M:%S.%L",
     };
@@ -150,15 +150,15 @@ fn from_string(call: &Call, env: &Env) -> Answer {
     }
     let text = call.value(0, env)?;
     if text.is_null() {
-        return if call.given(4) { call.field(4, env) } else { NULL };
+        return if call.has_argument(4) { call.field(4, env) } else { NULL };
     }
     let zone = zone(call, 2, env)?;
-    if zone.is_none() || (call.given(1) && format.is_none()) {
+    if zone.is_none() || (call.has_argument(1) && format.is_none()) {
         return NULL;
     }
     let parsed = match &text {
         Value::String(text) => {
-            let zone = zone.filter(|_| call.given(2));
+            let zone = zone.filter(|_| call.has_argument(2));
             match format {
                 Some(format) => date_text::parse_with(text, &format, zone.as_ref()),
                 None => date_text::parse(text, zone.as_ref()),
@@ -176,7 +176,7 @@ fn from_string(call: &Call, env: &Env) -> Answer {
         }
     };
     match parsed {
-        Err(Error { code: Code::Number(241), .. }) if call.given(3) => call.field(3, env),
+        Err(Error { code: Code::Number(241), .. }) if call.has_argument(3) => call.field(3, env),
         result => result.map(|ms| Some(Value::Date(ms))),
     }
 }

@@ -57,7 +57,7 @@ pub(super) enum Meaning {
     /// A number and a unit.
     Amount,
     /// A word such as `next`, and a unit.
-    Word,
+    Documented,
     WordWeek,
     Ago,
 }
@@ -163,7 +163,7 @@ const RULES: &[(&str, Meaning)] = &[
     (r"(?i:ago)", Meaning::Ago),
     (r"{dayname}", Meaning::Weekday),
     (r"{which}{space}(?i:week)", Meaning::WordWeek),
-    (r"(?:{ordinal}|{which}){space}(?:{unit})", Meaning::Word),
+    (r"(?:{ordinal}|{which}){space}(?:{unit})", Meaning::Documented),
     (r"{monthfull}|{monthabbr}", Meaning::Month),
     (r"{offset}|{name}", Meaning::Zone),
     (r"{monthday}(?:{time12}|{long12})", Meaning::Parts(&[MonthName, Day, Hour, Minute, Second, Meridian])),

@@ -46,8 +46,8 @@ impl Reader<'_> {
         self.faults.error(at, message, self.text.get(at).copied());
     }
 
-    fn literal(&mut self, wanted: u8) {
-        if self.text.get(self.at) != Some(&wanted) {
+    fn literal(&mut self, expected: u8) {
+        if self.text.get(self.at) != Some(&expected) {
             self.error(self.at, "Format literal not found");
         }
         self.at += 1;
@@ -63,7 +63,7 @@ impl Reader<'_> {
     }
 
     /// Reads a required number of at most `max` digits.
-    fn wanted(&mut self, max: usize, what: &str) -> Option<i64> {
+    fn required_number(&mut self, max: usize, what: &str) -> Option<i64> {
         let begin = self.at;
         let number = self.number(max).map(|(number, _)| number);
         if number.is_none() {
@@ -93,10 +93,10 @@ impl Reader<'_> {
         let begin = self.at;
         match specifier {
             b'b' | b'B' => self.month(),
-            b'd' => self.found.day = self.wanted(2, "A two digit day"),
-            b'G' => self.found.iso_year = self.wanted(4, "A four digit ISO year"),
-            b'H' => self.found.hour = self.wanted(2, "A two digit hour"),
-            b'j' => self.found.day_of_year = self.wanted(3, "A three digit day-of-year"),
+            b'd' => self.found.day = self.required_number(2, "A two digit day"),
+            b'G' => self.found.iso_year = self.required_number(4, "A four digit ISO year"),
+            b'H' => self.found.hour = self.required_number(2, "A two digit hour"),
+            b'j' => self.found.day_of_year = self.required_number(3, "A three digit day-of-year"),
             b'L' => match self.number(3) {
                 Some((number, digits)) => {
                     // Fewer than three digits are a decimal fraction of the second.
@@ -106,18 +106,18 @@ impl Reader<'_> {
                 }
                 None => self.error(begin, "A three digit millisecond could not be found"),
             },
-            b'm' => self.found.month = self.wanted(2, "A two digit month"),
+            b'm' => self.found.month = self.required_number(2, "A two digit month"),
             b'M' => self.found.minute = self.two_digits("minute"),
             b'S' => self.found.second = self.two_digits("second"),
             b'u' => {
-                let day = self.wanted(1, "A single digit day of week");
+                let day = self.required_number(1, "A single digit day of week");
                 self.found.iso_day = self.within(day, begin, 7, "Day of week");
             }
             b'V' => {
-                let week = self.wanted(2, "A two digit ISO week");
+                let week = self.required_number(2, "A two digit ISO week");
                 self.found.iso_week = self.within(week, begin, 53, "ISO Week");
             }
-            b'Y' => self.found.year = self.wanted(4, "A four digit year"),
+            b'Y' => self.found.year = self.required_number(4, "A four digit year"),
             b'z' => match Zone::read(&self.text[self.at..]) {
                 Ok((zone, len)) => {
                     self.found.zone = Some(zone);

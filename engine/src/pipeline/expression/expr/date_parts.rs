@@ -165,7 +165,7 @@ static TO_PARTS: Named = Named {
 fn to_parts(call: &Call, env: &Env) -> Answer {
     let is_iso = match call.field(2, env)? {
         Some(Value::Bool(flag)) => flag,
-        None if !call.given(2) => false,
+        None if !call.has_argument(2) => false,
         None | Some(Value::Null) => return NULL,
         Some(other) => {
             let found = other.type_name();
@@ -213,14 +213,14 @@ static FROM_PARTS: Named = Named {
 
 fn parse_from_parts(spec: &Value, scope: &Scope) -> Result<Arguments> {
     let values = named("$dateFromParts", &FROM_PARTS, spec, scope)?;
-    let given = |index: usize| values[index].is_some();
-    if !given(0) && !given(3) {
+    let has_part = |index: usize| values[index].is_some();
+    if !has_part(0) && !has_part(3) {
         return Err(Error::new(40516, "$dateFromParts requires either 'year' or 'isoWeekYear' to be present"));
     }
-    if given(0) && (given(3) || given(4) || given(5)) {
+    if has_part(0) && (has_part(3) || has_part(4) || has_part(5)) {
         return Err(Error::new(40489, "$dateFromParts does not allow mixing natural dates with ISO dates"));
     }
-    if given(3) && (given(1) || given(2)) {
+    if has_part(3) && (has_part(1) || has_part(2)) {
         return Err(Error::new(40525, "$dateFromParts does not allow mixing ISO dates with natural dates"));
     }
     Ok(values.into())
@@ -228,7 +228,7 @@ fn parse_from_parts(spec: &Value, scope: &Scope) -> Result<Arguments> {
 
 fn from_parts(call: &Call, env: &Env) -> Answer {
     let Some(zone) = zone(call, 10, env)? else { return NULL };
-    let is_iso = call.given(3);
+    let is_iso = call.has_argument(3);
     let mut parts = [0; 10];
     for (index, (name, _)) in FROM_PARTS.fields[..10].iter().enumerate() {
         let default = if index < 6 { 1 } else { 0 };
@@ -264,7 +264,7 @@ fn from_parts(call: &Call, env: &Env) -> Answer {
 }
 
 fn read_part(call: &Call, index: usize, name: &str, default: i64, env: &Env) -> Result<Option<i64>> {
-    if !call.given(index) {
+    if !call.has_argument(index) {
         return Ok(Some(default));
     }
     let value = call.value(index, env)?;

@@ -114,7 +114,7 @@ impl Scan<'_> {
                     self.add(number, unit, 1);
                 }
             }
-            Meaning::Word => {
+            Meaning::Documented => {
                 if let (Some((number, behavior)), Some(unit)) = (amount(piece.word()), unit(piece.word())) {
                     self.add(number, unit, behavior);
                 }

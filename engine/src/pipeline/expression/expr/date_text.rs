@@ -80,10 +80,10 @@ impl Faults {
 
 /// The length in bytes after which no more messages are recorded, because each byte of a long text may cause a
 /// message.
-const NOTES: usize = 400;
+const MAX_NOTES_BYTES: usize = 400;
 
 fn note(notes: &mut String, at: usize, message: &str, byte: Option<u8>) {
-    if notes.len() > NOTES {
+    if notes.len() > MAX_NOTES_BYTES {
         return;
     }
     let shown = byte.filter(|byte| *byte != 0).map_or_else(|| "\\0".to_owned(), |byte| byte.escape_ascii().to_string());

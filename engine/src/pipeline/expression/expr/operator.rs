@@ -4,13 +4,13 @@ use std::fmt;
 
 use super::{Answer, Env, Expr, Scope, parse};
 use crate::model::value::Value;
+use crate::pipeline::value::documented::Documented;
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::word::Word;
 
 /// One expression operator.
 pub struct Operator {
     /// Name and documentation. The example consists of the expression, the input document and the result.
-    pub word: Word,
+    pub word: Documented,
     form: Form,
     eval: fn(&Call, &Env) -> Answer,
     volatile: bool,
@@ -60,7 +60,7 @@ impl Operator {
         eval: fn(&Call, &Env) -> Answer,
         example: [&'static str; 3],
     ) -> Operator {
-        Operator { word: Word::new(name, arguments, summary, example), form, eval, volatile: false }
+        Operator { word: Documented::new(name, arguments, summary, example), form, eval, volatile: false }
     }
 
     /// Marks an operator whose value depends on more than its arguments.
@@ -83,7 +83,7 @@ impl fmt::Debug for Operator {
 /// The name of the operator that returns random numbers.
 pub(super) const RANDOM: &str = "$rand";
 /// The size of an argument, in bytes or items, from which reading the argument counts towards the query's time.
-const LARGE: usize = 256;
+const METERED_SIZE: usize = 256;
 
 /// An operator with its arguments.
 pub(super) struct Call {
@@ -112,7 +112,7 @@ impl Call {
     }
 
     /// Returns whether the specification contains the argument.
-    pub fn given(&self, index: usize) -> bool {
+    pub fn has_argument(&self, index: usize) -> bool {
         self.expr(index).is_some()
     }
 
@@ -126,8 +126,8 @@ impl Call {
         let value = argument.eval(env)?;
         // Operators read all of an argument.
         match &value {
-            Some(Value::String(text)) if text.len() >= LARGE => env.query.tick_bytes(text.len())?,
-            Some(Value::Array(items)) if items.len() >= LARGE => env.query.tick_many(items.len())?,
+            Some(Value::String(text)) if text.len() >= METERED_SIZE => env.query.tick_bytes(text.len())?,
+            Some(Value::Array(items)) if items.len() >= METERED_SIZE => env.query.tick_many(items.len())?,
             _ => {}
         }
         Ok(value)
@@ -185,17 +185,17 @@ pub(super) fn parse_call(operator: &'static Operator, spec: &Value, scope: &Scop
     Ok(Call { operator, arguments: values.into(), prepared })
 }
 
-pub(super) fn exact_count(name: &str, count: usize, given: usize) -> Result<()> {
-    if given == count {
+pub(super) fn exact_count(name: &str, count: usize, actual: usize) -> Result<()> {
+    if actual == count {
         return Ok(());
     }
-    let message = format!("Expression {name} takes exactly {count} arguments. {given} were passed in.");
+    let message = format!("Expression {name} takes exactly {count} arguments. {actual} were passed in.");
     Err(Error::new(16020, message))
 }
 
-fn range_error(name: &str, min: usize, max: usize, given: usize) -> Error {
+fn range_error(name: &str, min: usize, max: usize, actual: usize) -> Error {
     let message =
-        format!("Expression {name} takes at least {min} arguments, and at most {max}, but {given} were passed in.");
+        format!("Expression {name} takes at least {min} arguments, and at most {max}, but {actual} were passed in.");
     Error::new(28667, message)
 }
 
@@ -232,11 +232,11 @@ pub(super) fn named_specs<'s>(name: &str, form: &Named, spec: &'s Value) -> Resu
     }
     let mut specs = Vec::with_capacity(form.fields.len());
     for (field, required) in form.fields {
-        let given = object.get(field);
-        if let (None, Some(code)) = (given, required) {
+        let field_spec = object.get(field);
+        if let (None, Some(code)) = (field_spec, required) {
             return Err(Error::new(*code, format!("Missing '{field}' parameter to {name}")));
         }
-        specs.push(given);
+        specs.push(field_spec);
     }
     Ok(specs)
 }

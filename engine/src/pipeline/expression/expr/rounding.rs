@@ -45,7 +45,7 @@ fn trunc(call: &Call, env: &Env) -> Answer {
 fn to_place(call: &Call, env: &Env, digits: fn(i128, i128, i128) -> i128, whole_of: fn(f64) -> f64) -> Answer {
     let name = call.name();
     let value = call.value(0, env)?;
-    let place = if call.given(1) { call.value(1, env)? } else { Value::Int(0) };
+    let place = if call.has_argument(1) { call.value(1, env)? } else { Value::Int(0) };
     if value.is_null() || place.is_null() {
         return NULL;
     }

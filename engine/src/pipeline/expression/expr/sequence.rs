@@ -59,7 +59,7 @@ pub(super) static OPERATORS: &[Operator] = &[
 fn range(call: &Call, env: &Env) -> Answer {
     let start = range_bound(&call.value(0, env)?, "starting value", 34443)?;
     let end = range_bound(&call.value(1, env)?, "ending value", 34445)?;
-    let step = if call.given(2) { range_bound(&call.value(2, env)?, "step value", 34447)? } else { 1 };
+    let step = if call.has_argument(2) { range_bound(&call.value(2, env)?, "step value", 34447)? } else { 1 };
     if step == 0 {
         return Err(Error::new(34449, "$range requires a non-zero step value"));
     }
@@ -112,7 +112,7 @@ fn slice(call: &Call, env: &Env) -> Answer {
     let second = slice_number(&second, "Second", 28725)?;
     let len = items.len();
     let from_end = |index: i64| len.saturating_sub(index.unsigned_abs() as usize);
-    let (start, end) = if call.given(2) {
+    let (start, end) = if call.has_argument(2) {
         let third = call.value(2, env)?;
         if third.is_null() {
             return NULL;

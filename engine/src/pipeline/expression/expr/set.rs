@@ -136,8 +136,8 @@ fn difference(call: &Call, env: &Env) -> Answer {
 fn parse_equals(spec: &Value, scope: &Scope) -> Result<Arguments> {
     let values = positional(spec, scope)?;
     if values.len() < 2 {
-        let given = values.len();
-        return Err(Error::new(17045, format!("$setEquals needs at least two arguments had: {given}")));
+        let count = values.len();
+        return Err(Error::new(17045, format!("$setEquals needs at least two arguments had: {count}")));
     }
     // A constant that is not an array is an error regardless of the other arguments.
     for (index, value) in values.iter().enumerate() {

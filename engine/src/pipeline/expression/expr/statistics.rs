@@ -116,16 +116,16 @@ fn deviation(call: &Call, env: &Env) -> Result<Deviation> {
 
 fn extreme(call: &Call, env: &Env, is_better: fn(&Value, &Value) -> bool) -> Answer {
     let mut best = Value::Null;
-    let mut looked = Ok(0);
+    let mut charged = Ok(0);
     each(call, env, |value| {
-        if looked.is_ok() {
-            looked = look(value, env.query);
+        if charged.is_ok() {
+            charged = look(value, env.query);
         }
-        if looked.is_ok() && !value.is_null() && (best.is_null() || is_better(value, &best)) {
+        if charged.is_ok() && !value.is_null() && (best.is_null() || is_better(value, &best)) {
             best = value.clone();
         }
     })?;
-    looked?;
+    charged?;
     some(best)
 }
 

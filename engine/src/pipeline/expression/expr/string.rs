@@ -178,7 +178,7 @@ fn search(call: &Call, env: &Env) -> Result<Option<Search>> {
 }
 
 fn bound(call: &Call, env: &Env, index: usize, which: &str) -> Result<Option<usize>> {
-    if !call.given(index) {
+    if !call.has_argument(index) {
         return Ok(None);
     }
     let (name, value) = (call.name(), call.value(index, env)?);

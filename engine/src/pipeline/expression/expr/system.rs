@@ -1,52 +1,57 @@
 //! The variables available to every pipeline, and those of `$redact`.
 
-use crate::pipeline::value::word::Word;
+use crate::pipeline::value::documented::Documented;
 
 const CUT: &str = r#"[{"a":{"secret":true,"x":1},"b":{"x":2}}]"#;
 
-pub static VARIABLES: &[Word] = &[
-    Word::new("$$ROOT", "", "The whole row.", [r#""$$ROOT""#, r#"{"a":1}"#, r#"{"a":1}"#]),
-    Word::new(
+pub static VARIABLES: &[Documented] = &[
+    Documented::new("$$ROOT", "", "The whole row.", [r#""$$ROOT""#, r#"{"a":1}"#, r#"{"a":1}"#]),
+    Documented::new(
         "$$CURRENT",
         "",
         "The start of field paths: the row, unless another value is bound to the variable.",
         [r#""$$CURRENT.a""#, r#"{"a":1}"#, "1"],
     ),
-    Word::new(
+    Documented::new(
         "$$NOW",
         "",
         "The time of the query, the same throughout the query.",
         [r#"{"$type":"$$NOW"}"#, "{}", r#""date""#],
     )
     .remark("All pages of one result use the time of the first page."),
-    Word::new(
+    Documented::new(
         "$$REMOVE",
         "",
         "No value: a field that evaluates to it is removed.",
         [r#"{"$ifNull":["$$REMOVE","none"]}"#, "{}", r#""none""#],
     ),
-    Word::new("$$USER", "", "The caller, as an object with `id`.", [r#"{"$type":"$$USER.id"}"#, "{}", r#""string""#])
-        .remark("Not in MongoDB."),
-    Word::new(
+    Documented::new(
+        "$$USER",
+        "",
+        "The caller, as an object with `id`.",
+        [r#"{"$type":"$$USER.id"}"#, "{}", r#""string""#],
+    )
+    .remark("Not in MongoDB."),
+    Documented::new(
         "$$WORKSPACE",
         "",
         "The workspace of the query, as an object with `id`.",
         [r#"{"$type":"$$WORKSPACE.id"}"#, "{}", r#""string""#],
     )
     .remark("Not in MongoDB."),
-    Word::new(
+    Documented::new(
         "$$DESCEND",
         "",
         "In `$redact`: keeps the object's fields and evaluates the expression again for each object in it.",
         [r#"{"$cond":["$secret","$$PRUNE","$$DESCEND"]}"#, CUT, r#"[{"b":{"x":2}}]"#],
     ),
-    Word::new(
+    Documented::new(
         "$$PRUNE",
         "",
         "In `$redact`: removes the object.",
         [r#"{"$cond":["$secret","$$PRUNE","$$DESCEND"]}"#, CUT, r#"[{"b":{"x":2}}]"#],
     ),
-    Word::new(
+    Documented::new(
         "$$KEEP",
         "",
         "In `$redact`: keeps the whole object.",

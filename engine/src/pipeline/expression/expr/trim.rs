@@ -45,7 +45,7 @@ fn is_white(char: char) -> bool {
 
 fn trim(call: &Call, env: &Env, [start, end]: [bool; 2]) -> Answer {
     let Some(text) = text(call, 0, "input", 50699, env)? else { return NULL };
-    let chars = if call.given(1) {
+    let chars = if call.has_argument(1) {
         match self::text(call, 1, "chars", 50700, env)? {
             Some(chars) => Some(chars),
             None => return NULL,

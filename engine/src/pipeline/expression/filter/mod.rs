@@ -124,8 +124,8 @@ impl Filter {
 /// Splits a document into filters together with its node, which has one child node for each field of the document.
 fn split(spec: &Value, node: &Node, parts: &mut Vec<Filter>) {
     let (Node::And(nodes), Value::Object(object)) = (node, spec) else { return };
-    let written = object.iter().filter(|(name, _)| &***name != "$comment");
-    for ((name, value), node) in written.zip(nodes) {
+    let fields = object.iter().filter(|(name, _)| &***name != "$comment");
+    for ((name, value), node) in fields.zip(nodes) {
         match (&**name, node, value) {
             ("$and", Node::And(nodes), Value::Array(items)) => {
                 items.iter().zip(nodes).for_each(|(item, node)| split(item, node, parts));

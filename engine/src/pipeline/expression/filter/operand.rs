@@ -110,10 +110,10 @@ pub fn bits(test: BitTest, name: &str, value: &Value) -> Result<Bits> {
     Ok(Bits { test, mask, sign })
 }
 
-fn non_negative(name: &str, written: &Value, number: Option<i64>) -> Result<u64> {
+fn non_negative(name: &str, value: &Value, number: Option<i64>) -> Result<u64> {
     match number {
-        None => Err(Error::new(9, format!("Expected an integer: {name}: {}", excerpt(written)))),
+        None => Err(Error::new(9, format!("Expected an integer: {name}: {}", excerpt(value)))),
         Some(number) => u64::try_from(number)
-            .map_err(|_| Error::new(9, format!("Expected a non-negative number in: {name}: {}", excerpt(written)))),
+            .map_err(|_| Error::new(9, format!("Expected a non-negative number in: {name}: {}", excerpt(value)))),
     }
 }

@@ -210,10 +210,10 @@ impl Properties {
     fn hold(&self, object: &Object, env: &Env) -> Result<bool> {
         for (name, value) in object.iter() {
             env.query.tick_many(1 + self.named.len())?;
-            let mut spoken_of = false;
+            let mut is_covered = false;
             for (known, schema) in &self.named {
                 if **known == **name {
-                    spoken_of = true;
+                    is_covered = true;
                     if !schema.matches(value, env)? {
                         return Ok(false);
                     }
@@ -221,13 +221,13 @@ impl Properties {
             }
             for (pattern, schema) in &self.patterns {
                 if pattern.is_match(name, env.query)? {
-                    spoken_of = true;
+                    is_covered = true;
                     if !schema.matches(value, env)? {
                         return Ok(false);
                     }
                 }
             }
-            if !spoken_of && !self.rest.holds(value, env)? {
+            if !is_covered && !self.rest.holds(value, env)? {
                 return Ok(false);
             }
         }

@@ -46,13 +46,13 @@ pub fn parse(object: &Object, surroundings: &Surroundings) -> Result<Follow> {
 
 /// Returns the requested kinds of edges. The empty list means all kinds.
 fn kinds(object: &Object) -> Result<Vec<Arc<str>>> {
-    let wrong = |found: &Value| mistyped("edge", "a string or an array of strings", found);
+    let type_error = |found: &Value| mistyped("edge", "a string or an array of strings", found);
     match object.get("edge") {
         Some(Value::String(kind)) => Ok(vec![kind.clone()]),
         Some(Value::Array(kinds)) => {
-            kinds.iter().map(|kind| kind.as_str().map(Arc::from).ok_or_else(|| wrong(kind))).collect()
+            kinds.iter().map(|kind| kind.as_str().map(Arc::from).ok_or_else(|| type_error(kind))).collect()
         }
-        Some(other) => Err(wrong(other)),
+        Some(other) => Err(type_error(other)),
         None => Ok(Vec::new()),
     }
 }

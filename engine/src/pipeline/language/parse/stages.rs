@@ -1,20 +1,20 @@
 //! The table of stages: documentation of each stage, with an example that runs.
 
-use crate::pipeline::value::word::Word;
+use crate::pipeline::value::documented::Documented;
 
 const BY_TYPE: &str = "`from` names an aggregate type, whose folded states are joined, or `$events`. Without `from` \
      the sub-pipeline begins with `$documents`. A type that does not exist has no rows and causes a warning.";
 
 /// Every stage of the language.
-pub static STAGES: &[Word] = &[
-    Word::new(
+pub static STAGES: &[Documented] = &[
+    Documented::new(
         "$match",
         "filter: object",
         "Keeps the rows that a filter matches.",
         [r#"{"$match":{"a":{"$gt":1}}}"#, r#"[{"a":1},{"a":2}]"#, r#"[{"a":2}]"#],
     )
     .remark("Before `$fold`, `$match` selects streams and events; after `$fold`, it selects states."),
-    Word::new(
+    Documented::new(
         "$fold",
         "at?: date, version?: integer, position?: integer, deleted?: boolean, events?: boolean",
         "Folds the events of each stream into a state: the current one, or the one at a time, version or log position.",
@@ -27,13 +27,13 @@ pub static STAGES: &[Word] = &[
     .remark(
         "Not in MongoDB. Rows before `$fold` are events, rows after it are states. Allowed once, only after `$match`.",
     ),
-    Word::new(
+    Documented::new(
         "$project",
         "fields: object",
         "Keeps, removes or computes fields.",
         [r#"{"$project":{"a":1,"b":{"$add":["$a",1]}}}"#, r#"[{"a":1,"c":2}]"#, r#"[{"a":1,"b":2}]"#],
     ),
-    Word::new(
+    Documented::new(
         "$group",
         "_id: any, output...: object",
         "Returns one row for each value of `_id`, with accumulators over the rows that have this value.",
@@ -44,20 +44,20 @@ pub static STAGES: &[Word] = &[
         ],
     )
     .remark("Groups appear in the order of their first rows; MongoDB does not define the order."),
-    Word::new(
+    Documented::new(
         "$sort",
         "keys: object",
         "Sorts the rows by fields: 1 for ascending, -1 for descending.",
         [r#"{"$sort":{"a":-1}}"#, r#"[{"a":1},{"a":2}]"#, r#"[{"a":2},{"a":1}]"#],
     )
     .remark("Rows with equal keys are sorted by `_id`, then by input order; MongoDB does not define their order."),
-    Word::new(
+    Documented::new(
         "$limit",
         "count: integer",
         "Returns the first rows.",
         [r#"{"$limit":1}"#, r#"[{"a":1},{"a":2}]"#, r#"[{"a":1}]"#],
     ),
-    Word::new(
+    Documented::new(
         "$lookup",
         "from?: string, localField?: string, foreignField?: string, let?: object, pipeline?: array, as: string",
         "Adds to each row the matching rows of another source.",
@@ -68,44 +68,44 @@ pub static STAGES: &[Word] = &[
         ],
     )
     .remark(BY_TYPE),
-    Word::new(
+    Documented::new(
         "$documents",
         "rows: array",
         "Provides rows that the pipeline itself contains; allowed only as the first stage.",
         [r#"{"$documents":[{"a":1},{"a":2}]}"#, "[]", r#"[{"a":1},{"a":2}]"#],
     )
     .remark("A literal array is used as written; any other value is an expression that must return an array."),
-    Word::new(
+    Documented::new(
         "$set",
         "fields: object",
         "Adds or replaces fields.",
         [r#"{"$set":{"b":{"$add":["$a",1]}}}"#, r#"[{"a":1}]"#, r#"[{"a":1,"b":2}]"#],
     ),
-    Word::new(
+    Documented::new(
         "$addFields",
         "fields: object",
         "Adds or replaces fields, as `$set` does.",
         [r#"{"$addFields":{"b":"$a"}}"#, r#"[{"a":1}]"#, r#"[{"a":1,"b":1}]"#],
     ),
-    Word::new(
+    Documented::new(
         "$unset",
         "fields: string | array",
         "Removes fields.",
         [r#"{"$unset":["b","c.d"]}"#, r#"[{"a":1,"b":2,"c":{"d":3}}]"#, r#"[{"a":1,"c":{}}]"#],
     ),
-    Word::new(
+    Documented::new(
         "$skip",
         "count: integer",
         "Skips the first rows.",
         [r#"{"$skip":1}"#, r#"[{"a":1},{"a":2}]"#, r#"[{"a":2}]"#],
     ),
-    Word::new(
+    Documented::new(
         "$count",
         "name: string",
         "Returns one row with the number of rows, or no row if there are none.",
         [r#"{"$count":"n"}"#, r#"[{"a":1},{"a":2}]"#, r#"[{"n":2}]"#],
     ),
-    Word::new(
+    Documented::new(
         "$unwind",
         "path: string, includeArrayIndex?: string, preserveNullAndEmptyArrays?: boolean",
         "Returns one row for each item of an array.",
@@ -115,7 +115,7 @@ pub static STAGES: &[Word] = &[
             r#"[{"a":"x","i":0},{"a":"y","i":1}]"#,
         ],
     ),
-    Word::new(
+    Documented::new(
         "$sortByCount",
         "expression: any",
         "Counts how often each value occurs, and returns the most frequent value first.",
@@ -125,19 +125,19 @@ pub static STAGES: &[Word] = &[
             r#"[{"_id":"y","count":2},{"_id":"x","count":1}]"#,
         ],
     ),
-    Word::new(
+    Documented::new(
         "$replaceRoot",
         "newRoot: object",
         "Replaces each row with an object.",
         [r#"{"$replaceRoot":{"newRoot":"$a"}}"#, r#"[{"a":{"b":1}}]"#, r#"[{"b":1}]"#],
     ),
-    Word::new(
+    Documented::new(
         "$replaceWith",
         "newRoot: object",
         "Replaces each row with an object, as `$replaceRoot` does.",
         [r#"{"$replaceWith":"$a"}"#, r#"[{"a":{"b":1}}]"#, r#"[{"b":1}]"#],
     ),
-    Word::new(
+    Documented::new(
         "$facet",
         "pipelines: object",
         "Returns one row with the results of several pipelines over the same rows.",
@@ -147,7 +147,7 @@ pub static STAGES: &[Word] = &[
             r#"[{"all":[{"n":2}],"first":[{"a":1}]}]"#,
         ],
     ),
-    Word::new(
+    Documented::new(
         "$bucket",
         "groupBy: any, boundaries: array, default?: any, output?: object",
         "Groups rows into ranges with the given boundaries.",
@@ -157,7 +157,7 @@ pub static STAGES: &[Word] = &[
             r#"[{"_id":0,"count":2},{"_id":5,"count":1},{"_id":"other","count":1}]"#,
         ],
     ),
-    Word::new(
+    Documented::new(
         "$bucketAuto",
         "groupBy: any, buckets: integer, output?: object, granularity?: string",
         "Groups rows into the given number of ranges of about equal size.",
@@ -167,7 +167,7 @@ pub static STAGES: &[Word] = &[
             r#"[{"_id":{"min":1,"max":3},"count":2},{"_id":{"min":3,"max":4},"count":2}]"#,
         ],
     ),
-    Word::new(
+    Documented::new(
         "$unionWith",
         "coll?: string, pipeline?: array",
         "Appends the rows of another source.",
@@ -178,14 +178,14 @@ pub static STAGES: &[Word] = &[
         ],
     )
     .remark("`coll` names an aggregate type or `$events`."),
-    Word::new(
+    Documented::new(
         "$sample",
         "size: integer",
         "Returns randomly selected rows, each at most once.",
         [r#"{"$sample":{"size":3}}"#, r#"[{"a":1}]"#, r#"[{"a":1}]"#],
     )
     .remark("All pages of one result come from the same sample."),
-    Word::new(
+    Documented::new(
         "$redact",
         "expression: any",
         "Keeps, removes or descends into each object of a row, depending on an expression.",

@@ -16,8 +16,8 @@ pub fn apply(nodes: &mut Vec<Node>) -> bool {
             first.text = text("$skip", *skip);
             true
         }
-        (Step::Sort { limit, .. }, Step::Limit(wanted)) => {
-            *limit = Some(limit.map_or(*wanted, |limit| limit.min(*wanted)));
+        (Step::Sort { limit, .. }, Step::Limit(rows)) => {
+            *limit = Some(limit.map_or(*rows, |limit| limit.min(*rows)));
             true
         }
         _ => false,

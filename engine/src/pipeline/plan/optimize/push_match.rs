@@ -11,7 +11,7 @@ use crate::pipeline::source::surrealql::Answer;
 
 pub fn apply(plan: &mut Plan, _around: &Surroundings) -> bool {
     let Some(Step::Match(filter)) = plan.nodes.first().map(|node| &node.step) else { return false };
-    let (filters, ask): (&mut Vec<Filter>, fn(&Filter) -> Answer) = match &mut plan.source {
+    let (filters, classify): (&mut Vec<Filter>, fn(&Filter) -> Answer) = match &mut plan.source {
         Source::Documents(_) => return false,
         Source::Events(events) => (&mut events.filters, plain),
         Source::States(states) => match states.choice {
@@ -20,26 +20,26 @@ pub fn apply(plan: &mut Plan, _around: &Surroundings) -> bool {
             scan::Source::Log => (&mut states.filters, of_stream),
         },
     };
-    let mut staying = Vec::new();
-    let known = filters.len();
+    let mut residual = Vec::new();
+    let filter_count = filters.len();
     for conjunct in filter.conjuncts() {
         // A conjunct that may fail stays in the pipeline. If the source evaluated only a part of it, rows that this
         // part excludes would not raise the errors of the other part.
-        let answer = if conjunct.may_fail() { Answer::No } else { ask(&conjunct) };
-        match answer {
+        let support = if conjunct.may_fail() { Answer::No } else { classify(&conjunct) };
+        match support {
             Answer::Exact => filters.push(conjunct),
             Answer::Inexact => {
                 filters.push(conjunct.clone());
-                staying.push(conjunct);
+                residual.push(conjunct);
             }
-            Answer::No => staying.push(conjunct),
+            Answer::No => residual.push(conjunct),
         }
     }
-    let changed = filters.len() > known;
-    if staying.is_empty() {
+    let changed = filters.len() > filter_count;
+    if residual.is_empty() {
         plan.nodes.remove(0);
     } else {
-        let rest = Filter::all(&staying);
+        let rest = Filter::all(&residual);
         plan.nodes[0].text = Object::from_iter([("$match", rest.spec().clone())]).into();
         plan.nodes[0].step = Step::Match(rest);
     }

@@ -68,9 +68,9 @@ fn check_number(value: &Value) -> Result<()> {
 impl BucketAuto {
     fn ranges(&self, rows: Vec<(Value, Value)>, run: Run) -> Result<Vec<Range>> {
         let fields = &self.bucket.fields;
-        let wanted = self.bucket.buckets;
+        let bucket_count = self.bucket.buckets;
         // Each range has at least one row, and the average number of rows is rounded to the nearest integer.
-        let size = ((rows.len() as f64 / wanted as f64).round() as usize).max(1);
+        let size = ((rows.len() as f64 / bucket_count as f64).round() as usize).max(1);
         let mut ranges: Vec<Range> = Vec::new();
         let mut rows = rows.into_iter().peekable();
         while let Some((value, row)) = rows.next() {
@@ -78,7 +78,7 @@ impl BucketAuto {
             let gathering = Gathering::new(fields, &Value::Null, &env)?;
             let mut range = Range { min: value.clone(), max: value, gathering };
             range.gathering.add(fields, &env)?;
-            let last = ranges.len() + 1 == wanted;
+            let last = ranges.len() + 1 == bucket_count;
             let mut taken = 1;
             while taken < size || last {
                 let Some((value, row)) = rows.next() else { break };

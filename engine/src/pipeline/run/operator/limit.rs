@@ -19,12 +19,12 @@ pub struct Skip {
 
 impl Operator for Skip {
     fn open<'a>(&'a self, input: Rows<'a>, _run: Run<'a>) -> Result<Rows<'a>> {
-        let mut left = self.rows;
+        let mut remaining = self.rows;
         Ok(Box::new(input.filter(move |row| {
-            if left == 0 || row.is_err() {
+            if remaining == 0 || row.is_err() {
                 return true;
             }
-            left -= 1;
+            remaining -= 1;
             false
         })))
     }

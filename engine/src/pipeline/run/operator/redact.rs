@@ -30,13 +30,13 @@ impl Redact {
             (Some("keep"), _) => Ok(Some(part.clone())),
             (Some("prune"), _) => Ok(None),
             (Some("descend"), Value::Object(object)) => {
-                let mut left = Object::with_capacity(object.len());
+                let mut kept = Object::with_capacity(object.len());
                 for (name, value) in object.iter() {
                     if let Some(value) = self.value(value, row, run)? {
-                        left.push(name.clone(), value);
+                        kept.push(name.clone(), value);
                     }
                 }
-                Ok(Some(left.into()))
+                Ok(Some(kept.into()))
             }
             _ => {
                 let text = "$redact's expression should not return anything aside from the variables $$KEEP, $$DESCEND, \
@@ -51,11 +51,11 @@ impl Redact {
         match value {
             Value::Object(_) => self.object(value, row, run),
             Value::Array(items) => {
-                let mut left = Vec::with_capacity(items.len());
+                let mut kept = Vec::with_capacity(items.len());
                 for item in items.iter() {
-                    left.extend(self.value(item, row, run)?);
+                    kept.extend(self.value(item, row, run)?);
                 }
-                Ok(Some(left.into()))
+                Ok(Some(kept.into()))
             }
             scalar => Ok(Some(scalar.clone())),
         }

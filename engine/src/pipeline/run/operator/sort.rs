@@ -105,10 +105,10 @@ impl Operator for Sort {
 
 impl Sort {
     fn hold(&self, keyed: &mut Keyed, run: Run) -> Result<()> {
-        let before = run.query.room();
+        let before = run.query.remaining_bytes();
         run.query.charge(self.descending.len() * size_of::<Directed>())?;
         self.owner.hold(&keyed.row, run.query)?;
-        keyed.charged = before.saturating_sub(run.query.room());
+        keyed.charged = before.saturating_sub(run.query.remaining_bytes());
         Ok(())
     }
 

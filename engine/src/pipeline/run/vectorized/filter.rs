@@ -133,8 +133,8 @@ impl<'a> Predicate<'a> {
             }
             Predicate::Not(node) => Ok(!node.holds(row_index, query)?),
             Predicate::Constant(answer) => Ok(*answer),
-            Predicate::Test(asked) => match asked.column.segments().get(row_index / SEGMENT) {
-                Some(segment) => asked.cell(segment, row_index % SEGMENT, &Env::new(query, &Value::Null)),
+            Predicate::Test(test) => match test.column.segments().get(row_index / SEGMENT) {
+                Some(segment) => test.cell(segment, row_index % SEGMENT, &Env::new(query, &Value::Null)),
                 None => Ok(false),
             },
         }
@@ -166,10 +166,10 @@ impl<'a> Predicate<'a> {
                 Ok(mask)
             }
             Predicate::Constant(answer) => Ok(Mask::constant(len, *answer)),
-            Predicate::Test(asked) => match asked.column.segments().get(segment) {
+            Predicate::Test(test) => match test.column.segments().get(segment) {
                 Some(segment) => {
                     query.tick_many(len)?;
-                    asked.mask(segment, query)
+                    test.mask(segment, query)
                 }
                 None => Ok(Mask::none(len)),
             },
@@ -325,14 +325,14 @@ impl<'a> ColumnTest<'a> {
 
 /// Returns the cells within a range. If all values of the segment lie within the range, or none do, no cell is read.
 fn in_range(cells: &[i64], range: RangeInclusive<i64>, there: &RangeInclusive<i64>) -> Mask {
-    let (least, most) = (*range.start(), *range.end());
-    if least <= *there.start() && most >= *there.end() {
+    let (min, max) = (*range.start(), *range.end());
+    if min <= *there.start() && max >= *there.end() {
         return Mask::all(cells.len());
     }
-    if least > *there.end() || most < *there.start() || least > most {
+    if min > *there.end() || max < *there.start() || min > max {
         return Mask::none(cells.len());
     }
-    Mask::of(cells, |cell| (*cell >= least) & (*cell <= most))
+    Mask::of(cells, |cell| (*cell >= min) & (*cell <= max))
 }
 
 fn compare(cells: &[f64], comparison: Comparison, operand: f64) -> Mask {
@@ -359,9 +359,9 @@ fn one_of(cells: &[u32], codes: &[u32]) -> Mask {
 }
 
 fn among(cells: &[i64], members: &Members) -> Mask {
-    let mut wanted: Vec<i64> = members.values().filter_map(crate::pipeline::value::number::whole).collect();
-    wanted.sort_unstable();
-    match wanted.as_slice() {
+    let mut numbers: Vec<i64> = members.values().filter_map(crate::pipeline::value::number::whole).collect();
+    numbers.sort_unstable();
+    match numbers.as_slice() {
         [] => Mask::none(cells.len()),
         few if few.len() <= 8 => Mask::of(cells, |cell| few.contains(cell)),
         many => Mask::of(cells, |cell| many.binary_search(cell).is_ok()),

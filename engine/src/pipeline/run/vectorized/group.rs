@@ -199,8 +199,8 @@ impl<'a> Grouping<'a> {
     fn take(&mut self, chunk: Chunk, [groups, next]: &mut [Vec<u32>; 2]) -> Result<()> {
         let query = chunk.run.query;
         let at_first = query.bytes_left.get();
-        let mut made = vec![Vec::new(); self.key.len()];
-        let feeds = self.key.iter().zip(&mut made).map(|(source, made)| source.feed(chunk, made));
+        let mut buffers = vec![Vec::new(); self.key.len()];
+        let feeds = self.key.iter().zip(&mut buffers).map(|(source, buffer)| source.feed(chunk, buffer));
         let feeds = feeds.collect::<Result<Vec<_>>>()?;
         // Values computed for the rows of a segment are dropped with the rows.
         let mut passing = at_first - query.bytes_left.get();
@@ -216,8 +216,8 @@ impl<'a> Grouping<'a> {
             match taking {
                 Taking::Values(source) => {
                     let before = query.bytes_left.get();
-                    let mut made = Vec::new();
-                    let feed = source.feed(chunk, &mut made)?;
+                    let mut buffer = Vec::new();
+                    let feed = source.feed(chunk, &mut buffer)?;
                     passing += before - query.bytes_left.get();
                     gathered.add(accumulator, feed, (chunk.rows, groups), source.texts(), query)?;
                 }

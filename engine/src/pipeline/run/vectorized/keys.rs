@@ -42,7 +42,7 @@ impl Feed<'_> {
     }
 }
 
-const NEW: u32 = u32::MAX;
+const UNASSIGNED: u32 = u32::MAX;
 
 /// The numbers assigned to values, in the order of their first appearance.
 pub struct Keys<'a> {
@@ -65,8 +65,8 @@ impl<'a> Keys<'a> {
             by_code: Vec::new(),
             by_int: FxHashMap::default(),
             by_value: FxHashMap::default(),
-            null: NEW,
-            missing: NEW,
+            null: UNASSIGNED,
+            missing: UNASSIGNED,
             apart,
             count: 0,
         }
@@ -124,13 +124,13 @@ impl<'a> Keys<'a> {
 
     fn widen(&mut self) {
         if self.by_code.len() < self.texts.len() {
-            self.by_code.resize(self.texts.len(), NEW);
+            self.by_code.resize(self.texts.len(), UNASSIGNED);
         }
     }
 
     fn of_code(&mut self, code: u32) -> u32 {
         match self.by_code.get(code as usize) {
-            Some(&key) if key != NEW => key,
+            Some(&key) if key != UNASSIGNED => key,
             _ => {
                 let key = self.add();
                 if let Some(slot) = self.by_code.get_mut(code as usize) {
@@ -153,7 +153,7 @@ impl<'a> Keys<'a> {
     fn of_none(&mut self, kind: Kind) -> u32 {
         let missing = kind == Kind::Missing && self.apart;
         let known = if missing { self.missing } else { self.null };
-        if known != NEW {
+        if known != UNASSIGNED {
             return known;
         }
         let key = self.add();
@@ -171,7 +171,7 @@ impl<'a> Keys<'a> {
             // A text in the dictionary has the same key as its code in a segment.
             Some(Value::String(text)) if self.texts.code(text).is_some() => {
                 self.widen();
-                self.of_code(self.texts.code(text).unwrap_or(NEW))
+                self.of_code(self.texts.code(text).unwrap_or(UNASSIGNED))
             }
             Some(value) => {
                 if let Some(key) = self.by_value.get(value) {

@@ -8,15 +8,15 @@ use crate::pipeline::expression::filter::Comparison;
 const LIMIT: f64 = 9_223_372_036_854_775_808.0;
 
 /// The empty range.
-const NOTHING: RangeInclusive<i64> = RangeInclusive::new(1, 0);
+const EMPTY_RANGE: RangeInclusive<i64> = RangeInclusive::new(1, 0);
 
 /// Returns the integers that satisfy a comparison with the operand, or `None` if the operand is not a number.
 pub fn ints(comparison: Comparison, operand: &Value) -> Option<RangeInclusive<i64>> {
     Some(match (operand, comparison) {
         (Value::Int(number), Comparison::Eq) => *number..=*number,
-        (Value::Int(number), Comparison::Gt) => number.checked_add(1).map_or(NOTHING, |least| least..=i64::MAX),
+        (Value::Int(number), Comparison::Gt) => number.checked_add(1).map_or(EMPTY_RANGE, |least| least..=i64::MAX),
         (Value::Int(number), Comparison::Gte) => *number..=i64::MAX,
-        (Value::Int(number), Comparison::Lt) => number.checked_sub(1).map_or(NOTHING, |most| i64::MIN..=most),
+        (Value::Int(number), Comparison::Lt) => number.checked_sub(1).map_or(EMPTY_RANGE, |most| i64::MIN..=most),
         (Value::Int(number), Comparison::Lte) => i64::MIN..=*number,
         (Value::Double(number), comparison) => against_double(comparison, *number),
         _ => return None,
@@ -25,22 +25,22 @@ pub fn ints(comparison: Comparison, operand: &Value) -> Option<RangeInclusive<i6
 
 fn against_double(comparison: Comparison, number: f64) -> RangeInclusive<i64> {
     if number.is_nan() {
-        return NOTHING;
+        return EMPTY_RANGE;
     }
     let (all, low, high) = (i64::MIN..=i64::MAX, number < -LIMIT, number >= LIMIT);
     match comparison {
-        Comparison::Eq if low || high || number.fract() != 0.0 => NOTHING,
+        Comparison::Eq if low || high || number.fract() != 0.0 => EMPTY_RANGE,
         Comparison::Gt | Comparison::Gte if low => all,
         Comparison::Lt | Comparison::Lte if high => all,
-        Comparison::Gt | Comparison::Gte if high => NOTHING,
-        Comparison::Lt | Comparison::Lte if low => NOTHING,
+        Comparison::Gt | Comparison::Gte if high => EMPTY_RANGE,
+        Comparison::Lt | Comparison::Lte if low => EMPTY_RANGE,
         Comparison::Eq => number as i64..=number as i64,
-        Comparison::Gt => (number.floor() as i64).checked_add(1).map_or(NOTHING, |least| least..=i64::MAX),
+        Comparison::Gt => (number.floor() as i64).checked_add(1).map_or(EMPTY_RANGE, |least| least..=i64::MAX),
         // A number that rounds up to 2^63 is greater than every integer.
-        Comparison::Gte if number.ceil() >= LIMIT => NOTHING,
+        Comparison::Gte if number.ceil() >= LIMIT => EMPTY_RANGE,
         Comparison::Gte => number.ceil() as i64..=i64::MAX,
         Comparison::Lt if number.ceil() >= LIMIT => all,
-        Comparison::Lt => (number.ceil() as i64).checked_sub(1).map_or(NOTHING, |most| i64::MIN..=most),
+        Comparison::Lt => (number.ceil() as i64).checked_sub(1).map_or(EMPTY_RANGE, |most| i64::MIN..=most),
         Comparison::Lte => i64::MIN..=number.floor() as i64,
     }
 }

@@ -13,8 +13,8 @@ use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;
 
 /// The number of requests that scan the column. For further requests, an index of the whole column is cheaper.
-const SINGLE: usize = 4;
-const NONE: u32 = u32::MAX;
+const MAX_SCANS: usize = 4;
+const NO_ROW: u32 = u32::MAX;
 
 /// The rows of a table by their value at a path.
 pub struct Probe<'a> {
@@ -22,7 +22,7 @@ pub struct Probe<'a> {
     column: &'a Column,
     /// The selected rows of each segment.
     masks: Vec<Mask>,
-    asked: usize,
+    requests: usize,
     /// The index, built after several requests.
     index: Option<Index>,
 }
@@ -44,13 +44,13 @@ impl<'a> Probe<'a> {
             return Ok(None);
         }
         let masks = (0..selection.segments()).map(|segment| selection.mask(segment)).collect::<Result<_>>()?;
-        Ok(Some(Probe { selection, column, masks, asked: 0, index: None }))
+        Ok(Some(Probe { selection, column, masks, requests: 0, index: None }))
     }
 
     /// Returns the rows that hold one of the values, in order. Null also matches rows without a value.
     pub fn rows(&mut self, values: Vec<Value>, query: &Context) -> Result<Vec<Value>> {
-        self.asked += 1;
-        let texts: Option<Vec<u32>> = match self.asked > SINGLE && self.is_of_texts() {
+        self.requests += 1;
+        let texts: Option<Vec<u32>> = match self.requests > MAX_SCANS && self.is_of_texts() {
             true => values.iter().map(|value| self.column.texts().code(value.as_str()?)).collect(),
             false => None,
         };
@@ -64,11 +64,11 @@ impl<'a> Probe<'a> {
 
     fn found(&self, values: Vec<Value>, query: &Context) -> Result<Vec<usize>> {
         let test = Test::In(Arc::new(Members::new(values)));
-        let asked = ColumnTest::new(self.column, &test, query)?;
+        let column_test = ColumnTest::new(self.column, &test, query)?;
         let mut row_indices = Vec::new();
         for (number, (segment, selected)) in self.column.segments().iter().zip(&self.masks).enumerate() {
             query.tick_many(segment.len())?;
-            let mut mask = asked.mask(segment, query)?;
+            let mut mask = column_test.mask(segment, query)?;
             mask.and(selected);
             row_indices.extend(mask.rows().map(|row| number * SEGMENT + row as usize));
         }
@@ -90,10 +90,10 @@ impl<'a> Probe<'a> {
         };
         let mut row_indices = Vec::new();
         for code in codes {
-            let mut row_index = index.first.get(*code as usize).copied().unwrap_or(NONE);
-            while row_index != NONE {
+            let mut row_index = index.first.get(*code as usize).copied().unwrap_or(NO_ROW);
+            while row_index != NO_ROW {
                 row_indices.push(row_index as usize);
-                row_index = index.next.get(row_index as usize).copied().unwrap_or(NONE);
+                row_index = index.next.get(row_index as usize).copied().unwrap_or(NO_ROW);
             }
         }
         row_indices.sort_unstable();
@@ -105,7 +105,7 @@ impl<'a> Probe<'a> {
         let segments = self.column.segments();
         let rows = segments.len() * SEGMENT;
         query.charge((rows + self.column.texts().len()) * size_of::<u32>())?;
-        let mut index = Index { first: vec![NONE; self.column.texts().len()], next: vec![NONE; rows] };
+        let mut index = Index { first: vec![NO_ROW; self.column.texts().len()], next: vec![NO_ROW; rows] };
         for (number, (segment, selected)) in segments.iter().zip(&self.masks).enumerate().rev() {
             query.tick_many(segment.len())?;
             let Cells::Texts(cells) = segment.cells() else { continue };

@@ -44,14 +44,14 @@ impl Selects {
 
     /// Returns the paths whose columns the filter can use.
     pub fn paths(&self) -> BTreeSet<Arc<str>> {
-        let mut wanted = BTreeSet::new();
+        let mut column_paths = BTreeSet::new();
         for conjunct in &self.conjuncts {
             let mut found = Vec::new();
             if paths(conjunct.node(), &mut |path| found.push(Arc::from(path))) {
-                wanted.extend(found);
+                column_paths.extend(found);
             }
         }
-        wanted
+        column_paths
     }
 
     /// Binds the filter to the columns of a table. Conditions that columns cannot evaluate, or only at a high cost,

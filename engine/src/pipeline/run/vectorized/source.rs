@@ -17,7 +17,7 @@ use crate::pipeline::value::memory;
 use crate::pipeline::value::path::FieldPath;
 
 /// The maximum number of texts for which the values of an expression are cached.
-const FEW_TEXTS: usize = 4_096;
+const MAX_CACHED_TEXTS: usize = 4_096;
 
 /// The dictionary of sources without a column.
 static NO_TEXTS: LazyLock<Dictionary> = LazyLock::new(Dictionary::default);
@@ -80,8 +80,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Returns the values for a chunk. Newly built values are written into `made` and charged to the query.
-    pub fn feed<'f>(&'f self, chunk: Chunk<'f>, made: &'f mut Vec<Option<Value>>) -> Result<Feed<'f>> {
+    /// Returns the values for a chunk. Newly built values are written into `buffer` and charged to the query.
+    pub fn feed<'f>(&'f self, chunk: Chunk<'f>, buffer: &'f mut Vec<Option<Value>>) -> Result<Feed<'f>> {
         match self {
             Source::Constant(value) => return Ok(Feed::Constant(Some(value))),
             Source::Column(column) => {
@@ -89,17 +89,17 @@ impl<'a> Source<'a> {
                 return Ok(segment.map_or(Feed::Constant(None), |segment| Feed::Segment(segment)));
             }
             Source::Item(_, None) => return Ok(chunk.unwound.items()),
-            Source::Item(_, Some(path)) => *made = chunk.unwound.read(path),
-            Source::Computed(computed) => computed.eval(chunk, made)?,
+            Source::Item(_, Some(path)) => *buffer = chunk.unwound.read(path),
+            Source::Computed(computed) => computed.eval(chunk, buffer)?,
         }
-        Ok(Feed::Values(made))
+        Ok(Feed::Values(buffer))
     }
 }
 
 impl<'a> Computed<'a> {
-    fn eval(&self, chunk: Chunk, made: &mut Vec<Option<Value>>) -> Result<()> {
-        made.clear();
-        made.reserve(chunk.rows.len());
+    fn eval(&self, chunk: Chunk, buffer: &mut Vec<Option<Value>>) -> Result<()> {
+        buffer.clear();
+        buffer.reserve(chunk.rows.len());
         let mut known = self.known.borrow_mut();
         self.row.feed(chunk, |fed| {
             for (nth, row) in chunk.rows.iter().enumerate() {
@@ -109,7 +109,7 @@ impl<'a> Computed<'a> {
                     None => self.expr.eval(&chunk.run.env(&self.row.make(fed, nth, *row)))?,
                 };
                 memory::look_at_all(&value, chunk.run.query)?;
-                made.push(value);
+                buffer.push(value);
             }
             Ok(())
         })
@@ -141,7 +141,7 @@ impl<'a> Computed<'a> {
 /// Returns the code of a text, if a row is built from this text alone and the dictionary is small.
 fn text(fed: &[Fed], nth: usize, row: u32) -> Option<u32> {
     match fed {
-        [(feed, texts)] if texts.len() <= FEW_TEXTS => feed.code(nth, row),
+        [(feed, texts)] if texts.len() <= MAX_CACHED_TEXTS => feed.code(nth, row),
         _ => None,
     }
 }
@@ -165,9 +165,12 @@ impl<'a> Cells<'a> {
     }
 
     fn feed(&self, chunk: Chunk, work: impl FnOnce(&[Fed]) -> Result<()>) -> Result<()> {
-        let mut made = vec![Vec::new(); self.sources.len()];
-        let fed =
-            self.sources.iter().zip(&mut made).map(|(source, made)| Ok((source.feed(chunk, made)?, source.texts())));
+        let mut buffers = vec![Vec::new(); self.sources.len()];
+        let fed = self
+            .sources
+            .iter()
+            .zip(&mut buffers)
+            .map(|(source, buffer)| Ok((source.feed(chunk, buffer)?, source.texts())));
         work(&fed.collect::<Result<Vec<_>>>()?)
     }
 

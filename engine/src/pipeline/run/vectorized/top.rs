@@ -101,8 +101,8 @@ impl Sorting<'_> {
     /// Returns the indexes of the kept rows in order, and the number of selected rows.
     fn run(&self, selection: &Selection, limit: usize, query: &Context, index: usize) -> Result<(Vec<usize>, u64)> {
         let hold = || {
-            let held = query.charge(self.columns.len() * size_of::<Directed>());
-            held.and_then(|()| memory::hold_shared(query)).map_err(|error| error.at_stage(index))
+            let charged = query.charge(self.columns.len() * size_of::<Directed>());
+            charged.and_then(|()| memory::hold_shared(query)).map_err(|error| error.at_stage(index))
         };
         let mut heap: BinaryHeap<Entry> = BinaryHeap::new();
         let mut all = Vec::new();
@@ -177,8 +177,8 @@ impl Sorting<'_> {
         let comparison = if descending { Comparison::Gte } else { Comparison::Lte };
         let in_range = |cells: &[i64], worst: i64| {
             let range = numbers::ints(comparison, &Value::Int(worst))?;
-            let (least, most) = (*range.start(), *range.end());
-            Some(Mask::of(cells, |cell| (*cell >= least) & (*cell <= most)))
+            let (min, max) = (*range.start(), *range.end());
+            Some(Mask::of(cells, |cell| (*cell >= min) & (*cell <= max)))
         };
         let fits = |order: Ordering| if descending { order.is_ge() } else { order.is_le() };
         let fitting = match (segment.cells(), key(column, highest, descending)) {

@@ -11,14 +11,14 @@ use tokio::sync::watch;
 use super::Access;
 use crate::error::Result;
 use crate::model::access::{Caller, Role};
-use crate::store::members::Ground;
+use crate::store::members::GrantBasis;
 
 /// How often changes by other processes are checked while rights are held.
-const LOOK: Duration = Duration::from_millis(300);
+const POLL_INTERVAL: Duration = Duration::from_millis(300);
 /// The maximum time between two reads of the clock, since the clock may be changed while a task waits.
-const CLOCK_LOOK: Duration = Duration::from_millis(500);
+const CLOCK_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The grounds of the rights held in this process, each with a channel that signals its end.
+/// The bases of the rights held in this process, each with a channel that signals its end.
 #[derive(Default)]
 pub struct HeldRights {
     held: Mutex<Held>,
@@ -26,26 +26,26 @@ pub struct HeldRights {
 
 #[derive(Default)]
 struct Held {
-    gone: HashMap<Ground, watch::Sender<bool>>,
+    ended: HashMap<GrantBasis, watch::Sender<bool>>,
     /// Whether a task checks for changes by other processes.
     is_watched: bool,
 }
 
 impl HeldRights {
-    /// Ends the rights that depend on a ground.
-    pub fn end(&self, ground: &Ground) {
-        if let Some(gone) = self.held().gone.remove(ground) {
-            gone.send_replace(true);
+    /// Ends the rights that depend on a basis.
+    pub fn end(&self, basis: &GrantBasis) {
+        if let Some(ended) = self.held().ended.remove(basis) {
+            ended.send_replace(true);
         }
     }
 
     /// Ends the rights of a user in a workspace that need a higher role than `role`. `None` ends all of them.
     pub fn end_above(&self, workspace_id: &str, user_id: &str, role: Option<Role>) {
-        self.held().gone.retain(|ground, gone| {
-            let is_over = matches!(ground, Ground::Member(workspace, user, least)
+        self.held().ended.retain(|basis, ended| {
+            let is_over = matches!(basis, GrantBasis::Member(workspace, user, least)
                 if **workspace == *workspace_id && **user == *user_id && Some(*least) > role);
             if is_over {
-                gone.send_replace(true);
+                ended.send_replace(true);
             }
             !is_over
         });
@@ -57,66 +57,66 @@ impl HeldRights {
 }
 
 /// A held right of a caller.
-pub struct Standing {
+pub struct Grant {
     access: Arc<Access>,
     expires_at: Option<i64>,
-    grounds: Vec<HeldGround>,
-    /// Whether the store was checked after the grounds were registered. They may have ended just before.
+    bases: Vec<HeldBasis>,
+    /// Whether the store was checked after the bases were registered. They may have ended just before.
     is_checked: bool,
 }
 
-struct HeldGround {
-    ground: Ground,
-    gone: watch::Receiver<bool>,
+struct HeldBasis {
+    basis: GrantBasis,
+    ended: watch::Receiver<bool>,
 }
 
 impl Access {
     /// Registers the right of a caller.
-    pub fn standing(self: &Arc<Self>, caller: &Caller) -> Standing {
-        let member = Ground::Member(caller.workspace_id.clone(), caller.user_id.clone(), caller.role);
-        let grounds = caller.key_id.clone().map(Ground::Key).into_iter().chain([member]);
+    pub fn grant(self: &Arc<Self>, caller: &Caller) -> Grant {
+        let member = GrantBasis::Member(caller.workspace_id.clone(), caller.user_id.clone(), caller.role);
+        let bases = caller.key_id.clone().map(GrantBasis::Key).into_iter().chain([member]);
         let mut held = self.held.held();
-        let mut hold = |ground: Ground| {
-            let gone = held.gone.entry(ground.clone()).or_insert_with(|| watch::Sender::new(false)).subscribe();
-            HeldGround { ground, gone }
+        let mut hold = |basis: GrantBasis| {
+            let ended = held.ended.entry(basis.clone()).or_insert_with(|| watch::Sender::new(false)).subscribe();
+            HeldBasis { basis, ended }
         };
-        let grounds = grounds.map(&mut hold).collect();
+        let bases = bases.map(&mut hold).collect();
         if !self.exclusive && !std::mem::replace(&mut held.is_watched, true) {
-            tokio::spawn(watch_grounds(self.clone()));
+            tokio::spawn(watch_bases(self.clone()));
         }
-        Standing { access: self.clone(), expires_at: caller.expires_at, grounds, is_checked: false }
+        Grant { access: self.clone(), expires_at: caller.expires_at, bases, is_checked: false }
     }
 }
 
-impl Standing {
+impl Grant {
     /// Waits until the right has ended.
     pub async fn ended(&mut self) {
-        let Standing { access, expires_at, grounds, is_checked } = self;
+        let Grant { access, expires_at, bases, is_checked } = self;
         tokio::select! {
             () = expired(access, *expires_at) => {}
-            () = gone(access, grounds, is_checked) => {}
+            () = any_ended(access, bases, is_checked) => {}
         }
     }
 }
 
-impl Standing {
+impl Grant {
     /// Returns whether the right is still valid, according to the store.
     pub async fn is_held(&self) -> Result<bool> {
         if self.expires_at.is_some_and(|end| end <= self.access.clock.now_ms()) {
             return Ok(false);
         }
-        let grounds: Vec<Ground> = self.grounds.iter().map(|held| held.ground.clone()).collect();
-        Ok(self.access.control.existing_grounds(&grounds).await?.len() == grounds.len())
+        let bases: Vec<GrantBasis> = self.bases.iter().map(|held| held.basis.clone()).collect();
+        Ok(self.access.control.existing_grounds(&bases).await?.len() == bases.len())
     }
 }
 
-impl Drop for Standing {
+impl Drop for Grant {
     fn drop(&mut self) {
         let mut held = self.access.held.held();
-        for HeldGround { ground, .. } in &self.grounds {
-            // This is the last holder of the ground.
-            if held.gone.get(ground).is_some_and(|gone| gone.receiver_count() <= 1) {
-                held.gone.remove(ground);
+        for HeldBasis { basis, .. } in &self.bases {
+            // This is the last holder of the basis.
+            if held.ended.get(basis).is_some_and(|ended| ended.receiver_count() <= 1) {
+                held.ended.remove(basis);
             }
         }
     }
@@ -127,15 +127,17 @@ async fn expired(access: &Access, expires_at: Option<i64>) {
     loop {
         let left_ms = expires_at.saturating_sub(access.clock.now_ms());
         match u64::try_from(left_ms) {
-            Ok(left_ms) if left_ms > 0 => tokio::time::sleep(CLOCK_LOOK.min(Duration::from_millis(left_ms))).await,
+            Ok(left_ms) if left_ms > 0 => {
+                tokio::time::sleep(CLOCK_POLL_INTERVAL.min(Duration::from_millis(left_ms))).await
+            }
             _ => return,
         }
     }
 }
 
-async fn gone(access: &Access, grounds: &mut [HeldGround], is_checked: &mut bool) {
+async fn any_ended(access: &Access, bases: &mut [HeldBasis], is_checked: &mut bool) {
     if !*is_checked {
-        let names: Vec<Ground> = grounds.iter().map(|held| held.ground.clone()).collect();
+        let names: Vec<GrantBasis> = bases.iter().map(|held| held.basis.clone()).collect();
         match access.control.existing_grounds(&names).await {
             Ok(existing) if existing.len() < names.len() => return,
             Ok(_) => *is_checked = true,
@@ -143,25 +145,25 @@ async fn gone(access: &Access, grounds: &mut [HeldGround], is_checked: &mut bool
         }
     }
     // If the sender is gone, it has already signalled the end.
-    let each = grounds.iter_mut().map(|held| Box::pin(async { drop(held.gone.wait_for(|gone| *gone).await) }));
+    let each = bases.iter_mut().map(|held| Box::pin(async { drop(held.ended.wait_for(|ended| *ended).await) }));
     select_all(each).await;
 }
 
-/// Checks all grounds in the store with one query, periodically, while rights are held.
-async fn watch_grounds(access: Arc<Access>) {
+/// Checks all bases in the store with one query, periodically, while rights are held.
+async fn watch_bases(access: Arc<Access>) {
     loop {
-        tokio::time::sleep(LOOK).await;
-        let grounds: Vec<Ground> = {
+        tokio::time::sleep(POLL_INTERVAL).await;
+        let bases: Vec<GrantBasis> = {
             let mut held = access.held.held();
-            if held.gone.is_empty() {
+            if held.ended.is_empty() {
                 held.is_watched = false;
                 return;
             }
-            held.gone.keys().cloned().collect()
+            held.ended.keys().cloned().collect()
         };
-        match access.control.existing_grounds(&grounds).await {
+        match access.control.existing_grounds(&bases).await {
             Ok(existing) => {
-                grounds.iter().filter(|ground| !existing.contains(ground)).for_each(|ground| access.held.end(ground));
+                bases.iter().filter(|basis| !existing.contains(basis)).for_each(|basis| access.held.end(basis));
             }
             Err(error) => tracing::warn!(%error, "failed to check for rights ended by other processes"),
         }
@@ -197,8 +199,8 @@ mod tests {
     async fn a_right_ends_when_its_key_is_revoked_here() {
         let access = opened(&Store::connect("mem://").await.expect("a store")).await;
         let (caller, workspace_id) = held(&access, None).await;
-        let (mut standing, mut other) = (access.standing(&caller), access.standing(&caller));
-        let mut ended = pin!(standing.ended());
+        let (mut grant, mut other) = (access.grant(&caller), access.grant(&caller));
+        let mut ended = pin!(grant.ended());
         assert!(poll!(ended.as_mut()).is_pending());
         access.revoke_key(&workspace_id, caller.key_id().expect("a key"), None).await.expect("revoked");
         ended.await;
@@ -210,7 +212,7 @@ mod tests {
         let access = opened(&Store::connect("mem://").await.expect("a store")).await;
         let (caller, workspace_id) = held(&access, None).await;
         access.revoke_key(&workspace_id, caller.key_id().expect("a key"), None).await.expect("revoked");
-        access.standing(&caller).ended().await;
+        access.grant(&caller).ended().await;
     }
 
     #[tokio::test]
@@ -218,17 +220,17 @@ mod tests {
         let store = Store::connect("mem://").await.expect("a store");
         let (here, there) = (opened(&store.share()).await, opened(&store.share()).await);
         let (caller, workspace_id) = held(&here, None).await;
-        let mut standing = here.standing(&caller);
+        let mut grant = here.grant(&caller);
         there.revoke_key(&workspace_id, caller.key_id().expect("a key"), None).await.expect("revoked");
-        standing.ended().await;
+        grant.ended().await;
     }
 
     #[tokio::test]
     async fn a_right_ends_when_it_expires() {
         let access = opened(&Store::connect("mem://").await.expect("a store")).await;
         let (caller, _) = held(&access, Some(SystemClock.now_ms() + 1_000)).await;
-        let mut standing = access.standing(&caller);
-        standing.ended().await;
+        let mut grant = access.grant(&caller);
+        grant.ended().await;
         assert!(caller.expires_at().is_some_and(|expires_at| expires_at <= SystemClock.now_ms()));
     }
 
@@ -236,10 +238,10 @@ mod tests {
     async fn dropped_rights_leave_no_entries() {
         let access = opened(&Store::connect("mem://").await.expect("a store")).await;
         let (caller, _) = held(&access, None).await;
-        let (first, second) = (access.standing(&caller), access.standing(&caller));
+        let (first, second) = (access.grant(&caller), access.grant(&caller));
         drop(first);
-        assert_eq!(access.held.held().gone.len(), 2, "the key and the membership");
+        assert_eq!(access.held.held().ended.len(), 2, "the key and the membership");
         drop(second);
-        assert!(access.held.held().gone.is_empty());
+        assert!(access.held.held().ended.is_empty());
     }
 }

@@ -8,16 +8,16 @@ use foldwork_engine::{Engine, Owner, Reader, Writer};
 
 /// The handles of one caller.
 #[derive(Clone)]
-pub struct Entered {
+pub struct Handles {
     pub reader: Reader,
     pub writer: Writer,
     pub owner: Owner,
 }
 
 /// Enters a workspace with a key that opens all of it.
-pub async fn enter(engine: &Arc<Engine>, key: &str) -> anyhow::Result<Entered> {
+pub async fn enter(engine: &Arc<Engine>, key: &str) -> anyhow::Result<Handles> {
     let caller = engine.authenticate(key).await.context("the key opens nothing")?;
-    Ok(Entered {
+    Ok(Handles {
         reader: engine.enter(caller.clone()).await?,
         writer: engine.enter(caller.clone()).await?,
         owner: engine.enter(caller).await?,

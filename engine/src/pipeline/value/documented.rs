@@ -3,7 +3,7 @@
 
 /// The name of a stage, operator or variable with its documentation.
 #[derive(Debug)]
-pub struct Word {
+pub struct Documented {
     pub name: &'static str,
     /// The names of the arguments, separated by commas. `?` marks optional arguments, `...` marks repeated ones, and
     /// `: type` follows where the name is not the type.
@@ -16,18 +16,18 @@ pub struct Word {
     pub remark: &'static str,
 }
 
-impl Word {
+impl Documented {
     pub const fn new(
         name: &'static str,
         arguments: &'static str,
         summary: &'static str,
         example: [&'static str; 3],
-    ) -> Word {
-        Word { name, arguments, summary, example, remark: "" }
+    ) -> Documented {
+        Documented { name, arguments, summary, example, remark: "" }
     }
 
     /// Adds a remark about what MongoDB users may not expect.
-    pub const fn remark(self, remark: &'static str) -> Word {
-        Word { remark, ..self }
+    pub const fn remark(self, remark: &'static str) -> Documented {
+        Documented { remark, ..self }
     }
 }

@@ -19,15 +19,15 @@ pub trait ClosedSet: Copy {
 
 /// A member of a set, represented by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Word<S>(pub S);
+pub struct OneOf<S>(pub S);
 
-impl<S: ClosedSet> JsonSchema for Word<S> {
+impl<S: ClosedSet> JsonSchema for OneOf<S> {
     fn inline_schema() -> bool {
         true
     }
 
     fn schema_name() -> Cow<'static, str> {
-        "Word".into()
+        "OneOf".into()
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
@@ -36,15 +36,15 @@ impl<S: ClosedSet> JsonSchema for Word<S> {
     }
 }
 
-impl<'de, S: ClosedSet> Deserialize<'de> for Word<S> {
+impl<'de, S: ClosedSet> Deserialize<'de> for OneOf<S> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text: Cow<'de, str> = Deserialize::deserialize(deserializer)?;
         let found = S::all().into_iter().find(|member| member.name() == text);
-        found.map(Word).ok_or_else(|| D::Error::custom(format!("'{text:.64}' is not one of the allowed values")))
+        found.map(OneOf).ok_or_else(|| D::Error::custom(format!("'{text:.64}' is not one of the allowed values")))
     }
 }
 
-impl<S: ClosedSet> Serialize for Word<S> {
+impl<S: ClosedSet> Serialize for OneOf<S> {
     fn serialize<T: Serializer>(&self, serializer: T) -> Result<T::Ok, T::Error> {
         serializer.serialize_str(self.0.name())
     }
@@ -111,17 +111,17 @@ mod tests {
 
     #[test]
     fn only_names_of_members_are_parsed() {
-        for wanted in WantedTasks::all() {
-            let text = serde_json::to_string(&Word(wanted)).expect("JSON");
-            assert_eq!(serde_json::from_str::<Word<WantedTasks>>(&text).expect("a word"), Word(wanted));
+        for filter in WantedTasks::all() {
+            let text = serde_json::to_string(&OneOf(filter)).expect("JSON");
+            assert_eq!(serde_json::from_str::<OneOf<WantedTasks>>(&text).expect("a word"), OneOf(filter));
         }
-        assert!(serde_json::from_str::<Word<WantedTasks>>("\"opened\"").is_err());
-        assert!(serde_json::from_str::<Word<Action>>("1").is_err());
+        assert!(serde_json::from_str::<OneOf<WantedTasks>>("\"opened\"").is_err());
+        assert!(serde_json::from_str::<OneOf<Action>>("1").is_err());
     }
 
     #[test]
     fn schemas_list_every_status_of_the_engine() {
-        let schema = Word::<WantedTasks>::json_schema(&mut SchemaGenerator::default());
+        let schema = OneOf::<WantedTasks>::json_schema(&mut SchemaGenerator::default());
         let names = schema.get("enum").and_then(|names| names.as_array()).expect("an enum");
         assert_eq!(names.len(), 3 + Status::ALL.len());
         assert!(Status::ALL.iter().all(|status| names.iter().any(|name| *name == status.name())));

@@ -3,7 +3,7 @@
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 /// Runs `work` on this thread, after moving the other tasks of the thread to another one.
-pub fn aside<T>(work: impl FnOnce() -> T) -> T {
+pub fn offload<T>(work: impl FnOnce() -> T) -> T {
     let has_others = || Handle::try_current().is_ok_and(|it| it.runtime_flavor() == RuntimeFlavor::MultiThread);
     if has_others() { tokio::task::block_in_place(work) } else { work() }
 }

@@ -5,13 +5,13 @@ use std::time::Duration;
 use crate::error::{Error, Result};
 
 /// The time limit for a computation. Its own limits normally end it much earlier.
-const WITHIN: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Runs a computation on a thread for blocking work.
-pub async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+pub async fn offload<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     let running = tokio::task::spawn_blocking(work);
-    match tokio::time::timeout(WITHIN, running).await {
+    match tokio::time::timeout(TIMEOUT, running).await {
         Ok(done) => done.map_err(Error::internal)?,
-        Err(_) => Err(Error::invalid(format!("checking the request took longer than {} s", WITHIN.as_secs()))),
+        Err(_) => Err(Error::invalid(format!("checking the request took longer than {} s", TIMEOUT.as_secs()))),
     }
 }

@@ -7,24 +7,24 @@ use tokio::sync::OwnedMutexGuard;
 
 /// The names that are held.
 #[derive(Default)]
-pub struct Turns {
+pub struct NamedLocks {
     under_way: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
 }
 
 /// A held name. Dropping the turn lets the next holder run.
-pub struct Turn {
-    turns: Arc<Turns>,
+pub struct NamedLock {
+    turns: Arc<NamedLocks>,
     key: String,
     /// `None` only while the turn is being dropped.
-    one: Option<OwnedMutexGuard<()>>,
+    lock: Option<OwnedMutexGuard<()>>,
 }
 
-impl Turns {
+impl NamedLocks {
     /// Waits until the name is free, then holds it.
-    pub async fn take(self: &Arc<Self>, key: &str) -> Turn {
-        let one = self.under_way().entry(key.to_owned()).or_default().clone();
-        let one = one.lock_owned().await;
-        Turn { turns: self.clone(), key: key.to_owned(), one: Some(one) }
+    pub async fn take(self: &Arc<Self>, key: &str) -> NamedLock {
+        let lock = self.under_way().entry(key.to_owned()).or_default().clone();
+        let lock = lock.lock_owned().await;
+        NamedLock { turns: self.clone(), key: key.to_owned(), lock: Some(lock) }
     }
 
     fn under_way(&self) -> MutexGuard<'_, HashMap<String, Arc<tokio::sync::Mutex<()>>>> {
@@ -32,12 +32,12 @@ impl Turns {
     }
 }
 
-impl Drop for Turn {
+impl Drop for NamedLock {
     fn drop(&mut self) {
         let mut under_way = self.turns.under_way();
-        self.one = None;
+        self.lock = None;
         // Waiting holders keep the lock alive. New holders need the guard above.
-        if under_way.get(&self.key).is_some_and(|one| Arc::strong_count(one) == 1) {
+        if under_way.get(&self.key).is_some_and(|lock| Arc::strong_count(lock) == 1) {
             under_way.remove(&self.key);
         }
     }
@@ -49,7 +49,7 @@ mod tests {
 
     #[tokio::test]
     async fn requests_with_one_key_take_turns_and_leave_no_entries() {
-        let turns = Arc::new(Turns::default());
+        let turns = Arc::new(NamedLocks::default());
         let first = turns.take("a").await;
         let other = turns.take("b").await;
         let waiting = turns.take("a");

@@ -9,9 +9,9 @@ use tracing::Instrument;
 
 use super::runtime::Runtime;
 use crate::access::Access;
+use crate::access::grant::Grant;
 use crate::access::members::Member;
 use crate::access::signing::{Purpose, Signature};
-use crate::access::standing::Standing;
 use crate::consumer::{WorkerTurn, Working};
 use crate::core::State;
 use crate::core::append::{Append, Appended, Appender, Decide};
@@ -22,23 +22,23 @@ use crate::model::event::{Expected, NewEvent};
 use crate::model::license::Activation;
 use crate::model::plan::Limits;
 use crate::model::value::Object;
+use crate::named_locks::NamedLock;
 use crate::store;
-use crate::turns::Turn;
 
 /// The approximate size of an event in bytes, without the data passed to its operation.
-const ITSELF: usize = 1_024;
+const EVENT_BASE_BYTES: usize = 1_024;
 
-/// A caller and the workspace they entered: the part that all rights have in common. It cannot change anything.
+/// A caller and the workspace they context: the part that all rights have in common. It cannot change anything.
 #[derive(Clone)]
-pub struct Entered {
+pub struct CallContext {
     access: Arc<Access>,
     runtime: Arc<Runtime>,
     caller: Caller,
 }
 
-impl Entered {
-    pub fn new(access: Arc<Access>, runtime: Arc<Runtime>, caller: Caller) -> Entered {
-        Entered { access, runtime, caller }
+impl CallContext {
+    pub fn new(access: Arc<Access>, runtime: Arc<Runtime>, caller: Caller) -> CallContext {
+        CallContext { access, runtime, caller }
     }
 
     pub fn caller(&self) -> &Caller {
@@ -100,15 +100,15 @@ impl Entered {
         self.access.devices_of(&self.caller.user_id).await
     }
 
-    /// Returns the standing of the caller's right: whether the caller still holds it.
-    pub(super) fn standing(&self) -> Standing {
-        self.access.standing(&self.caller)
+    /// Returns the grant of the caller's right: whether the caller still holds it.
+    pub(super) fn grant(&self) -> Grant {
+        self.access.grant(&self.caller)
     }
 }
 
 /// A handle on a workspace. Only this module and its submodules create handles.
 pub trait Handle: Clone + Send + Sync + 'static {
-    fn entered(&self) -> &Entered;
+    fn context(&self) -> &CallContext;
 }
 
 /// A handle that may change the workspace.
@@ -116,7 +116,7 @@ pub trait Changing: Handle {}
 
 /// A running change to a workspace.
 pub struct Operation {
-    entered: Entered,
+    context: CallContext,
 }
 
 impl Operation {
@@ -127,8 +127,8 @@ impl Operation {
         T: Send + 'static,
         F: Future<Output = Result<T>> + Send + 'static,
     {
-        let operation = Operation { entered: handle.entered().clone() };
-        let running = operation.entered.runtime.operations.begin();
+        let operation = Operation { context: handle.context().clone() };
+        let running = operation.context.runtime.operations.begin();
         let work = work(operation);
         let task = async move {
             let result = work.await;
@@ -143,11 +143,11 @@ impl Operation {
     }
 
     pub fn caller(&self) -> &Caller {
-        &self.entered.caller
+        &self.context.caller
     }
 
     pub fn state(&self) -> &Arc<State> {
-        self.entered.state()
+        self.context.state()
     }
 
     /// Waits for the graph worker to be free, and takes a turn on it.
@@ -155,26 +155,26 @@ impl Operation {
         self.working().turn(self.state(), self.appender()).await
     }
 
-    pub fn entered(&self) -> &Entered {
-        &self.entered
+    pub fn context(&self) -> &CallContext {
+        &self.context
     }
 
     pub fn access(&self) -> &Access {
-        &self.entered.access
+        &self.context.access
     }
 
     pub fn appender(&self) -> &Appender {
-        &self.entered.runtime.appender
+        &self.context.runtime.appender
     }
 
     /// The follower that updates the graph.
     pub fn working(&self) -> &Working {
-        &self.entered.runtime.working
+        &self.context.runtime.working
     }
 
     /// Appends events; managed types are allowed. `given_bytes` is the size of the data passed to the operation.
     pub async fn append(&self, decide: Decide, request: Option<RequestId>, given_bytes: usize) -> Result<Appended> {
-        let (event_ids, actor, size_bytes) = (Vec::new(), self.entered.actor(), ITSELF + given_bytes);
+        let (event_ids, actor, size_bytes) = (Vec::new(), self.context.actor(), EVENT_BASE_BYTES + given_bytes);
         let append = Append { decide, event_ids, request, actor, managed: true, size_bytes, upload: None };
         self.appender().append(append).await
     }
@@ -187,14 +187,14 @@ impl Operation {
         given_bytes: usize,
         upload: Arc<str>,
     ) -> Result<Appended> {
-        let (event_ids, actor, size_bytes) = (Vec::new(), self.entered.actor(), ITSELF + given_bytes);
+        let (event_ids, actor, size_bytes) = (Vec::new(), self.context.actor(), EVENT_BASE_BYTES + given_bytes);
         let append = Append { decide, event_ids, request, actor, managed: true, size_bytes, upload: Some(upload) };
         self.appender().append(append).await
     }
 
     /// Waits for other requests with this idempotency key to end, and blocks later ones until the turn is dropped.
-    pub async fn turn(&self, key: &str) -> Turn {
-        self.entered.runtime.turns.take(key).await
+    pub async fn turn(&self, key: &str) -> NamedLock {
+        self.context.runtime.turns.take(key).await
     }
 }
 
@@ -251,7 +251,7 @@ mod tests {
             });
             assert!(poll!(pin!(operation)).is_pending());
         }
-        let mut ended = pin!(writer.entered().runtime.operations.ended());
+        let mut ended = pin!(writer.context().runtime.operations.ended());
         assert!(poll!(ended.as_mut()).is_pending());
         go.send(()).expect("the operation is still waiting");
         is_done.await.expect("the operation ended");
@@ -264,7 +264,7 @@ mod tests {
         let writer: Writer = engine.enter(owner(&engine).await).await.expect("a right");
         let failed = Operation::perform::<(), _>(&writer, |_| async { panic!("as it should") }).await;
         assert!(matches!(failed, Err(Error::Internal(_))));
-        writer.entered().runtime.operations.ended().await;
+        writer.context().runtime.operations.ended().await;
         assert!(Operation::perform(&writer, |_| async { Ok(1) }).await.is_ok());
     }
 

@@ -12,34 +12,34 @@ use crate::model::access::Caller;
 
 /// The identity of an earlier caller, in a form that can be stored or signed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Before {
+pub struct StoredCaller {
     user: Arc<str>,
     workspace: Arc<str>,
     key: Option<Arc<str>>,
 }
 
-impl From<&Caller> for Before {
-    fn from(caller: &Caller) -> Before {
+impl From<&Caller> for StoredCaller {
+    fn from(caller: &Caller) -> StoredCaller {
         let (user, workspace) = (caller.user_id.clone(), caller.workspace_id.clone());
-        Before { user, workspace, key: caller.key_id.clone() }
+        StoredCaller { user, workspace, key: caller.key_id.clone() }
     }
 }
 
 impl Access {
     /// Returns the earlier caller with their current rights.
-    pub async fn return_of(&self, before: &Before) -> Result<Caller> {
-        if let Some(key_id) = &before.key {
+    pub async fn return_of(&self, stored: &StoredCaller) -> Result<Caller> {
+        if let Some(key_id) = &stored.key {
             let key = self.control.read_key(key_id).await?.ok_or(GONE)?;
-            return self.key_caller(&key.hash, Some(&before.workspace)).await;
+            return self.key_caller(&key.hash, Some(&stored.workspace)).await;
         }
-        let user = match self.known.user(&before.user) {
+        let user = match self.known.user(&stored.user) {
             Some(user) => user,
             None => {
-                let found = self.control.find_user(&before.user).await?.ok_or(GONE)?;
+                let found = self.control.find_user(&stored.user).await?.ok_or(GONE)?;
                 Arc::new(KnownUser::new(found.user, found.memberships, &self.policy().settings))
             }
         };
-        let member = user.member_of(&before.workspace)?;
+        let member = user.member_of(&stored.workspace)?;
         Ok(self.caller(&user, member, self.known.all_scopes(), self.clock.now_ms()))
     }
 }
