@@ -13,17 +13,18 @@ pub trait Clock: Send + Sync + 'static {
     /// Returns the current time, in milliseconds since the epoch.
     fn now_ms(&self) -> i64;
 
-    /// Waits until `at_ms`, but not longer than a fixed limit. Callers must read the clock again afterwards.
+    /// Waits until `at_ms`, but at most 30 seconds. Callers must read the clock again, since the wait may end early.
     fn wait_until(&self, at_ms: i64) -> BoxFuture<'static, ()> {
         // The system's time may be changed during the sleep.
         let remaining = at_ms.saturating_sub(self.now_ms()).clamp(0, MAX_SLEEP_MS);
         Box::pin(tokio::time::sleep(Duration::from_millis(remaining.unsigned_abs())))
     }
 
-    /// Returns the microseconds of a monotonic stopwatch.
+    /// Returns the time of a monotonic stopwatch, in microseconds.
     fn monotonic_us(&self) -> u64;
 
-    /// Returns random bytes: unpredictable ones from the system's clock, the same in every run from a test clock.
+    /// Returns 32 random bytes. The system's clock returns unpredictable bytes, a test clock the same bytes in every
+    /// run.
     fn random(&self) -> [u8; 32];
 
     /// Returns a new UUIDv7.

@@ -22,7 +22,7 @@ use crate::workspace::files::{CheckedLink, LinkedUpload, SignedLink, StoredFile,
 use crate::workspace::rights::{Listener, Right, Uploader, check};
 use crate::workspace::runtime::Runtime;
 
-/// The engine. It is cheap to share, and a process needs only one.
+/// The entry point to the workspaces of one store. An engine is cheap to share, so a process needs only one.
 pub struct Engine {
     access: Arc<Access>,
     clock: Arc<dyn Clock>,
@@ -53,9 +53,9 @@ impl Engine {
     /// On an empty store, creates the workspace `default` with an owner and a key that holds every scope. The creation
     /// is atomic: if several servers start on one store, only one of them creates the workspace.
     ///
-    /// If the store has had its first start, `chosen_key` replaces the key created then, provided that key was never
-    /// used. Otherwise, a server that died before showing the key would leave a store nobody can enter. A key that was
-    /// used or revoked stays as it is.
+    /// If a first start has already created the workspace, `chosen_key` replaces its first key, provided that key was
+    /// never used. Without this, a server that stops before showing the first key would leave a store that nobody can
+    /// enter. A first key that was used or revoked stays as it is.
     pub async fn first_start(&self, chosen_key: Option<String>) -> Result<Option<FirstStart>> {
         self.access.first_start(chosen_key).await
     }
@@ -65,8 +65,8 @@ impl Engine {
         self.access.provision(name, chosen_key).await
     }
 
-    /// Applies the operator's access settings: trusted token issuers, who gets a workspace, and the plans. Must be
-    /// called before the first request. Returns a message if the settings are invalid.
+    /// Applies the operator's access settings: trusted token issuers, which users get a workspace, and the plans. Must
+    /// be called before the first request. Returns a message if the settings are invalid.
     pub fn decide_access(&self, settings: AccessSettings, fetch: &Arc<dyn FetchKeys>) -> Result<(), String> {
         self.access.decide(settings, fetch)
     }
@@ -76,13 +76,14 @@ impl Engine {
         self.access.authenticate(bearer, None).await
     }
 
-    /// Returns the caller that a bearer token identifies, in the given workspace. The caller must be a member of it.
+    /// Returns the caller that a bearer token identifies, in the given workspace. Fails if the caller is not a member
+    /// of that workspace. `None` selects the key's own workspace, or the first workspace that the user joined.
     pub async fn authenticate_in(&self, bearer: &str, workspace: Option<&str>) -> Result<Caller> {
         self.access.authenticate(bearer, workspace).await
     }
 
-    /// Returns the user that a token identifies, whether or not they are a member of any workspace. Such users can
-    /// answer invitations.
+    /// Returns the user that a token identifies. The user may have no workspace yet, and can accept or decline
+    /// invitations.
     pub async fn signed_in(&self, bearer: &str) -> Result<SignedIn> {
         self.access.signed_in(bearer).await
     }
@@ -108,7 +109,7 @@ impl Engine {
         R::of(CallContext::new(self.access.clone(), runtime, caller))
     }
 
-    /// Returns the right to listen for a bearer token or for a credential issued by [`Listener::connect`].
+    /// Returns the right to listen. `shown` is a bearer token or a credential issued by [`Listener::connect`].
     pub async fn listen(&self, shown: &str) -> Result<Listener> {
         if !Access::is_handed_out(shown) {
             return self.enter(self.authenticate(shown).await?).await;
@@ -146,8 +147,8 @@ impl Engine {
         self.opener.failed()
     }
 
-    /// Opens workspaces until their memory limit is reached, so that the first request to each is as fast as later
-    /// ones. A workspace that cannot be loaded does not keep the others from opening.
+    /// Opens workspaces until their memory limit is reached, so that the first request to a workspace is as fast as
+    /// later requests. Skips workspaces that cannot be loaded.
     pub async fn open_all(&self) -> Result<()> {
         let mut bytes = 0;
         for workspace in self.access.workspaces().await? {
@@ -161,7 +162,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Closes idle workspaces, least recently used first, until the open ones fit their memory limit. Returns the
+    /// Closes idle workspaces, least recently used first, until the open workspaces fit their memory limit. Returns the
     /// number of workspaces that stay open.
     pub async fn close_idle(&self) -> Result<usize> {
         let usage = self.workspaces.usage();
@@ -205,7 +206,7 @@ impl Engine {
         self.opener.health().await
     }
 
-    /// Finishes pending work in every workspace and stops them.
+    /// Finishes the pending work of every open workspace, then stops the workspaces.
     pub async fn close(&self) {
         self.workspaces.stop_all().await;
     }

@@ -1,13 +1,13 @@
-//! Every way in which an operation can fail, arranged by what the caller can do about it.
+//! The errors of all operations, grouped by how the caller can react to them.
 
 use crate::model::access::Scope;
 use crate::model::value::Object;
 use crate::model::violation::Violation;
 use crate::store;
 
-/// The code of a conflict with a deletion.
+/// The error code of an event that does not restore its deleted aggregate.
 pub const AGGREGATE_DELETED: &str = "aggregate_deleted";
-/// The code of a conflict of two requests under one idempotency key.
+/// The error code of a request that reuses the idempotency key of a different request.
 pub const IDEMPOTENCY_MISMATCH: &str = "idempotency_mismatch";
 
 #[derive(Debug, thiserror::Error)]
@@ -24,7 +24,7 @@ pub enum Error {
     #[error("this operation needs the scope {}", names(.lacking, " and "))]
     ScopesLacking { lacking: Vec<Scope> },
 
-    /// The caller holds one of these scopes, but no active subscription covers it.
+    /// The caller holds one of these scopes but has no active subscription, which the scope requires.
     #[error("the scope {} requires an active subscription", names(.required, " or "))]
     SubscriptionRequired { required: Vec<Scope> },
 
@@ -112,7 +112,7 @@ impl Error {
         }
     }
 
-    /// Returns the error for a deleted aggregate that the event does not restore.
+    /// Returns the error for an event that does not restore its deleted aggregate.
     pub fn aggregate_deleted(current_version: u64) -> Error {
         let mut details = Object::new();
         details.push("current_version", current_version as i64);
@@ -130,7 +130,7 @@ impl Error {
         Error::Invalid { code, message: summary(&violations), violations }
     }
 
-    /// Adds the index of the conflicting event.
+    /// Adds the index of the conflicting event to a conflict. Other errors stay unchanged.
     pub fn at_event(mut self, index: usize) -> Error {
         // An idempotency key belongs to the whole request, not to one event.
         if let Error::Conflict { code, details, .. } = &mut self

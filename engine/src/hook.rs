@@ -1,7 +1,7 @@
 //! The interface for plugins: hooks for enrichment, routing and scripted agents.
 //!
-//! A hook is a function from data to data. It runs on dedicated threads, never on those that serve requests. The host
-//! limits how long it may run. The same input must give the same output.
+//! A hook is a function from data to data. Hooks run on dedicated threads that serve no requests, and the host limits
+//! their running time. The same input must give the same output.
 
 use std::sync::Arc;
 
@@ -21,17 +21,17 @@ pub trait Plugin: Send + Sync + 'static {
         Ok(Done::default())
     }
 
-    /// Returns the agents that get work because of an event.
+    /// Returns the assignments that an event causes: the agents that get a task.
     fn route(&self, _call: &Route<'_>) -> Outcome<Vec<Assignment>> {
         Ok(Done::default())
     }
 
-    /// Does the task of a scripted agent.
+    /// Performs a task of the plugin's agent.
     fn work(&self, _call: &Work<'_>) -> Outcome<Product> {
         Ok(Done::default())
     }
 
-    /// Returns the violations in arguments that a model wants to pass to the plugin's tool.
+    /// Checks a model's arguments for the plugin's tool. Returns the violations.
     fn check_arguments(&self, _arguments: &Object) -> Vec<Violation> {
         Vec::new()
     }
@@ -51,7 +51,7 @@ pub struct About {
     pub hooks: Vec<Hook>,
     pub on: Subscription,
     pub on_error: OnError,
-    /// The settings passed to its hooks.
+    /// The settings passed to the plugin's hooks.
     pub settings: Object,
     /// The agent registered for the plugin. Set for plugins with the hook `work`.
     pub agent: Option<AgentProfile>,
@@ -68,7 +68,7 @@ pub enum Hook {
     Work,
     /// A tool that models can call.
     Tool,
-    /// An endpoint under the plugin's path. Only native plugins can have one.
+    /// An HTTP endpoint under the plugin's path. Only native plugins can have an endpoint.
     Mount,
 }
 
@@ -89,9 +89,9 @@ impl Hook {
 /// The events that a plugin is called for. An event must match both lists; an empty list matches every event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Subscription {
-    /// `article.created`, `article.*`, `*.created` or `*`.
+    /// The patterns of event types: `article.created`, `article.*`, `*.created` or `*`.
     pub events: Vec<Arc<str>>,
-    /// Traits, of which the event's aggregate type must have at least one.
+    /// The traits of which the event's aggregate type must have at least one.
     pub traits: Vec<Arc<str>>,
 }
 
@@ -134,7 +134,8 @@ impl OnError {
     }
 }
 
-/// The agents that `route` chooses from. There may be thousands, so a plugin should request only those it looks at.
+/// The agents that are passed to `route`. A workspace may have thousands of agents, so a plugin should request only the
+/// agents that it needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Candidates {
     /// All agents.
@@ -155,7 +156,7 @@ impl Candidates {
     }
 
     /// Returns whether an agent is passed to `route`. `subscribed` is the array of traits that the agent subscribes to,
-    /// `traits` are those of the event's aggregate type.
+    /// `traits` holds the traits of the event's aggregate type.
     pub fn admit(self, subscribed: Option<&Value>, traits: &[Arc<str>]) -> bool {
         let shared = |name: &Value| name.as_str().is_some_and(|name| traits.iter().any(|known| **known == *name));
         match self {
@@ -171,7 +172,7 @@ impl Candidates {
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentProfile {
     pub description: String,
-    /// The agent is responsible for aggregates with these traits.
+    /// The traits of the aggregates that the agent is responsible for.
     pub traits: Vec<Arc<str>>,
     pub capabilities: Object,
 }
@@ -223,13 +224,12 @@ pub struct Route<'a> {
     /// The aggregate after the event, with its facts.
     pub aggregate: &'a Aggregate,
     pub definition: &'a Definition,
-    /// The agents that the plugin's [`Candidates`] admit, in the order of their registration. Each has the fields `{id,
-    /// name, traits, capabilities, status, open_tasks}`.
+    /// The agents that the plugin's [`Candidates`] admit, in the order of their registration. Each agent has the fields
+    /// `{id, name, traits, capabilities, status, open_tasks}`.
     pub agents: &'a [Value],
 }
 
-/// The field of a state that passes an aggregate's label to hooks. The aggregate's type defines which text is the
-/// label.
+/// The field under which hooks receive an aggregate's label. The aggregate's type defines which text is the label.
 pub const LABEL: &str = "_label";
 
 /// The input of `work`.
@@ -239,8 +239,8 @@ pub struct Work<'a> {
     pub messages: &'a [Value],
     /// The state of the aggregate that the task is about, as returned by [`Work::row`].
     pub aggregate: Option<&'a Value>,
-    /// Nodes that are linked with the aggregate, or whose labels its texts mention. Each has the fields `{id,
-    /// aggregate_type, label, slug, linked}`.
+    /// Nodes that are linked with the aggregate, or whose labels the aggregate's texts mention. Each node has the
+    /// fields `{id, aggregate_type, label, slug, linked}`.
     pub related: &'a [Value],
     /// The time of the event that created the task, in milliseconds since the epoch.
     pub now_ms: i64,
@@ -267,23 +267,23 @@ pub struct Tool<'a> {
     pub now_ms: i64,
 }
 
-/// The result of a hook and its cost.
+/// The result of a hook, and the cost of computing the result.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Done<T> {
     pub value: T,
-    /// The number of script operations.
+    /// The number of script operations that the hook executed.
     pub operations: u64,
 }
 
 pub type Outcome<T> = Result<Done<T>, Failure>;
 
-/// Why a call failed. Addressed to the author of the plugin.
+/// The reason why a hook failed, written for the author of the plugin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
     pub kind: FailureKind,
     pub message: String,
-    /// The line in the plugin's file.
+    /// The line of the failure in the plugin's file.
     pub line: Option<u32>,
     pub column: Option<u32>,
 }
@@ -325,11 +325,12 @@ pub trait Embed: Send + Sync + 'static {
     /// Returns the name of the model. Vectors of different models are never compared.
     fn model(&self) -> &str;
 
-    /// Returns one vector for each text, in the order of the texts. All have the same length. May block.
+    /// Returns one vector for each text, in the order of the texts. All vectors have the same length. The call may
+    /// block.
     fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbedFailure>;
 }
 
-/// Why texts could not be embedded.
+/// The reason why texts could not be embedded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct EmbedFailure(pub String);

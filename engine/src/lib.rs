@@ -5,7 +5,6 @@
 //! engine`. The module `access` is on the level of `core`.
 
 mod access;
-pub mod offload;
 pub mod clock;
 mod consumer;
 mod core;
@@ -14,6 +13,8 @@ pub mod error;
 pub mod hook;
 mod mailbox;
 pub mod model;
+mod named_locks;
+pub mod offload;
 mod opening;
 #[cfg(test)]
 mod opening_tests;
@@ -23,14 +24,13 @@ mod registry;
 mod registry_tests;
 mod resident;
 pub(crate) mod store;
-mod named_locks;
 pub mod workspace;
 
+pub use crate::access::grant::Grant;
 pub use crate::access::invitations::{Proposal, SignedIn};
 pub use crate::access::members::Member;
 pub use crate::access::provision::FirstStart;
 pub use crate::access::settings::{AccessSettings, IssuerSettings, Trust};
-pub use crate::access::grant::Grant;
 pub use crate::access::tokens::key_set::{FetchKeys, Fetched};
 pub use crate::core::Settings;
 pub use crate::core::admission::QueryLimits;

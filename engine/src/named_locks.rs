@@ -1,26 +1,26 @@
-//! Locks by name: holders of one name run one after the other. Holders of different names do not wait for each other.
+//! Named locks: at most one task holds a name at a time. Tasks that hold different names do not wait for each other.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::OwnedMutexGuard;
 
-/// The names that are held.
+/// The locks of all names that are held or waited for.
 #[derive(Default)]
 pub struct NamedLocks {
     under_way: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
 }
 
-/// A held name. Dropping the turn lets the next holder run.
+/// A held lock on a name. Dropping this value releases the name to the next waiting task.
 pub struct NamedLock {
     turns: Arc<NamedLocks>,
     key: String,
-    /// `None` only while the turn is being dropped.
+    /// The guard of the lock. `None` only during `drop`.
     lock: Option<OwnedMutexGuard<()>>,
 }
 
 impl NamedLocks {
-    /// Waits until the name is free, then holds it.
+    /// Waits until the name is free, then locks the name until the returned value is dropped.
     pub async fn take(self: &Arc<Self>, key: &str) -> NamedLock {
         let lock = self.under_way().entry(key.to_owned()).or_default().clone();
         let lock = lock.lock_owned().await;
@@ -36,7 +36,7 @@ impl Drop for NamedLock {
     fn drop(&mut self) {
         let mut under_way = self.turns.under_way();
         self.lock = None;
-        // Waiting holders keep the lock alive. New holders need the guard above.
+        // A waiting task holds a clone of the lock. No task can clone the lock while `under_way` is locked.
         if under_way.get(&self.key).is_some_and(|lock| Arc::strong_count(lock) == 1) {
             under_way.remove(&self.key);
         }

@@ -24,7 +24,7 @@ pub struct Opener {
     patterns: Arc<Patterns>,
     embed: OnceLock<Arc<dyn Embed>>,
     storage: SharedStorage,
-    /// Workspaces whose last opening failed.
+    /// The ids of the workspaces whose last attempt to open failed.
     failed: Mutex<HashSet<Arc<str>>>,
 }
 
@@ -43,7 +43,7 @@ impl Opener {
 
     /// Enables vector search for workspaces opened after this call. Only the first call has an effect.
     pub fn embed_with(&self, embed: Arc<dyn Embed>) {
-        // A second model would discard the vectors of the first.
+        // A second model would discard the vectors of the first model.
         let _ = self.embed.set(embed);
     }
 
@@ -57,7 +57,8 @@ impl Opener {
         self.failures().len()
     }
 
-    /// Opens a workspace. If that fails, the request gets [`Error::Unavailable`], and the next request tries again.
+    /// Opens a workspace. Fails with [`Error::NotFound`] if the workspace does not exist, and with
+    /// [`Error::Unavailable`] for any other failure. The next request tries to open the workspace again.
     pub async fn open(&self, workspace_id: &Arc<str>) -> Result<Arc<Runtime>> {
         let opened = self.try_open(workspace_id).await;
         let mut failed = self.failures();

@@ -60,7 +60,7 @@ async fn enter(engine: &Arc<Engine>, key: &str) -> crate::Result<Writer> {
     engine.enter(caller).await
 }
 
-/// Waits until no task holds the clock except those that held it before.
+/// Waits until the clock has at most `before` holders.
 async fn released(clock: &Arc<SystemClock>, before: usize) {
     let began = Instant::now();
     while Arc::strong_count(clock) > before {
@@ -142,13 +142,13 @@ async fn an_opening_continues_without_the_request_that_began_it() {
         let written = writer.append_events(vec![note("a")]).await.expect("appended");
         appended.push(written.events[0].position);
         drop((written, writer));
-        // Only one runtime is open, and nothing is left of another one.
+        // Only one runtime is open, and no other runtime is left.
         while engine.close_idle().await.expect("closed") > 0 {
             tokio::task::yield_now().await;
         }
         released(&clock, before).await;
     }
-    // The first event belongs to the agent.
+    // The first event of the log registers the plugin's agent.
     assert_eq!(appended, (2..42).collect::<Vec<_>>());
     let log = beside.workspace(&record.id).await.expect("a database");
     let positions: Vec<u64> =

@@ -1,4 +1,4 @@
-//! The open workspaces of this process. Each is opened once, on first use, and may be closed while unused.
+//! The open workspaces of this process. Each workspace is opened once, on first use, and may be closed while unused.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -21,16 +21,16 @@ pub struct Registry {
 
 struct Entry {
     slot: Arc<Slot>,
-    /// The time of the last entry, in milliseconds since the epoch.
+    /// The time of the last call of [`Registry::enter`], in milliseconds since the epoch.
     last_used: i64,
 }
 
 /// A workspace that is open or being opened.
 struct Slot {
     runtime: OnceLock<Arc<Runtime>>,
-    /// Held by the task that opens the workspace.
+    /// The lock that is held while the workspace is being opened.
     opening: Arc<tokio::sync::Mutex<()>>,
-    /// Becomes true when the previous runtime of this workspace has stopped. Two runtimes must never write to one log.
+    /// Whether the previous runtime of this workspace has stopped. Two runtimes must never write to one log.
     closed: watch::Receiver<bool>,
 }
 
@@ -46,7 +46,7 @@ impl Slot {
     }
 }
 
-/// An open workspace and the time of its last entry.
+/// An open workspace and the time of its last use, in milliseconds since the epoch.
 pub struct Usage {
     pub id: Arc<str>,
     pub state: Arc<State>,
@@ -56,8 +56,8 @@ pub struct Usage {
 impl Registry {
     /// Returns the runtime of a workspace, opening the workspace on first use.
     ///
-    /// Opening runs in a separate task. It always completes, even if the request that started it is cancelled: it
-    /// either produces a complete runtime or leaves nothing behind.
+    /// A workspace is opened in a separate task, which completes even if the request is cancelled. A failed opening
+    /// leaves nothing running.
     pub async fn enter<F>(&self, id: &Arc<str>, now_ms: i64, load: impl FnOnce() -> F) -> Result<Arc<Runtime>>
     where
         F: Future<Output = Result<Arc<Runtime>>> + Send + 'static,
@@ -91,7 +91,7 @@ impl Registry {
         }
     }
 
-    /// Returns the open workspaces, least recently context first.
+    /// Returns the open workspaces, least recently used first.
     pub fn usage(&self) -> Vec<Usage> {
         let entries = self.entries();
         let open = entries.iter().filter_map(|(id, entry)| {
@@ -103,13 +103,14 @@ impl Registry {
         usage
     }
 
-    /// Closes a workspace. Returns `None` if the workspace is in use or was context after `before`.
+    /// Closes a workspace. Returns `None` if the workspace is in use or was last used after `before`.
     ///
-    /// Later entries wait until the workspace is closed, whether or not the caller awaits the returned task.
+    /// Later calls of [`Registry::enter`] wait until the workspace is closed, whether or not the caller awaits the
+    /// returned task.
     pub fn close(&self, id: &str, before: i64) -> Option<JoinHandle<()>> {
         let mut entries = self.entries();
         let entry = entries.get_mut(id).filter(|entry| entry.last_used <= before)?;
-        // New users need this lock, and hold the slot or the runtime afterwards.
+        // A new user of the workspace needs the lock of `entries` to get the slot or the runtime.
         let is_used = Arc::strong_count(&entry.slot) > 1
             || entry.slot.runtime.get().is_none_or(|runtime| Arc::strong_count(runtime) > 1);
         if is_used {
@@ -126,7 +127,8 @@ impl Registry {
         }))
     }
 
-    /// Stops the runtimes of all workspaces. Later entries reopen a workspace after its previous runtime has stopped.
+    /// Stops the runtimes of all workspaces. A later request opens its workspace again, after the previous runtime has
+    /// stopped.
     pub async fn stop_all(&self) {
         let mut stopping = Vec::new();
         for entry in self.entries().values_mut() {
@@ -134,7 +136,7 @@ impl Registry {
             let slot = std::mem::replace(&mut entry.slot, Slot::after(closed));
             stopping.push(async move {
                 slot.predecessor_ended().await;
-                // If a workspace is being opened, it is stopped once open.
+                // Waits for a running opening, so that the new runtime is stopped as well.
                 let _opening = slot.opening.lock().await;
                 if let Some(runtime) = slot.runtime.get() {
                     runtime.stop().await;

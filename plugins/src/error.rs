@@ -1,11 +1,11 @@
-//! The error that rejects a plugin at the start, with its place in the plugin's files.
+//! The error for a plugin that is rejected at the start, with the place of the error in the plugin's files.
 
 use std::fmt;
 
-/// Why a plugin was rejected, and where.
+/// The reason why a plugin was rejected, and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadError {
-    /// The file or the setting.
+    /// The path of the file, or the name of the setting, that contains the error.
     pub location: String,
     pub line: Option<usize>,
     pub column: Option<usize>,

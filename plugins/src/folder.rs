@@ -4,11 +4,11 @@ use std::path::Path;
 
 use crate::error::LoadError;
 
-/// The files of a scripted plugin.
+/// The content of a scripted plugin's files.
 #[derive(Debug, Clone)]
 pub struct Folder {
     pub name: String,
-    /// The path of the folder, as messages show it.
+    /// The path of the folder, as it appears in messages.
     pub location: String,
     pub manifest: String,
     pub script: String,
@@ -19,7 +19,7 @@ pub(crate) const MANIFEST: &str = "plugin.toml";
 pub(crate) const SCRIPT: &str = "plugin.rhai";
 pub(crate) const CASES: &str = "cases.toml";
 
-/// The plugins that are built into the program: name, manifest, script and cases.
+/// The plugins that are built into the program, each with its name, manifest, script and cases.
 pub const SHIPPED: [(&str, [&str; 3]); 5] = [
     (
         "structured_data",
@@ -64,13 +64,14 @@ pub const SHIPPED: [(&str, [&str; 3]); 5] = [
 ];
 
 impl Folder {
-    /// Returns the files of a plugin in the folder `scripts`, or else of a built-in one. Returns `None` if there is neither.
+    /// Returns the files of plugin `name`: from the folder `scripts`, otherwise from the built-in plugins. Returns
+    /// `None` if neither has this plugin.
     pub fn find(scripts: &Path, name: &str) -> Result<Option<Folder>, LoadError> {
         let path = scripts.join(name);
         if path.is_dir() { Folder::read(&path).map(Some) } else { Ok(Folder::shipped(name)) }
     }
 
-    /// Reads a plugin's folder. The file with the cases is optional.
+    /// Reads the files of a plugin from its folder. The file with the cases is optional.
     pub fn read(path: &Path) -> Result<Folder, LoadError> {
         let location = path.display().to_string();
         let read = |file: &str| {
@@ -84,7 +85,7 @@ impl Folder {
         Ok(Folder { name, manifest: read(MANIFEST)?, script: read(SCRIPT)?, cases, location })
     }
 
-    /// Returns a built-in plugin.
+    /// Returns the files of the built-in plugin `name`, or `None` if there is no such plugin.
     pub fn shipped(name: &str) -> Option<Folder> {
         let (name, [manifest, script, cases]) = SHIPPED.into_iter().find(|(shipped, _)| *shipped == name)?;
         let location = format!("scripts/{name}");

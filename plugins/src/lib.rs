@@ -1,7 +1,8 @@
 //! The plugin API and the hosts that run plugins. A plugin is a function from data to data. Plugins are loaded and
-//! checked before anything else starts, and their calls are limited and measured.
+//! checked before the server starts. Their calls are limited and measured.
 //!
-//! This crate depends on the engine, and the server depends on this crate; never the other way round.
+//! This crate depends on the engine, and the server depends on this crate. There are no dependencies in the other
+//! direction.
 
 mod error;
 mod feed;

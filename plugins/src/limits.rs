@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The limits of one call. A manifest may override them.
+/// The limits of one call of a script. A manifest may override them for its plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
@@ -38,7 +38,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Rejects limits without effect: rhai reads 0 as "no limit".
+    /// Rejects a limit of 0, because rhai interprets 0 as "no limit".
     pub fn check(&self) -> Result<(), String> {
         let counts = [
             ("operations", self.operations),
@@ -60,7 +60,7 @@ impl Limits {
     }
 }
 
-/// The limits that a manifest sets. The others are those of the host.
+/// The limits that a manifest sets. For limits that are `None`, those of the host apply.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Overrides {

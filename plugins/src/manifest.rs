@@ -19,16 +19,16 @@ pub(crate) use tool::ToolSchemas;
 pub(crate) const SCRIPTED: [Hook; 4] = [Hook::Enrich, Hook::Route, Hook::Work, Hook::Tool];
 const MAX_DESCRIPTION: usize = 1_000;
 
-/// A manifest that was read and checked.
+/// A manifest after reading and checking.
 #[derive(Debug)]
 pub struct Manifest {
     pub about: About,
     pub limits: Limits,
-    /// Present for plugins with the hook `tool`.
+    /// The schemas of a plugin with the hook `tool`. `None` for other plugins.
     pub(crate) schemas: Option<ToolSchemas>,
 }
 
-/// The manifest as it is written.
+/// The manifest as it is written in `plugin.toml`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
@@ -72,7 +72,7 @@ struct Route {
 }
 
 impl Manifest {
-    /// Reads the manifest of a folder. Limits in the manifest override the limits of the host.
+    /// Reads and checks the manifest of a plugin's folder. Limits in the manifest override the limits of the host.
     pub fn read(folder: &Folder, host: Limits) -> Result<Manifest, LoadError> {
         let file = File { path: folder.file(MANIFEST), text: &folder.manifest };
         let raw: Written = toml::from_str(&folder.manifest).map_err(|error| file.refused(&error))?;
@@ -112,8 +112,8 @@ impl Manifest {
     }
 }
 
-/// Returns the default settings overridden by the given ones. Each given setting must be declared in the manifest and
-/// have the type of its default.
+/// Returns the default settings with the overrides applied. The manifest must declare each overridden setting, and the
+/// override must have the type of the default.
 pub(crate) fn merged(defaults: &Object, overrides: &Object) -> Result<Object, (String, Option<String>)> {
     let mut settings = defaults.clone();
     for (name, value) in overrides.iter() {
@@ -136,7 +136,7 @@ pub(crate) fn merged(defaults: &Object, overrides: &Object) -> Result<Object, (S
     Ok(settings)
 }
 
-/// The text of a manifest, for messages that name a position in it.
+/// The path and text of a manifest. Error messages use them to name a line and column.
 struct File<'a> {
     path: String,
     text: &'a str,
@@ -208,7 +208,7 @@ impl File<'_> {
         self.choice("agents", route.into_inner().agents, Candidates::ALL.map(|kind| (kind.name(), kind)))
     }
 
-    /// Returns the value with the written name, or the default if no name is written.
+    /// Returns the choice that the manifest names, or the default if the manifest names none.
     fn choice<T: Default, const N: usize>(
         &self,
         key: &str,
@@ -224,7 +224,7 @@ impl File<'_> {
         })
     }
 
-    /// Reads `[agent]`, which is required for plugins with the hook `work` and not allowed for others.
+    /// Reads the `[agent]` table. The table is required for plugins with the hook `work`, and not allowed for others.
     fn agent(
         &self,
         raw: Option<Spanned<Agent>>,
@@ -243,7 +243,7 @@ impl File<'_> {
     }
 }
 
-/// Accepts `article.created`, `article.*`, `*.created` and `*`.
+/// Returns whether a text is a pattern of event types, such as `article.created`, `article.*`, `*.created` or `*`.
 fn is_pattern(text: &str) -> bool {
     let part = |part: &str| part == "*" || is_valid_name(part);
     match text.split_once('.') {
@@ -255,7 +255,7 @@ fn is_pattern(text: &str) -> bool {
 /// Converts a TOML error into a load error with its position.
 pub(crate) fn refusal(path: &str, text: &str, error: &toml::de::Error) -> LoadError {
     let (line, column) = error.span().map(|span| line_and_column(text, span.start)).unzip();
-    // For an unknown key, the message names the key and then all known ones, each in backticks.
+    // For an unknown key, the message contains the unknown key and then all known keys, each in backticks.
     let quoted: Vec<&str> = error.message().split('`').skip(1).step_by(2).collect();
     let hint = match quoted.split_first() {
         Some((unknown, known)) if error.message().starts_with("unknown field") => {

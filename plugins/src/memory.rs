@@ -10,12 +10,12 @@ use std::cell::Cell;
 /// An allocator that counts allocated and freed bytes for each thread.
 pub struct Counting<A>(pub A);
 
-/// The memory of a thread, in bytes.
+/// The counters of a thread's memory, in bytes.
 #[derive(Clone, Copy)]
 struct Held {
-    /// Allocated bytes minus freed bytes.
+    /// The number of allocated bytes minus the number of freed bytes.
     net: i64,
-    /// Highest value of `net` since the last call of [`peak_of`].
+    /// The highest value of `net` since the last call of [`peak_of`].
     peak: i64,
 }
 
@@ -23,13 +23,14 @@ thread_local! {
     static HELD: Cell<Held> = const { Cell::new(Held { net: 0, peak: 0 }) };
 }
 
-/// Returns the bytes that the calling thread has allocated minus those that it has freed. Returns 0 if [`Counting`] is
-/// not the program's allocator.
+/// Returns the number of bytes that the calling thread has allocated minus the number that it has freed. Returns 0 if
+/// [`Counting`] is not the program's allocator.
 pub fn allocated() -> i64 {
     HELD.try_with(Cell::get).map_or(0, |held| held.net)
 }
 
-/// Runs a function. Returns its result, and by how many bytes the calling thread's memory grew at most during the call.
+/// Runs a function. Returns the function's result, and the largest growth of the calling thread's memory during the
+/// call, in bytes.
 pub fn peak_of<T>(run: impl FnOnce() -> T) -> (T, i64) {
     let start = allocated();
     let _ = HELD.try_with(|held| held.set(Held { net: start, peak: start }));
@@ -38,7 +39,7 @@ pub fn peak_of<T>(run: impl FnOnce() -> T) -> (T, i64) {
 }
 
 fn count(bytes: i64) {
-    // A thread that is ending has lost its counter, and runs no script.
+    // A thread that is ending has already dropped its counters. Such a thread runs no script.
     let _ = HELD.try_with(|held| {
         let net = held.get().net.wrapping_add(bytes);
         held.set(Held { net, peak: held.get().peak.max(net) });

@@ -1,7 +1,7 @@
-//! The hook `mount`: HTTP endpoints of plugins written in Rust, each below the path of its plugin.
+//! The hook `mount`: HTTP endpoints of plugins written in Rust. Each endpoint is below the path of its plugin.
 //!
-//! An endpoint declares the right that it needs. It is called only for callers with this right, and reaches data only
-//! through the handle of this right. The server does everything else: authentication, authorization, the body limit,
+//! An endpoint declares the right that it needs. It is called only for callers with this right, and accesses data only
+//! through the handle for this right. The server does everything else: authentication, authorization, the body limit,
 //! unknown methods, the format of errors, and conditional requests.
 
 use std::pin::Pin;
@@ -9,10 +9,10 @@ use std::pin::Pin;
 use foldwork_engine::{ContentReader, Reader, Result, Writer};
 use http::{HeaderMap, Method, Response};
 
-/// One method of one path.
+/// An endpoint: one HTTP method of one path.
 pub struct Endpoint {
     pub method: Method,
-    /// The path below the plugin's path, without parameters, such as `atom.xml`.
+    /// The path relative to the plugin's path, without parameters, such as `atom.xml`.
     pub path: &'static str,
     pub about: About,
     pub handler: Handler,
@@ -20,40 +20,41 @@ pub struct Endpoint {
 
 /// The description of an endpoint in the OpenAPI document.
 pub struct About {
-    /// `<verb>_<resource>`, unique in the document.
+    /// The id of the operation, in the form `<verb>_<resource>`. The id must be unique in the document.
     pub operation_id: &'static str,
-    /// A summary in one line; `description` adds details.
+    /// A summary in one line.
     pub summary: &'static str,
+    /// Details that the summary omits.
     pub description: &'static str,
-    /// Names of the query parameters, with their meaning.
+    /// The name and meaning of each query parameter.
     pub parameters: &'static [(&'static str, &'static str)],
     /// The media type of the response.
     pub media_type: &'static str,
 }
 
-/// The function that handles requests, by the right that it needs.
+/// The function that handles requests. The variant names the right that the function needs.
 pub enum Handler {
-    /// Reads published content, and drafts if the caller may read them.
+    /// A function that reads published content, and drafts if the caller may read them.
     Content(Serve<ContentReader>),
-    /// Reads everything.
+    /// A function that reads all data of the workspace.
     Read(Serve<Reader>),
-    /// Writes.
+    /// A function that writes data of the workspace.
     Write(Serve<Writer>),
 }
 
-/// Handles a request with a handle of type `R`. Failures are errors of the engine.
+/// A function that handles a request with a handle of type `R`. Failures are errors of the engine.
 pub type Serve<R> = fn(R, Request) -> Answering;
 
-/// The future of a response.
+/// The future that resolves to a response.
 pub type Answering = Pin<Box<dyn Future<Output = Result<Answer>> + Send>>;
 
-/// A response. If the client already has its `ETag`, it is sent as 304 without the body.
+/// A response. If the client already has the body with the same `ETag`, the server sends status 304 without the body.
 pub type Answer = Response<Vec<u8>>;
 
 /// A request to an endpoint.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
-    /// Decoded names and values of the query, in their order.
+    /// The decoded names and values of the query parameters, in the order of the URL.
     pub query: Vec<(String, String)>,
     pub headers: HeaderMap,
     pub body: Vec<u8>,

@@ -1,4 +1,4 @@
-//! A plugin written in Rust, with its endpoints and its protocol.
+//! Plugins written in Rust, with their endpoints or protocol.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ pub struct Native {
     pub plugin: Arc<dyn Plugin>,
     /// The endpoints of a plugin with the hook `mount`.
     pub endpoints: Vec<Endpoint>,
-    /// The protocol of a plugin with the hook `mount` that serves its own protocol.
+    /// The protocol of a plugin with the hook `mount`, if the plugin serves its own protocol.
     pub protocol: Option<Protocol>,
 }
 

@@ -1,4 +1,4 @@
-//! The list of plugins written in Rust, and what they mount.
+//! The list of plugins written in Rust, and the endpoints and protocols that they serve.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use crate::mount::Endpoint;
 use crate::native::{Native, Protocol};
 use crate::{feed, mcp};
 
-/// Returns the plugins written in Rust.
+/// Returns all plugins written in Rust.
 pub fn natives() -> Vec<Native> {
     vec![feed::plugin(), mcp::plugin()]
 }

@@ -1,4 +1,4 @@
-//! Loads the enabled plugins. A plugin that cannot be loaded prevents the start.
+//! Loads the enabled plugins. If a plugin cannot be loaded, the server does not start.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,13 +13,13 @@ use crate::limits::Limits;
 use crate::natives::natives;
 use crate::script::{Script, case};
 
-/// Keys of `[plugins]` that cannot be names of plugins.
+/// The keys of `[plugins]` that are settings and therefore cannot be names of plugins.
 const RESERVED: [&str; 4] = ["enabled", "folder", "threads", "limits"];
 
-/// Loads the enabled plugins in their order, which is the order in which their hooks are called.
+/// Loads the enabled plugins in the given order. Their hooks are called in the same order.
 ///
-/// Native plugins come from [`crate::natives()`]. Scripted plugins come from the folder `scripts` or from the program
-/// itself. The cases of a plugin must pass with the manifest's settings.
+/// Native plugins come from [`crate::natives()`]. Scripted plugins come from the folder `scripts`, or are built into
+/// the program. The cases of a scripted plugin must pass with the settings of the manifest.
 pub fn load(
     enabled: &[String],
     scripts: &Path,
@@ -65,7 +65,7 @@ pub fn load(
     Ok(loaded)
 }
 
-/// Finds the files of a scripted plugin. Returns an error that suggests the most similar name of any plugin if there is none.
+/// Finds the files of a scripted plugin. If there is no such plugin, the error suggests the most similar name.
 fn find(scripts: &Path, name: &str) -> Result<Folder, LoadError> {
     if let Some(folder) = Folder::find(scripts, name)? {
         return Ok(folder);

@@ -1,6 +1,6 @@
-//! Suggests known names that resemble an unknown one.
+//! Suggests known names that are similar to an unknown name.
 
-/// Returns the candidate that is closest to a name, if it is close enough.
+/// Returns the candidate that is most similar to a name, or `None` if no candidate is similar enough.
 pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     candidates
         .into_iter()

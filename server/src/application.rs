@@ -1,4 +1,4 @@
-//! The application: all routes, in the order of their mounting, with the layers around them.
+//! The application: all routes in the order of mounting, wrapped in the common layers.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::http::streams::Streams;
 use crate::wire::page::PageBytes;
 use crate::{api, download, edge, mcp, mounted, realtime};
 
-/// Returns the whole application, which handles the requests of a socket or of a test.
+/// Returns the whole application as an endpoint, for a listening socket or for tests.
 pub fn application(engine: Arc<Engine>, config: &Config, shutdown: Shutdown) -> BoxEndpoint<'static, Response> {
     let service = api::service(config);
     let functions = api::functions(config);
@@ -49,7 +49,7 @@ pub fn application(engine: Arc<Engine>, config: &Config, shutdown: Shutdown) -> 
     edge::around(routes, config, methods).boxed()
 }
 
-/// Returns the OpenAPI document, as it is served.
+/// Returns the OpenAPI document that the server serves.
 pub fn openapi(config: &Config) -> serde_json::Value {
     api::document::finished(&api::service(config), &api::functions(config), config)
 }

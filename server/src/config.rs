@@ -1,4 +1,5 @@
-//! All settings with their defaults. Values come from `config.toml`, overridden by `FOLDWORK_<SECTION>__<KEY>`.
+//! All settings with their defaults. Values come from `config.toml`. Environment variables `FOLDWORK_<SECTION>__<KEY>`
+//! override the file.
 
 mod access;
 mod files;
@@ -23,7 +24,7 @@ pub use realtime::Realtime;
 /// The text of the shipped configuration: every setting with its default.
 pub const DEFAULTS: &str = include_str!("../../config.toml");
 
-/// All settings, without secrets, which come only from the environment.
+/// All settings except secrets. Secrets come only from environment variables.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
@@ -130,9 +131,9 @@ impl Default for Embedding {
 pub enum EmbeddingKind {
     #[default]
     Off,
-    /// A model in a folder.
+    /// A model in a local folder computes the embeddings.
     Local,
-    /// A service.
+    /// An HTTP service computes the embeddings.
     Http,
 }
 
@@ -165,7 +166,7 @@ impl Default for Log {
 
 impl Config {
     /// Reads the configuration from the given file, or from `config.toml` if that exists. Environment variables
-    /// override it.
+    /// override the file.
     pub fn load(file: Option<&Path>) -> anyhow::Result<Config> {
         let mut sources = config::Config::builder();
         sources = match file {
@@ -173,7 +174,8 @@ impl Config {
             None => sources.add_source(config::File::new("config.toml", config::FileFormat::Toml).required(false)),
         };
         let environment = config::Environment::with_prefix("FOLDWORK").prefix_separator("_").separator("__");
-        // A variable without a section is not a setting, for example the token, the server and the first key.
+        // A variable without a section is not a setting. Examples are the variables for the token, the server and the
+        // first key.
         let settings = std::env::vars().filter(|(name, _)| name.starts_with("FOLDWORK_") && name.contains("__"));
         let environment = environment.try_parsing(true).source(Some(settings.collect()));
         sources.add_source(environment).build()?.try_deserialize().context("the configuration is not valid")
@@ -198,7 +200,7 @@ impl Config {
         }
     }
 
-    /// Returns the base of URLs in responses.
+    /// Returns the base of URLs in responses: the configured URL, or a URL with the server's address.
     pub fn public_url(&self, address: &str) -> String {
         match self.http.public_url.trim_end_matches('/') {
             "" => format!("http://{address}"),

@@ -1,4 +1,4 @@
-//! Links to files, and the endpoint behind them, which serves a file or a range of it without a token.
+//! Signed links to files, and the endpoint that serves a file or a range of its bytes to requests with such a link.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,23 +24,23 @@ use crate::http::routes::DOWNLOADS;
 const IN_PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 const IN_PARAMETER: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// The query of a link.
+/// The query parameters of a signed link.
 #[derive(Deserialize)]
 struct Signed {
     exp: i64,
-    /// The restriction of the link, if there is one: `published`.
+    /// The restriction of the link: `published`, or absent for a link without a restriction.
     #[serde(default)]
     of: Option<String>,
     kid: String,
     sig: String,
 }
 
-/// Returns a path in the form it has in a URL.
+/// Returns a path with percent-encoding for a URL.
 pub fn encoded(path: &str) -> String {
     utf8_percent_encode(path, IN_PATH).to_string()
 }
 
-/// Returns the URL of a link to this server.
+/// Returns the URL of a signed link on this server.
 pub fn url(request: &Request, link: &SignedLink) -> String {
     let SignedLink { path, expires_s, published_only, key_id, signature } = link;
     let of = if *published_only { "&of=published" } else { "" };
@@ -49,7 +49,7 @@ pub fn url(request: &Request, link: &SignedLink) -> String {
     format!("{base}{DOWNLOADS}/{}?exp={expires_s}{of}&kid={key_id}&sig={signature}", encoded(path))
 }
 
-/// Returns the header that makes a browser save a file under its name (RFC 6266).
+/// Returns the value of the header `Content-Disposition`, with which a browser saves a file under its name (RFC 6266).
 pub fn attachment(filename: &str) -> String {
     let plain = |letter: char| match letter {
         '"' | '\\' | '%' => '_',
@@ -64,7 +64,7 @@ pub fn attachment(filename: &str) -> String {
     format!("attachment; filename=\"{plain}\"; filename*=UTF-8''{extended}")
 }
 
-/// Handles a request for a link.
+/// Handles a request with a signed link.
 #[poem::handler]
 pub async fn download(request: &Request) -> poem::Result<Response> {
     let engine = request.data::<Arc<Engine>>().expect("the application adds its engine to each request");
@@ -95,7 +95,7 @@ async fn respond(request: &Request, stored: &StoredFile) -> Result<Response, Api
         response.set_status(StatusCode::NOT_MODIFIED);
         return Ok(response);
     }
-    // If `If-Range` names another version, the whole file is sent.
+    // If `If-Range` names another version, the response has the whole file.
     let of_this = request.header(header::IF_RANGE).is_none_or(|known| known.trim() == tag);
     let range = match request.header(header::RANGE).filter(|_| of_this).and_then(|range| parse_range(range, size)) {
         None => 0..size,
@@ -141,8 +141,8 @@ fn value(text: &str) -> HeaderValue {
     HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static(""))
 }
 
-/// Parses a range. `None` means that the whole file is sent, as for several ranges, and `Some(None)` that the range
-/// cannot be satisfied.
+/// Parses a `Range` header. Returns `None` if the response has the whole file, as for several ranges. Returns
+/// `Some(None)` if the range cannot be satisfied.
 fn parse_range(range: &str, size: u64) -> Option<Option<Range<u64>>> {
     let (unit, range) = range.split_once('=')?;
     if !unit.trim().eq_ignore_ascii_case("bytes") || range.contains(',') {
@@ -152,7 +152,7 @@ fn parse_range(range: &str, size: u64) -> Option<Option<Range<u64>>> {
     let number = |text: &str| -> Option<Option<u64>> {
         match text {
             "" => Some(None),
-            // A number that overflows counts as the largest number.
+            // Reads a number that overflows as the largest number.
             text if text.bytes().all(|byte| byte.is_ascii_digit()) => Some(Some(text.parse().unwrap_or(u64::MAX))),
             _ => None,
         }

@@ -8,9 +8,9 @@ use foldwork_plugins::memory::Counting;
 use foldwork_server::{Config, cli, openapi, serve, telemetry};
 use tikv_jemallocator::Jemalloc;
 
-/// Appends and pipelines allocate many small values. With the system's allocator a third of their time goes into
-/// allocation. jemalloc returns free memory to the system: after an hour of steady load the program takes no more
-/// memory than at the beginning. The wrapper counts the memory that scripts allocate.
+/// The allocator of the program. Appends and pipelines allocate many small values and would spend a third of their time
+/// in the system's allocator. jemalloc also returns free memory to the system: after an hour of steady load, the
+/// program uses no more memory than at the beginning. The wrapper counts the memory that scripts allocate.
 #[global_allocator]
 static ALLOCATOR: Counting<Jemalloc> = Counting(Jemalloc);
 
@@ -95,7 +95,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         }
         Command::Demo(arguments) => demo(arguments),
         Command::Openapi => {
-            println!("{:#}", openapi(&Config::default()));
+            cli::output::print_line(&format!("{:#}", openapi(&Config::default())))?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Client(command) => tokio::runtime::Runtime::new()?.block_on(cli::run(command)),
@@ -126,7 +126,7 @@ fn demo(arguments: Demo) -> anyhow::Result<ExitCode> {
     ended.map(|()| ExitCode::SUCCESS)
 }
 
-/// Starts the log, and returns the runtime of all tasks.
+/// Initialises logging and returns the runtime for all tasks.
 fn start(config: &Config) -> anyhow::Result<tokio::runtime::Runtime> {
     telemetry::start_log(&config.log)?;
     Ok(tokio::runtime::Runtime::new()?)

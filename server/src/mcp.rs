@@ -1,5 +1,5 @@
-//! The routes of the Model Context Protocol. Each request is authenticated, and a client without access learns where to
-//! get a token.
+//! The routes of the Model Context Protocol. Each request is authenticated. The error for a client without access
+//! refers to the metadata about token issuers.
 
 use std::sync::Arc;
 
@@ -22,9 +22,9 @@ use crate::http::routes::{Methods, upload_url_prefix};
 
 /// The paths of the OAuth metadata of RFC 9728, for the MCP path and for the whole server.
 const METADATA: [&str; 2] = ["/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"];
-/// The scopes for reading and for writing.
+/// The OAuth scopes for reading and for writing.
 const SCOPES: [&str; 2] = ["mcp:read", "mcp:write"];
-/// The beginning of the library's error for a body that is not a message of the protocol.
+/// The beginning of the library's error message for a body that is not a message of the protocol.
 const NO_MESSAGE: &str = "fail to deserialize";
 /// The host names of a server on the local machine.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
@@ -59,7 +59,8 @@ fn settings(config: &Config) -> Settings {
     }
 }
 
-/// Returns the accepted host names: the configured ones, or the names by which the server is known.
+/// Returns the accepted host names. The default is the names of the local machine and the hosts of the listen address
+/// and the public URL.
 fn allowed_hosts(config: &Config) -> Vec<String> {
     if !config.mcp.allowed_hosts.is_empty() {
         return config.mcp.allowed_hosts.clone();
@@ -69,7 +70,7 @@ fn allowed_hosts(config: &Config) -> Vec<String> {
     LOOPBACK.iter().map(|name| (*name).to_owned()).chain(listen).chain(host(&config.http.public_url)).collect()
 }
 
-/// The protected resource and the issuers of tokens for it.
+/// The protected resource of the OAuth metadata, and the issuers whose tokens the resource accepts.
 struct Resource {
     config: Config,
     issuers: Vec<String>,
@@ -83,8 +84,8 @@ impl Resource {
         }
     }
 
-    /// Returns the error for a client without access, with a challenge that names what it lacks. Without issuers there
-    /// is no metadata to refer to.
+    /// Returns the error for a client without access. A challenge in the response names the missing scope and, if
+    /// issuers are configured, the URL of the metadata.
     fn challenged(&self, request: &Request, error: Error) -> ApiError {
         let lacks_scope = matches!(error, Error::InsufficientScope { .. });
         let refusal = ApiError::from(error);
@@ -110,7 +111,7 @@ impl Resource {
     }
 }
 
-/// Handles the protocol's requests.
+/// The endpoint that handles requests of the protocol.
 struct Served {
     service: BoxEndpoint<'static, Response>,
     resource: Arc<Resource>,
@@ -132,7 +133,7 @@ impl Endpoint for Served {
     }
 }
 
-/// Gives a response a known length, and converts an error that is not JSON.
+/// Reads the body of a response, so that its length is known, and converts a plain-text error to JSON.
 async fn shaped(mut response: Response) -> poem::Result<Response> {
     let status = response.status();
     let is_json = response.header(CONTENT_TYPE.as_str()).is_some_and(|kind| kind.starts_with("application/json"));
@@ -158,7 +159,7 @@ async fn shaped(mut response: Response) -> poem::Result<Response> {
     Err(ApiError::new(status, code, text).into())
 }
 
-/// Serves the metadata, which names the issuers of tokens.
+/// The endpoint of the OAuth metadata, which names the issuers of tokens.
 struct Metadata(Arc<Resource>);
 
 impl Endpoint for Metadata {
@@ -167,7 +168,7 @@ impl Endpoint for Metadata {
     async fn call(&self, request: Request) -> poem::Result<Response> {
         let Resource { config, issuers } = &*self.0;
         if issuers.is_empty() {
-            // A client that finds the document would ask for a token, but there is no issuer.
+            // Returns 404 without issuers: a client that finds the metadata would try to get a token.
             return Err(ApiError::new(StatusCode::NOT_FOUND, "not_found", "there is nothing here").into());
         }
         let document = json!({

@@ -17,7 +17,7 @@ use crate::http::etag::is_known;
 use crate::http::public_url::PublicUrl;
 use crate::http::routes::API;
 
-/// A path with its route and its methods.
+/// A route of a plugin: the path, the endpoint and its methods.
 pub struct Mounted {
     pub path: String,
     pub route: RouteMethod,
@@ -39,7 +39,7 @@ pub fn mounted(config: &Config) -> Vec<Mounted> {
     paths.into_iter().map(|(path, (route, methods))| Mounted { path, route, methods }).collect()
 }
 
-/// An endpoint of a plugin as an endpoint of the server.
+/// Adapts an endpoint of a plugin to an endpoint of the server.
 struct Served {
     endpoint: Endpoint,
     path: String,
@@ -69,7 +69,7 @@ impl Served {
         Ok(sent(&request, response))
     }
 
-    /// Returns the request in the form that plugins get.
+    /// Converts a request to the type that plugins receive.
     fn plugin_request(&self, request: &Request, body: Vec<u8>) -> poem::Result<mount::Request> {
         let public_url = PublicUrl::of(&self.config).base(request);
         Ok(mount::Request {
@@ -82,7 +82,7 @@ impl Served {
     }
 }
 
-/// Returns the response to send, which is 304 without a body if the client has the current version.
+/// Converts a plugin's answer to a response. If the client has the current version, the response is 304 without a body.
 fn sent(request: &Request, answer: mount::Answer) -> Response {
     let (mut head, mut body) = answer.into_parts();
     let tag = head.headers.get(ETAG).and_then(|tag| tag.to_str().ok());

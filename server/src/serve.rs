@@ -1,4 +1,4 @@
-//! Running the server: from the configuration to a listening socket, and from a signal to an orderly shutdown.
+//! Starts the server from the configuration, runs it, and shuts it down in order after a signal.
 
 mod connections;
 mod socket;
@@ -22,12 +22,13 @@ use crate::{auth, config, embedding, telemetry};
 /// The maximum number of connections that wait to be accepted.
 const BACKLOG: u32 = 1_024;
 
-/// The time limit for closing open workspaces. Before that, connections have had `[http] stop_timeout_s` to end.
+/// The time limit for closing open workspaces on shutdown. The limit starts after connections have ended or `[http]
+/// stop_timeout_s` has passed.
 const CLOSE_WITHIN: Duration = Duration::from_secs(3);
-/// How much longer the process may run after that.
+/// The time that the process may run after the time limit for closing workspaces.
 const END_WITHIN: Duration = Duration::from_millis(500);
 
-/// The interval at which the memory of open workspaces is checked.
+/// The interval between checks of the memory of open workspaces.
 const MEMORY_CHECK_INTERVAL: Duration = Duration::from_secs(30);
 
 /// A server that is listening and ready to run.
@@ -44,9 +45,11 @@ pub async fn listen(config: Config) -> anyhow::Result<Listening> {
     listen_with(config, chosen, print_key).await
 }
 
-/// Like [`listen`], with a given owner key for the first start. Without one, a key is created and passed to `show`.
+/// Like [`listen`], with a given owner key for the first start. If no owner key is given, the server creates a key and
+/// passes the key to `show`.
 ///
-/// The first start stores the key after all other steps that can fail, except for showing it.
+/// The first start stores the key only after the settings, the plugins, the embedding, the address and the store have
+/// been opened, because each of these steps can fail. The key is shown after it is stored.
 pub async fn listen_with(
     config: Config,
     chosen: Option<String>,
@@ -69,7 +72,7 @@ pub async fn listen_with(
         show(&first.key).context("the owner key cannot be shown; set FOLDWORK_BOOTSTRAP_KEY to replace it")?;
     }
     engine.open_all().await?;
-    // Before this point connections are refused.
+    // The operating system refuses connections before this call.
     let listener = socket.listen(BACKLOG).with_context(|| format!("cannot listen on {}", config.http.listen))?;
     let address = listener.local_addr()?;
     Ok(Listening { address, config, listener, engine })
@@ -81,12 +84,12 @@ fn print_key(key: &str) -> std::io::Result<()> {
     out.flush()
 }
 
-/// Binds the address, so that no other process can take it, without listening yet.
+/// Binds the address without listening yet. No other process can then bind the same address.
 async fn bind(address: &str) -> std::io::Result<TcpSocket> {
     let mut failed = std::io::Error::new(std::io::ErrorKind::AddrNotAvailable, "the name has no address");
     for address in tokio::net::lookup_host(address).await? {
         let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-        // Closed connections of an earlier server must not block the address.
+        // Allows binding although closed connections of an earlier server still use the address.
         socket.set_reuseaddr(true)?;
         match socket.bind(address) {
             Ok(()) => return Ok(socket),
@@ -126,7 +129,7 @@ async fn open_store(config: &Config) -> anyhow::Result<Store> {
 }
 
 impl Listening {
-    /// Returns the URL under which clients reach the server.
+    /// Returns the URL of the server for clients.
     pub fn url(&self) -> String {
         self.config.public_url(&self.address.to_string())
     }
@@ -138,7 +141,7 @@ impl Listening {
         out.flush()
     }
 
-    /// Serves until the signal, waits for requests in flight, and closes the workspaces.
+    /// Serves requests until `signal` completes, then waits for requests in flight and closes the workspaces.
     pub async fn run(self, signal: impl Future<Output = ()> + Send + 'static) -> anyhow::Result<()> {
         let Listening { address, config, listener, engine } = self;
         let shutdown = Shutdown::default();
@@ -168,7 +171,7 @@ impl Listening {
     }
 }
 
-/// Closes idle workspaces when the memory of open workspaces exceeds its limit, at regular intervals.
+/// Checks the memory of open workspaces at regular intervals, and closes idle workspaces if the limit is exceeded.
 async fn keep_memory(engine: Arc<Engine>) {
     let mut interval = tokio::time::interval(MEMORY_CHECK_INTERVAL);
     loop {
@@ -183,23 +186,23 @@ async fn keep_memory(engine: Arc<Engine>) {
 /// process.
 fn survive_file_limit() {
     const SIGXFSZ: i32 = 25;
-    // A handler replaces the signal's default action.
+    // A signal handler replaces the default action, which ends the process.
     if let Err(error) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::from_raw(SIGXFSZ)) {
         tracing::warn!(%error, "exceeding the file size limit would end the process");
     }
 }
 
-/// Shuts down the runtime of a server that has run. Work that still occupies a thread, such as a pipeline, ends with
-/// the process.
+/// Shuts down the runtime without waiting. Work that still occupies a thread, such as a pipeline, ends with the
+/// process.
 pub fn end(runtime: tokio::runtime::Runtime) {
     runtime.shutdown_timeout(END_WITHIN);
 }
 
-/// Ends the process in bounded time after a stop signal, whatever its threads are doing.
+/// Ends the process in bounded time after a stop signal, even if its threads are blocked.
 ///
 /// A separate thread waits for the deadline, because work that blocks every thread of the server's runtime also blocks
-/// the runtime's timers. Everything that was acknowledged to a client is on disk by then, so the exit code is that of
-/// an orderly end.
+/// the runtime's timers. All acknowledged writes are on disk at the deadline, so the exit code is the code of an
+/// orderly end.
 pub fn end_in_time(config: &Config) -> anyhow::Result<()> {
     let limit = Duration::from_secs(config.http.stop_timeout_s) + CLOSE_WITHIN + END_WITHIN;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -16,9 +16,10 @@ use crate::config::{Format, Log, Metrics};
 pub fn start_log(log: &Log) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(&log.filter).context("log.filter is invalid")?;
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    // If the disk is full, writing the log may fail as well. Reporting this on the same stream would end the request.
+    // Does not report failed writes of log messages. If the disk is full, the report to the same stream would fail as
+    // well and end the request.
     let subscriber = subscriber.log_internal_errors(false);
-    // If the log was started before in this process, the first subscriber stays.
+    // If logging is already initialised in this process, the first subscriber stays.
     let _ = match log.format {
         Format::Text => subscriber.try_init(),
         Format::Json => subscriber.json().try_init(),
@@ -26,7 +27,7 @@ pub fn start_log(log: &Log) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Serves `/metrics` on a separate address, if one is set.
+/// Serves `/metrics` on a separate address if the address is configured.
 pub async fn start_metrics(metrics: &Metrics) -> anyhow::Result<()> {
     if metrics.listen.is_empty() {
         return Ok(());

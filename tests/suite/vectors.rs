@@ -142,3 +142,17 @@ async fn search_finds_texts_with_the_same_meaning() {
     until(&workspace, "automobile", |answer| ids(answer) == ["late"]).await;
     assert!(other.was_embedded("Fresh bread"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn search_uses_text_scores_until_labels_are_embedded() {
+    let store = Store::connect("mem://").await.expect("a store");
+    let model = Subjects::new("one", 4);
+    model.fails.store(true, Ordering::SeqCst);
+    let engine = engine(&store, model).await;
+    let key = engine.first_start(None).await.expect("a workspace").expect("the store is empty").key;
+    let workspace = enter(&engine, &key).await.expect("a workspace");
+    write(&workspace, "pet", "created", "Tomcat").await;
+    let answer = until(&workspace, "tomcat", |answer| !answer.results.is_empty()).await;
+    assert_eq!(answer.results[0].score, 1.0);
+    assert!(answer.warnings[0].starts_with("searched by text only: "), "{:?}", answer.warnings);
+}

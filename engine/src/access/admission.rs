@@ -18,8 +18,9 @@ use crate::store::sign_up::FoundUser;
 
 impl Access {
     /// Returns the user that a valid token identifies. The user's first token creates the user record. If the settings
-    /// allow an own workspace, any token creates it if it is missing, so a user who is removed from all other
-    /// workspaces still has one. Otherwise only invited users are admitted. They have no workspace until they accept.
+    /// allow the user an own workspace, any token creates this workspace if it is missing, so a user who is removed
+    /// from all other workspaces still has one. Otherwise only invited users are admitted, who have no workspace until
+    /// they accept an invitation.
     pub(super) async fn admit(&self, identity: &Identity) -> Result<Arc<KnownUser>> {
         if let Some(user) = self.known.user(&identity.user_id)
             && matches_claims(&user.record, identity)
@@ -28,7 +29,7 @@ impl Access {
         }
         for wait in retry::waits() {
             match self.try_admit(identity).await {
-                // Another server or request was faster. Look the user up again.
+                // Another server or request wrote the user first. The next round reads the user again.
                 Err(Error::Unavailable(store::Error::Conflict)) => {
                     tokio::time::sleep(Duration::from_millis(wait)).await
                 }
@@ -65,7 +66,8 @@ impl Access {
         }
     }
 
-    /// Creates a new user, in one transaction with their own workspace if the settings allow one.
+    /// Creates a new user. If the settings allow the user an own workspace, the same transaction creates that
+    /// workspace.
     async fn sign_up(&self, identity: &Identity) -> Result<()> {
         let own = self.may_own(identity).then(|| self.own_workspace(identity));
         if own.is_none() && !self.is_invited(identity).await? {
@@ -118,7 +120,7 @@ fn own_workspace_id(identity: &Identity) -> String {
     Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("workspace of {}", identity.user_id).as_bytes()).to_string()
 }
 
-/// Returns the error that makes the caller retry, to read what was written.
+/// Returns the error that makes the caller retry and read the records of a faster request.
 fn retry_error() -> Error {
     Error::Unavailable(store::Error::Conflict)
 }

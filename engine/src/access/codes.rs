@@ -1,5 +1,4 @@
-//! One-time sign-in codes. A code can be exchanged once for a key, so a device gets a key without anyone typing it
-//! there.
+//! One-time sign-in codes. A code can be exchanged once for a key, so nobody has to type a key on a device.
 
 use std::sync::Arc;
 
@@ -14,7 +13,7 @@ const NOT_VALID: Error = Error::Unauthenticated("the sign-in code is not valid")
 
 /// A created sign-in code.
 pub struct CreatedCode {
-    /// The code. It cannot be retrieved again.
+    /// The code. Only the hash of a code is stored, so the code cannot be retrieved again.
     pub code: String,
     /// The expiry time of the code, in milliseconds since the epoch.
     pub expires_at: i64,
@@ -45,7 +44,7 @@ impl Access {
         let hash = Some(code).filter(|code| code.starts_with(PREFIX)).map(hash_of).ok_or(NOT_VALID)?;
         let now = self.clock.now_ms();
         let found = self.control.find_sign_in_code(&hash).await?.filter(|code| code.expires_at > now);
-        // The lock is per owner of the code. An invalid code therefore makes nobody wait.
+        // Each owner of codes has a separate lock. A request with an invalid code takes no lock, so it delays nobody.
         let found = found.ok_or(NOT_VALID)?;
         let _turn = self.turns.take(&found.user_id).await;
         if found.key_expires_at.is_some_and(|expires_at| expires_at <= now) {

@@ -32,16 +32,16 @@ struct Claims {
     workspace: Arc<str>,
     key: Option<Arc<str>>,
     agents: Option<Arc<[Arc<str>]>>,
-    /// Missing in credentials from before this field existed. Those only allow listening.
+    /// Whether the creator may also act for the agents. Older credentials lack this field and allow only listening.
     #[serde(default)]
     acts: bool,
     expires_at: i64,
 }
 
 impl Access {
-    /// Issues a credential for listening to these agents of the caller's workspace, or to all of them. With `acts`, it
-    /// also allows acting for them. Returns the credential and its expiry, which is never after the expiry of the
-    /// caller's own right.
+    /// Issues a credential for listening to these agents of the caller's workspace, or to all of them. With `acts`, the
+    /// credential also allows acting for the agents. Returns the credential and its expiry, which is never after the
+    /// expiry of the caller's own right.
     pub async fn hand_out(
         &self,
         caller: &Caller,
@@ -62,12 +62,13 @@ impl Access {
         Ok((format!("{PREFIX}{signed}"), expires_at))
     }
 
-    /// Returns whether a text has the form of such a credential.
+    /// Returns whether a text has the prefix of a credential for listening.
     pub fn is_handed_out(text: &str) -> bool {
         text.starts_with(PREFIX)
     }
 
-    /// Verifies a credential. Also checks in the store that its key and its membership still exist.
+    /// Verifies a credential. Also checks in the store that the key and the membership of the credential's creator
+    /// still exist.
     pub async fn listening(&self, credential: &str) -> Result<Listening> {
         const INVALID: Error = Error::Unauthenticated("the credential is not valid");
         let signed = credential.strip_prefix(PREFIX).ok_or(INVALID)?;
@@ -75,7 +76,7 @@ impl Access {
         if claims.expires_at <= self.clock.now_ms() {
             return Err(Error::Unauthenticated("the credential has expired"));
         }
-        // A user who has become a viewer may no longer act, so such a credential is rejected.
+        // A credential for acting is rejected if its creator has become a viewer, who may not act.
         let role = if claims.acts { Role::Editor } else { Role::Viewer };
         let member = GrantBasis::Member(claims.workspace.clone(), claims.user.clone(), role);
         let bases: Vec<GrantBasis> = claims.key.clone().map(GrantBasis::Key).into_iter().chain([member]).collect();

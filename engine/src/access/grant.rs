@@ -1,5 +1,5 @@
 //! Rights of long-running callers. A right ends when its key is revoked, when its user leaves the workspace or gets a
-//! lower role there, or when its credential expires. The change may happen in this process or in another one.
+//! lower role there, or when its credential expires. Such a change may happen in this process or in another process.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,12 +13,12 @@ use crate::error::Result;
 use crate::model::access::{Caller, Role};
 use crate::store::members::GrantBasis;
 
-/// How often changes by other processes are checked while rights are held.
+/// The time between two checks for changes by other processes, while rights are held.
 const POLL_INTERVAL: Duration = Duration::from_millis(300);
 /// The maximum time between two reads of the clock, since the clock may be changed while a task waits.
 const CLOCK_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The bases of the rights held in this process, each with a channel that signals its end.
+/// The keys and memberships that the rights held in this process depend on, each with a channel that signals its end.
 #[derive(Default)]
 pub struct HeldRights {
     held: Mutex<Held>,
@@ -32,14 +32,15 @@ struct Held {
 }
 
 impl HeldRights {
-    /// Ends the rights that depend on a basis.
+    /// Ends the rights that depend on a key or a membership.
     pub fn end(&self, basis: &GrantBasis) {
         if let Some(ended) = self.held().ended.remove(basis) {
             ended.send_replace(true);
         }
     }
 
-    /// Ends the rights of a user in a workspace that need a higher role than `role`. `None` ends all of them.
+    /// Ends the rights of a user in a workspace that need a higher role than `role`. `None` ends all rights of the user
+    /// there.
     pub fn end_above(&self, workspace_id: &str, user_id: &str, role: Option<Role>) {
         self.held().ended.retain(|basis, ended| {
             let is_over = matches!(basis, GrantBasis::Member(workspace, user, least)
@@ -56,12 +57,12 @@ impl HeldRights {
     }
 }
 
-/// A held right of a caller.
+/// A right that a caller holds, and the signals that end the right.
 pub struct Grant {
     access: Arc<Access>,
     expires_at: Option<i64>,
     bases: Vec<HeldBasis>,
-    /// Whether the store was checked after the bases were registered. They may have ended just before.
+    /// Whether the store was checked after the registration. The key or the membership may have ended just before.
     is_checked: bool,
 }
 
@@ -71,7 +72,7 @@ struct HeldBasis {
 }
 
 impl Access {
-    /// Registers the right of a caller.
+    /// Registers a caller's right, so that its end is signalled.
     pub fn grant(self: &Arc<Self>, caller: &Caller) -> Grant {
         let member = GrantBasis::Member(caller.workspace_id.clone(), caller.user_id.clone(), caller.role);
         let bases = caller.key_id.clone().map(GrantBasis::Key).into_iter().chain([member]);
@@ -114,7 +115,7 @@ impl Drop for Grant {
     fn drop(&mut self) {
         let mut held = self.access.held.held();
         for HeldBasis { basis, .. } in &self.bases {
-            // This is the last holder of the basis.
+            // No other grant depends on this key or membership.
             if held.ended.get(basis).is_some_and(|ended| ended.receiver_count() <= 1) {
                 held.ended.remove(basis);
             }
@@ -144,12 +145,12 @@ async fn any_ended(access: &Access, bases: &mut [HeldBasis], is_checked: &mut bo
             Err(error) => tracing::warn!(%error, "failed to check whether a right is still valid"),
         }
     }
-    // If the sender is gone, it has already signalled the end.
+    // The sender signals the end before it is dropped, so a missing sender means the end as well.
     let each = bases.iter_mut().map(|held| Box::pin(async { drop(held.ended.wait_for(|ended| *ended).await) }));
     select_all(each).await;
 }
 
-/// Checks all bases in the store with one query, periodically, while rights are held.
+/// Checks periodically, while rights are held, that the keys and memberships still exist. Each check is one query.
 async fn watch_bases(access: Arc<Access>) {
     loop {
         tokio::time::sleep(POLL_INTERVAL).await;

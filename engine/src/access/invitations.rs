@@ -22,8 +22,8 @@ pub struct SignedIn {
 pub type Proposal = (Invitation, WorkspaceRecord);
 
 impl Access {
-    /// Returns the user that a token identifies. Keys are rejected: a key belongs to one workspace, so it must not join
-    /// others.
+    /// Returns the user that a token identifies. Rejects keys: a key belongs to one workspace, so a key must not join
+    /// other workspaces.
     pub async fn signed_in(self: &Arc<Self>, bearer: &str) -> Result<SignedIn> {
         if access::is_key(bearer) {
             self.authenticate(bearer, None).await?;
@@ -63,7 +63,7 @@ impl Access {
 
     async fn accept(&self, id: &str, email: &str, user_id: &str) -> Result<(Membership, WorkspaceRecord)> {
         let accepted = self.control.accept_invitation(id, email, user_id, self.clock.now_ms()).await;
-        // Also if the outcome is unknown. The cache is filled again by later reads.
+        // Clears the cache even if the outcome is unknown. Later reads fill the cache again.
         self.known.forget();
         let member = accepted?.ok_or_else(|| Error::not_found("invitation", id))?;
         let workspace = self.workspace(&member.workspace_id).await?;
@@ -101,7 +101,7 @@ impl SignedIn {
         }
     }
 
-    /// Returns the user's verified address. Without one, the user has no invitations.
+    /// Returns the user's verified address. Fails if there is none, since such a user has no invitations.
     fn email(&self, id: &str) -> Result<Arc<str>> {
         let email = self.user.record.email.clone().filter(|_| self.user.record.email_verified);
         email.ok_or_else(|| Error::not_found("invitation", id))

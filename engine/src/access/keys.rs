@@ -22,7 +22,7 @@ pub struct NewKey {
     pub scopes: Vec<Scope>,
     /// The expiry time, in milliseconds since the epoch.
     pub expires_at: Option<i64>,
-    /// Whether the key grants access to every workspace of its user, and not only to the one it is created in.
+    /// Whether the key grants access to every workspace of its user, and not only to the workspace of its creation.
     pub opens_all: bool,
 }
 
@@ -30,13 +30,14 @@ pub struct NewKey {
 #[derive(Debug, Clone)]
 pub struct CreatedKey {
     pub record: KeyRecord,
-    /// `None` if an earlier request created the key. Only that request got the secret, which is not stored.
+    /// The secret. `None` if an earlier request created the key: the secret is not stored, so only that request
+    /// returned it.
     pub secret: Option<String>,
 }
 
 impl Access {
-    /// Creates a key for a user in a workspace, unless a key with the given id exists. The key stops working with its
-    /// origin.
+    /// Creates a key for a user in a workspace, unless a key with the given id exists. The key stops working when its
+    /// origin does.
     pub async fn create_key(
         &self,
         workspace_id: &Arc<str>,
@@ -62,8 +63,8 @@ impl Access {
 
     /// Revokes a key of a workspace and all keys derived from it, effective immediately.
     ///
-    /// If a key revokes the key that it was derived from, it takes the place of that key instead of being revoked. Keys
-    /// are rotated this way.
+    /// A key that revokes the key it was derived from is not revoked, but takes the place of the revoked key. Clients
+    /// rotate keys this way.
     pub async fn revoke_key(&self, workspace_id: &str, key_id: &str, by: Option<&str>) -> Result<()> {
         let _turn = self.turns.take(workspace_id).await;
         for wait in retry::waits() {
@@ -89,7 +90,7 @@ impl Access {
             None => Vec::new(),
         };
         let deleted = self.control.delete_key(&key.id, &moved).await;
-        // Also if the outcome of the deletion is unknown. The cache is filled again by later reads.
+        // Clears the cache even if the outcome of the deletion is unknown. Later reads fill the cache again.
         self.known.forget();
         deleted?;
         self.held.end(&GrantBasis::Key(key.id.clone()));
@@ -97,7 +98,7 @@ impl Access {
         Ok(())
     }
 
-    /// Deletes the keys derived from a deleted key. They are already invalid, whether or not this succeeds.
+    /// Deletes the keys derived from a deleted key. The derived keys are already invalid, even if the deletion fails.
     pub(super) async fn sweep(&self, id: &Arc<str>) {
         let swept = async {
             loop {
@@ -116,7 +117,8 @@ impl Access {
     }
 }
 
-/// Returns the new records of a key that takes the place of the key it revokes, and of the keys derived from it.
+/// Returns the new records of the key `by`, which takes the place of the revoked key, and of the keys derived from
+/// `by`.
 fn moved(revoked: &KeyRecord, by: &KeyRecord, line: &[KeyRecord]) -> Vec<KeyRecord> {
     let below = by.ancestors.len();
     let moved = |key: &KeyRecord| {
@@ -127,7 +129,7 @@ fn moved(revoked: &KeyRecord, by: &KeyRecord, line: &[KeyRecord]) -> Vec<KeyReco
     std::iter::once(first).chain(line.iter().map(moved)).collect()
 }
 
-/// Returns the error for a key that was not written.
+/// Returns the error for a key that cannot be derived from its origin.
 pub(super) fn refused(origin: Origin) -> Error {
     match origin {
         Origin::Gone => GONE,

@@ -78,7 +78,7 @@ impl Known {
         }
     }
 
-    /// Records the last use of a key.
+    /// Records the last use of a cached key.
     pub fn touched(&self, hash: &str, now: i64) {
         if let Some(known) = self.entries().keys.get_mut(hash) {
             let key = KeyRecord { last_used_at: Some(now), ..KeyRecord::clone(&known.key) };
@@ -86,7 +86,7 @@ impl Known {
         }
     }
 
-    /// Clears the cache, since records have changed or may have.
+    /// Clears the cache. Called when records have changed or may have changed.
     pub fn forget(&self) {
         let mut entries = self.entries();
         entries.changes += 1;
@@ -111,8 +111,8 @@ impl KnownUser {
     }
 }
 
-/// Returns the plan of a user. Users without one get the default plan, without a trial: trials begin at the first
-/// sign-in.
+/// Returns the plan of a user. Users without a plan get the default plan without a trial, because trials begin at the
+/// first sign-in.
 pub fn plan_of(user: &UserRecord, settings: &AccessSettings) -> Plan {
     match &user.plan {
         Some(plan) => plan.clone(),

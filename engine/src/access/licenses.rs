@@ -13,10 +13,10 @@ use crate::model::license::{Activation, Verdict};
 use crate::store;
 use crate::store::retry;
 
-/// The maximum number of active devices per user, whatever the plan allows. Each request reads all of them.
+/// The maximum number of active devices per user, regardless of the plan. Each request reads all devices of a user.
 const MAX_ACTIVE: u64 = 1_000;
-/// The number of revoked devices kept per user, so that they cannot activate themselves again. Beyond this number, the
-/// ones revoked first are removed.
+/// The maximum number of revoked devices kept per user. A kept device cannot activate itself again. Beyond the maximum,
+/// the devices revoked first are removed.
 const MAX_REVOKED: usize = 100;
 
 /// A device's description of itself.
@@ -48,7 +48,7 @@ impl Access {
         self.with_devices(user_id, |devices| Ok(validated(user_id, device, devices, limit, now))).await
     }
 
-    /// Removes an active device of a user. It may be activated again. Revoked devices stay revoked.
+    /// Removes an active device of a user. The device may be activated again. Revoked devices stay revoked.
     pub async fn deactivate_device(&self, user_id: &Arc<str>, instance_id: &str) -> Result<Activation> {
         self.with_devices(user_id, |devices| {
             let found = active(devices).into_iter().find(|one| one.instance_id == instance_id);
@@ -74,7 +74,8 @@ impl Access {
         Ok(self.control.read_activations(user_id).await?.activations)
     }
 
-    /// Makes a decision on the devices of a user. If another server changed them meanwhile, makes the decision again.
+    /// Makes a decision on the devices of a user. If another server changed the devices in the meantime, makes the
+    /// decision again.
     async fn with_devices<T>(&self, user_id: &str, decide: impl Fn(&[Activation]) -> Result<(Change, T)>) -> Result<T> {
         let _turn = self.turns.take(user_id).await;
         for wait in retry::waits() {
@@ -99,7 +100,7 @@ impl Access {
         Ok(self.license_pair().await?.sign(message).as_ref().to_vec())
     }
 
-    /// Returns the public key that verifies these signatures.
+    /// Returns the public key that verifies the signatures of license responses.
     pub async fn license_key(&self) -> Result<Vec<u8>> {
         Ok(self.license_pair().await?.public_key().as_ref().to_vec())
     }
@@ -120,12 +121,12 @@ impl Access {
 enum Change {
     None,
     Write(Activation),
-    /// The revoked device, and the ids of older ones that are removed.
+    /// Stores a device as revoked, and removes the devices with these ids, which were revoked earlier.
     Revoke(Activation, Vec<Arc<str>>),
     Forget(Arc<str>),
 }
 
-/// Returns the revoked devices to remove when one more is revoked.
+/// Returns the ids of the revoked devices to remove when one more device is revoked.
 fn forgotten(devices: &[Activation]) -> Vec<Arc<str>> {
     let mut revoked: Vec<&Activation> = devices.iter().filter(|one| one.revoked_at.is_some()).collect();
     revoked.sort_by_key(|one| one.revoked_at);
@@ -133,7 +134,7 @@ fn forgotten(devices: &[Activation]) -> Vec<Arc<str>> {
     revoked.into_iter().take(over).map(|one| one.id.clone()).collect()
 }
 
-/// Decides on the validation of a device.
+/// Validates a device. Returns the change to the user's devices, and the result.
 fn validated(
     user_id: &Arc<str>,
     device: &Device,

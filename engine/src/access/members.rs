@@ -30,7 +30,8 @@ impl Access {
         Ok(joined.chain(invited.into_iter().map(Member::Invited)).collect())
     }
 
-    /// Invites an address in its normal form. If the owner used a key, the invitation expires with that key.
+    /// Invites an address, which must be in its normal form. If the owner used a key, the invitation expires with that
+    /// key.
     pub async fn invite(
         &self,
         workspace: &WorkspaceRecord,
@@ -82,7 +83,8 @@ impl Access {
         self.known.forget();
         if let Some(keys) = removed? {
             self.held.end_above(&workspace.id, id, None);
-            // The keys may have granted access to other workspaces as well, and so may keys derived from them there.
+            // The keys, and keys derived from these in other workspaces, may have granted access to other workspaces as
+            // well.
             for key in keys {
                 self.held.end(&GrantBasis::Key(key.clone()));
                 self.sweep(&key).await;

@@ -3,9 +3,9 @@
 //! This module does not know the contents of workspaces.
 
 pub mod admission;
-pub mod stored_caller;
 pub mod codes;
 pub mod credential;
+pub mod grant;
 pub mod invitations;
 pub mod keys;
 pub mod known;
@@ -15,24 +15,24 @@ pub mod plans;
 pub mod provision;
 pub mod settings;
 pub mod signing;
-pub mod grant;
+pub mod stored_caller;
 pub mod tokens;
 
 use std::sync::{Arc, OnceLock};
 
 use aws_lc_rs::signature::Ed25519KeyPair;
+use grant::HeldRights;
 use known::{Known, KnownKey, KnownUser, hash_of};
 use settings::AccessSettings;
 use signing::SigningKeys;
-use grant::HeldRights;
 use tokens::Tokens;
 use tokens::key_set::FetchKeys;
 
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::model::access::{self, Caller, Membership, Scope, WorkspaceRecord};
-use crate::store::{Database, Store};
 use crate::named_locks::NamedLocks;
+use crate::store::{Database, Store};
 
 /// The minimum time between two updates of a key's last use, in milliseconds.
 const TOUCH_MS: i64 = 60_000;
@@ -49,7 +49,7 @@ pub struct Access {
     license_pair: OnceLock<Arc<Ed25519KeyPair>>,
     policy: OnceLock<Policy>,
     /// Locks by user or by workspace, for changes that would conflict with each other. The store resolves conflicts
-    /// between servers; the locks only save retries within this one.
+    /// between servers; the locks only save retries within one server.
     turns: Arc<NamedLocks>,
 }
 
@@ -100,8 +100,8 @@ impl Access {
         found.ok_or_else(|| Error::not_found("workspace", id))
     }
 
-    /// Returns the caller that a bearer token identifies, in the given workspace. Without one, the workspace is the
-    /// key's own or the first that the user joined.
+    /// Returns the caller that a bearer token identifies, in the given workspace. `None` selects the key's own
+    /// workspace, or the first workspace that the user joined.
     pub async fn authenticate(&self, bearer: &str, workspace: Option<&str>) -> Result<Caller> {
         match access::is_key(bearer) {
             true => self.authenticate_key(bearer, workspace).await,
@@ -121,7 +121,8 @@ impl Access {
         }
         let workspace = workspace.unwrap_or(&key.workspace_id);
         if !key.opens_all && *workspace != *key.workspace_id {
-            // The same error for the user's other workspaces, those of other users, and unknown ones.
+            // The error is the same for other workspaces of the user, workspaces of other users, and unknown
+            // workspaces.
             return Err(Error::forbidden("other_workspace", "the key is valid only in its own workspace"));
         }
         let member = user.member_of(workspace)?;

@@ -31,7 +31,7 @@ impl Access {
         Ok(plan_of(&user, &self.policy().settings))
     }
 
-    /// Returns a user, whatever workspaces they are in.
+    /// Returns the record of a user of any workspace.
     pub async fn user(&self, user_id: &str) -> Result<UserRecord> {
         let found = self.control.find_user(user_id).await?;
         Ok(found.ok_or_else(|| Error::not_found("user", user_id))?.user)
@@ -49,7 +49,7 @@ impl Access {
             None => Plan { name: id.clone(), id, ..default_plan(settings).begun_at(self.clock.now_ms()) },
         };
         let status = new.status.unwrap_or(base.status);
-        // Without a new end, a trial keeps its end, or gets the one configured for the plan.
+        // If the request names no end, a trial keeps its end or gets the end that is configured for the plan.
         let trial_ends_at = new.trial_ends_at.or(base.trial_ends_at).filter(|_| status == PlanStatus::Trialing);
         let plan = Plan { status, trial_ends_at, limits: new.limits.unwrap_or(base.limits), ..base };
         let _turn = self.turns.take(user_id).await;
@@ -61,7 +61,7 @@ impl Access {
         }
     }
 
-    /// Returns whether a workspace is the one created by the first start. Its owners manage the installation.
+    /// Returns whether the first start created a workspace. The owners of that workspace manage the installation.
     pub async fn is_first(&self, workspace_id: &str) -> Result<bool> {
         Ok(self.control.first_workspace_id().await?.as_deref() == Some(workspace_id))
     }

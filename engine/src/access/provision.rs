@@ -10,7 +10,7 @@ use crate::model::access::{self, KeyRecord, Scope, WorkspaceRecord};
 /// The result of the first start on an empty store.
 pub struct FirstStart {
     pub workspace: WorkspaceRecord,
-    /// The owner's key. It cannot be retrieved again.
+    /// The owner's key. Only the hash of a key is stored, so the key cannot be retrieved again.
     pub key: String,
 }
 

@@ -6,7 +6,7 @@ use crate::model::plan::OfferedPlan;
 #[derive(Debug, Clone)]
 pub struct AccessSettings {
     pub issuers: Vec<IssuerSettings>,
-    /// Whether a user's first token creates a workspace for them. If not, only invited users can sign in.
+    /// Whether a user's first token creates a workspace for them. Otherwise only invited users can sign in.
     pub auto_provision: bool,
     /// The email domains whose users get a workspace, in the normal form of addresses. The address must be verified. An
     /// empty list allows all domains.
@@ -39,7 +39,7 @@ pub struct IssuerSettings {
     pub trust: Trust,
     /// The names of the accepted signature algorithms, all of one family.
     pub algorithms: Vec<String>,
-    /// Whether an address counts as verified if the token has no claim about that.
+    /// Whether an address counts as verified if the token does not state whether it is.
     pub trusts_email: bool,
 }
 

@@ -15,17 +15,17 @@ use super::Access;
 use crate::error::{Error, Result};
 use crate::store::signing_keys::SigningKeyRecord;
 
-/// How long one key is used for new signatures, in milliseconds.
+/// The time during which a key makes new signatures, in milliseconds.
 const SIGNING_PERIOD_MS: i64 = 24 * 60 * 60 * 1_000;
 /// The maximum lifetime of signed data, in milliseconds.
 pub const MAX_LIFETIME_MS: i64 = 24 * 60 * 60 * 1_000;
-/// How long a key is kept after its creation, in milliseconds, so that its last signatures stay valid until they
-/// expire.
+/// The time after its creation for which a key is kept, in milliseconds, so that its last signatures stay valid until
+/// they expire.
 const RETENTION_MS: i64 = SIGNING_PERIOD_MS + MAX_LIFETIME_MS;
 /// The minimum time between two lookups of unknown keys in the store, in milliseconds.
 const LOOKUP_INTERVAL_MS: i64 = 1_000;
-/// How long before the end of a key's use the next key is created, in milliseconds. When the next key starts to sign,
-/// every server finds it in the store, even one that looked for another key just before its creation.
+/// The time between the creation of a key and the end of the previous key's use, in milliseconds. When a new key starts
+/// to sign, every server can look the key up, even a server that has just looked up an unknown key.
 const ROTATION_LEAD_MS: i64 = 60_000;
 /// The maximum length of a text with signed claims, in bytes.
 const MAX_LENGTH: usize = 8 << 10;
@@ -63,7 +63,7 @@ pub struct Signature {
 #[derive(Default)]
 pub struct SigningKeys {
     known: Mutex<Known>,
-    /// Held while a key is created. Other tasks wait for the new key.
+    /// The lock that is held while a key is created. Other tasks wait for the new key.
     creating: tokio::sync::Mutex<()>,
 }
 
@@ -94,12 +94,13 @@ impl Known {
         self.keys.iter().find(|key| key.id == id)
     }
 
-    /// Returns whether the newest key can be used for some time.
+    /// Returns whether the newest key signs for longer than [`ROTATION_LEAD_MS`].
     fn is_ahead(&self, now: i64) -> bool {
         self.keys.first().is_some_and(|key| key.created_at.saturating_add(SIGNING_PERIOD_MS - ROTATION_LEAD_MS) > now)
     }
 
-    /// Returns the newest key that every server can know, or else the oldest key in use.
+    /// Returns the key to sign with: the newest key that every server can already look up, otherwise the oldest key in
+    /// use.
     fn signing(&self, now: i64) -> Option<SigningKeyRecord> {
         let signing = || self.keys.iter().filter(|key| key.created_at.saturating_add(SIGNING_PERIOD_MS) > now);
         let settled = signing().find(|key| key.created_at.saturating_add(LOOKUP_INTERVAL_MS) < now);
@@ -143,7 +144,7 @@ impl Access {
         serde_json::from_slice(&claims).map(Some).map_err(Error::internal)
     }
 
-    /// Returns the key to sign with. If there is none, or if its use ends soon, creates the next one.
+    /// Returns the key to sign with. Creates the next key if there is none, or if the newest key stops signing soon.
     async fn signing_key(&self) -> Result<SigningKeyRecord> {
         let now = self.clock.now_ms();
         let known = || {
@@ -181,7 +182,7 @@ impl Access {
         if !read_at.is_some_and(|at| (at..at.saturating_add(LOOKUP_INTERVAL_MS)).contains(&now)) {
             self.read_signing_keys(now).await?;
         }
-        // Another task may have read the key meanwhile.
+        // Another task may have read the key in the meantime.
         Ok(self.signing.known().find(id).cloned())
     }
 

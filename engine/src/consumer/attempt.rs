@@ -21,6 +21,7 @@ pub enum Attempt<T> {
     /// The call failed in every attempt, and the step must be parked.
     Failed {
         failure: Failure,
+        /// The number of attempts, including the first call.
         attempts: u32,
         /// Whether this failure opened the plugin's circuit.
         opened: bool,
@@ -31,7 +32,7 @@ pub enum Attempt<T> {
     Skipped,
 }
 
-/// How long to retry a plugin whose failures block the log.
+/// The policy for retries of a plugin whose failures block the log.
 #[derive(Clone, Copy)]
 pub enum RetryPolicy<'a> {
     /// Retries until the call succeeds or another task requests the worker.

@@ -16,7 +16,8 @@ const MAX_RESTING_LAG: u64 = 256;
 const MIN_RETRY_DELAY: Duration = Duration::from_millis(50);
 /// The longest wait after a failed step.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(10);
-/// How long a follower continues after the consumer is stopped, so that little work is left for the next start.
+/// The time for which a follower continues after the consumer is stopped, so that little work is left for the next
+/// start.
 const STOP_WITHIN: Duration = Duration::from_secs(1);
 
 /// When a follower pauses between steps, and for how long.

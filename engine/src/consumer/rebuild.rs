@@ -23,8 +23,7 @@ use crate::resident::graph::{Changes, Edges, EnrichedEvent, StateView};
 use crate::store::graph::{Claim, Effects};
 use crate::store::{self, retry};
 
-/// The number of events behind the follower below which the rebuild makes the follower wait and processes the remaining
-/// events.
+/// When fewer than this number of events are left, the rebuild makes the follower wait and processes them.
 const MAX_BLOCKING_LAG: u64 = 2_048;
 
 /// The result of a rebuild.
@@ -131,7 +130,8 @@ async fn build(state: &Arc<State>, appender: &Appender, working: &Working, claim
             Err(error) => return Err(error),
         }
         drop(turn);
-        // Another server completed a rebuild first.
+        // A conflict means that another server wrote first: either events or a rebuild. A rebuild of another server
+        // ends this one.
         if state.db.read_graph_checkpoint().await?.generation != claim.serving {
             return Err(Error::conflict("rebuild_overtaken", "another server has rebuilt the graph in the meantime"));
         }

@@ -8,7 +8,7 @@ use crate::core::background::Stopped;
 
 /// The pause after changes. Several changes of one aggregate during the pause cause only one update.
 const PAUSE: Duration = Duration::from_millis(200);
-/// The longest wait after failures. The first wait equals the pause, and each further failure doubles the wait.
+/// The longest wait after failures. Each failure doubles the wait, starting from the pause.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
 
 /// Updates the vectors until the consumer is stopped.

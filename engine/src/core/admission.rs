@@ -9,7 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::{Error, Result};
 
-/// The maximum number of waiting queries of one workspace. Further queries are rejected immediately.
+/// The maximum number of queries that wait in one workspace. Further queries are rejected immediately.
 const MAX_WAITING: usize = 256;
 
 /// The limits on concurrent queries and on the bytes that they allocate together. 0 means no limit.
@@ -19,7 +19,8 @@ pub struct QueryLimits {
     pub key_queries: usize,
     pub workspace_bytes: usize,
     pub key_bytes: usize,
-    /// How long a query waits for others to end before it is rejected, in milliseconds.
+    /// The longest time that a query waits for other queries to end, in milliseconds. After this time, the query is
+    /// rejected.
     pub wait_ms: u64,
 }
 
@@ -65,7 +66,7 @@ impl Share {
 pub struct Admission {
     limits: QueryLimits,
     workspace: Arc<Share>,
-    /// The shares of callers with running or waiting queries.
+    /// The share of each caller that has running or waiting queries, by the caller's id.
     callers: Mutex<HashMap<Arc<str>, Weak<Share>>>,
     waiting: AtomicUsize,
 }
@@ -76,12 +77,13 @@ impl Admission {
         Admission { limits, workspace, callers: Mutex::default(), waiting: AtomicUsize::new(0) }
     }
 
-    /// Waits until a query of this caller may run. Rejects the query if it waits too long.
+    /// Waits until a query of this caller may run. Rejects the query if the wait takes longer than
+    /// [`QueryLimits::wait_ms`].
     pub async fn admit(&self, caller: &Arc<str>) -> Result<Admitted> {
         let _waiting = Waiting::begin(&self.waiting)?;
         let (workspace, key) = (self.workspace.clone(), self.share_of(caller));
-        // The permit of the caller comes first, so a query that waits for the caller's other queries holds no permit of
-        // the workspace.
+        // Acquires the caller's permit before the workspace's permit. A query that waits for other queries of its
+        // caller then holds no permit of the workspace.
         let places = async {
             let of_key = key.places.clone().acquire_owned().await.map_err(Error::internal)?;
             let of_workspace = workspace.places.clone().acquire_owned().await.map_err(Error::internal)?;
@@ -105,7 +107,7 @@ impl Admission {
     }
 }
 
-/// A query that waits or is about to be admitted.
+/// Counts a query as waiting until it is admitted or dropped.
 struct Waiting<'a>(&'a AtomicUsize);
 
 impl Waiting<'_> {
@@ -124,7 +126,7 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// The permission of a query to run, and its part of the shared memory. Dropping it releases both.
+/// The permission of a query to run, and the query's part of the shared memory. Dropping this value releases both.
 pub struct Admitted {
     _places: [OwnedSemaphorePermit; 2],
     workspace: Arc<Share>,
@@ -133,7 +135,7 @@ pub struct Admitted {
 }
 
 impl Admitted {
-    /// Reserves more of the shared memory. Returns `false` if there is not enough left.
+    /// Reserves more of the shared memory for the query. Returns `false` if too little memory is left.
     pub fn grant(&self, bytes: usize) -> bool {
         if !self.key.take(bytes) {
             return false;

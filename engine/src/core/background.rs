@@ -3,7 +3,7 @@
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinHandle};
 
-/// Signals tasks to stop. Dropping it does so as well: a task must not outlive its owner.
+/// Signals tasks to stop. Dropping the handle signals them as well, because a task must not outlive its owner.
 pub struct Stop(watch::Sender<bool>);
 
 /// The receiving end of a [`Stop`].
@@ -43,7 +43,7 @@ impl Background {
         Background(tokio::spawn(task))
     }
 
-    /// Waits until the task ends by itself.
+    /// Waits until the task ends without aborting it.
     pub async fn ended(&mut self) -> Result<(), JoinError> {
         (&mut self.0).await
     }

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::model::event::Event;
 use crate::store::log::EventRef;
 
-/// The limits of a batch. It ends at whichever limit is reached first, but contains at least one event.
+/// The limits of a batch. A batch ends at whichever limit is reached first, but contains at least one event.
 #[derive(Debug, Clone, Copy)]
 pub struct BatchLimit {
     pub events: usize,
@@ -18,13 +18,14 @@ pub struct BatchLimit {
 /// The batch limit for followers of the log.
 pub const BATCH: BatchLimit = BatchLimit { events: 512, bytes: 4 << 20 };
 
-/// The size of events that the store reads with one query, in bytes.
+/// The maximum size of the events that the store reads with one query, in bytes.
 const QUERY_BYTES: usize = 4 << 20;
-/// The assumed size of an event whose size is not recorded in its commit.
+/// The assumed size of an event whose commit does not record its size, in bytes.
 const UNKNOWN_BYTES: usize = 128 << 10;
 
 impl State {
-    /// Returns the next events after a position, from memory if it reaches back that far.
+    /// Returns the next events after a position. Reads the events from memory if they are still there, otherwise from
+    /// the store.
     pub async fn batch_after(&self, position: u64, limit: BatchLimit) -> Result<Vec<Arc<Event>>> {
         if let Some(mut events) = self.folded.last_events(position, limit.events) {
             events.truncate(fitting(&events, limit.bytes));
@@ -33,7 +34,7 @@ impl State {
         Ok(self.stored_after(position, limit).await?.into_iter().map(Arc::new).collect())
     }
 
-    /// Returns the next events after a position from the store. The batch ends with the end of a commit, so events
+    /// Returns the next events after a position from the store. A batch ends at the end of a commit, so that events
     /// appended together are applied together.
     pub(super) async fn stored_after(&self, position: u64, limit: BatchLimit) -> Result<Vec<Event>> {
         let refs = self.db.event_refs_after(position, limit.events).await?;
@@ -50,7 +51,7 @@ impl State {
     }
 }
 
-/// Returns how many of the first events fit into `most_bytes`, but at least one if there is one.
+/// Returns how many of the first events fit into `most_bytes`. Returns at least 1 unless `events` is empty.
 fn fitting(events: &[Arc<Event>], most_bytes: usize) -> usize {
     let mut bytes = 0;
     let fits = events.iter().take_while(|event| {

@@ -1,12 +1,11 @@
-//! Periodic removal of uploads that no file refers to: those left behind by dead servers, and those whose removal
-//! failed.
+//! Periodic removal of uploads that no file refers to. Such uploads remain if a server dies, or if their removal fails.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::State;
 
-/// How often the cleanup runs.
+/// The interval between two runs of the cleanup.
 const CLEAR_EVERY: Duration = Duration::from_secs(15);
 
 /// Runs the cleanup immediately, then periodically.

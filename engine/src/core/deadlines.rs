@@ -2,7 +2,7 @@
 
 use tokio::sync::watch;
 
-/// The last report of the timers.
+/// The last report of the workspace's timers.
 #[derive(Clone, Copy)]
 struct Outlook {
     /// The position up to which the timers have processed the log.
@@ -22,22 +22,23 @@ impl Default for Deadlines {
 }
 
 impl Deadlines {
-    /// Reports that everything due has been processed up to a position, and when the next deadline is.
+    /// Reports that all deadlines due have been processed up to a position of the log. `next` is the time of the next
+    /// deadline, in milliseconds since the epoch.
     pub fn tell(&self, position: u64, next: Option<i64>) {
         self.outlook.send_replace(Some(Outlook { position, next }));
     }
 
-    /// Returns whether a deadline is pending. StoredCaller the first report, assumes that one is.
+    /// Returns whether a deadline is pending. Returns `true` before the first report of the timers.
     pub fn is_awaited(&self) -> bool {
         self.outlook.borrow().is_none_or(|outlook| outlook.next.is_some())
     }
 
-    /// Waits until everything due at `now_ms` has been processed, up to a position of the log.
+    /// Waits until all deadlines due at `now_ms` have been processed, up to a position of the log.
     pub async fn passed(&self, position: u64, now_ms: i64) {
         let passed = |outlook: &Option<Outlook>| {
             outlook.is_some_and(|outlook| outlook.position >= position && outlook.next.is_none_or(|next| next > now_ms))
         };
-        // This never fails, since the sender lives as long as the workspace.
+        // Waiting never fails, because the sender lives as long as the workspace.
         let _ = self.outlook.subscribe().wait_for(passed).await;
     }
 }

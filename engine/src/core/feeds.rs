@@ -9,8 +9,9 @@ use tokio::sync::watch;
 use super::followed::Followed;
 use crate::model::event::Event;
 
-/// The maximum size and number of events kept. Readers that are further behind read the store.
+/// The maximum size of the events in the window, in bytes. Readers that are further behind read the store.
 const MAX_BYTES: usize = 4 << 20;
+/// The maximum number of entries in the window. An event that concerns two agents has two entries.
 const MAX_CONCERNS: usize = 10_000;
 
 /// A window over the feeds of all agents.
@@ -23,11 +24,12 @@ pub struct Feeds {
 
 #[derive(Default)]
 struct Inner {
-    /// The concerned agents and events, in the order of the log.
+    /// The events with the agents that they concern, in the order of the log.
     concerns: VecDeque<Concern>,
     bytes: usize,
-    /// The window contains all events concerning agents after `begin` and up to `end`.
+    /// The position after which the window contains all events that concern agents.
     begin: u64,
+    /// The position up to which the window contains all events that concern agents.
     end: u64,
     /// The agents whose feeds are followed.
     followed: Followed<Arc<str>, ()>,
@@ -43,15 +45,15 @@ impl Feeds {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts the window at a position. Earlier events are unknown.
+    /// Clears the window and starts it at a position. The window does not contain earlier events.
     pub fn begin_at(&self, position: u64) {
         let mut inner = self.inner();
         inner.restart(position);
         inner.end = position;
     }
 
-    /// Adds consecutive events and wakes the readers. `feed` contains the concerned agents, each with the index of the
-    /// event.
+    /// Adds consecutive events and wakes the readers of the concerned feeds. `feed` contains the concerned agents, each
+    /// with the index of the event.
     pub fn extend(&self, events: &[Arc<Event>], feed: &[(Arc<str>, usize)]) {
         let (Some(first), Some(last)) = (events.first(), events.last()) else { return };
         let mut inner = self.inner();
@@ -73,8 +75,8 @@ impl Feeds {
         }
     }
 
-    /// Returns up to `limit` events after a position that concern one agent or any agent, and the position up to which
-    /// there are no others. Returns `None` if the window begins later.
+    /// Returns up to `limit` events after a position that concern `agent`, or any agent if `agent` is `None`. Also
+    /// returns the position up to which the result is complete. Returns `None` if the window begins after `position`.
     pub fn after(&self, position: u64, agent: Option<&str>, limit: usize) -> Option<(Vec<Arc<Event>>, u64)> {
         let inner = self.inner();
         if position < inner.begin {
@@ -84,7 +86,7 @@ impl Feeds {
         let concerns_agent = |concern: &&Concern| agent.is_none_or(|agent| *concern.agent == *agent);
         let mut events: Vec<Arc<Event>> = Vec::new();
         for concern in inner.concerns.range(first..).filter(concerns_agent) {
-            // An event may concern two agents.
+            // An event that concerns two agents has two entries, and is returned once.
             if events.last().is_some_and(|last| last.position == concern.event.position) {
                 continue;
             }
@@ -97,7 +99,7 @@ impl Feeds {
         Some((events, inner.end.max(position)))
     }
 
-    /// Returns a receiver that changes when an event concerns one agent or any agent.
+    /// Returns a receiver that changes when an event concerns `agent`, or any agent if `agent` is `None`.
     pub fn follow(&self, agent: Option<&Arc<str>>) -> watch::Receiver<u64> {
         match agent {
             Some(agent) => self.inner().followed.follow(agent),
@@ -105,7 +107,7 @@ impl Feeds {
         }
     }
 
-    /// Returns the size of the events in the window.
+    /// Returns the size of the events in the window, in bytes.
     pub fn size_bytes(&self) -> usize {
         self.inner().bytes
     }
@@ -187,7 +189,7 @@ mod tests {
         assert_eq!(positions(feeds.after(8, Some("b"), 9)), Some((vec![10], 12)));
         assert_eq!(positions(feeds.after(7, None, 2)), Some((vec![8, 10], 10)));
         assert_eq!(positions(feeds.after(99, None, 2)), Some((vec![], 99)));
-        // After a gap, the events in between are only in the store.
+        // The store alone has the events inside a gap, so the window restarts after the gap.
         feeds.extend(&events(20..=21), &[("b".into(), 1)]);
         assert_eq!(positions(feeds.after(12, Some("b"), 9)), None);
         assert_eq!(positions(feeds.after(19, Some("b"), 9)), Some((vec![21], 21)));

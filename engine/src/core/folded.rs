@@ -1,7 +1,7 @@
 //! The fold of the log in memory: the states up to one position, the last events, and the aggregates without a current
 //! snapshot.
 //!
-//! Publishing events updates all of these together, so that readers see a consistent whole.
+//! Publishing events updates all three together, so that readers see a consistent state.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -30,9 +30,10 @@ pub struct Folded {
     dirty: DirtyAggregates,
     follower: FollowerStates,
     workloads: Workloads,
-    /// The position up to which events are committed and folded. Followers of the log wait on it.
+    /// The position up to which events are committed and folded. Followers of the log wait for changes of this
+    /// position.
     head: Progress,
-    /// The total size of all states, with the position at which it was measured.
+    /// The total size of all states in bytes, after the position at which the size was measured.
     counted: Mutex<(u64, usize)>,
 }
 
@@ -47,7 +48,7 @@ impl Folded {
         self.resident.get_in(snapshot, id)
     }
 
-    /// Returns the aggregates with this slug within a type and project.
+    /// Returns the ids of the aggregates with this slug within a type and project.
     pub fn by_slug(&self, aggregate_type: &str, project_id: Option<&str>, slug: &str) -> Vec<AggregateId> {
         self.resident.by_slug(aggregate_type, project_id, slug)
     }
@@ -56,8 +57,8 @@ impl Folded {
         self.resident.snapshot()
     }
 
-    /// Returns a snapshot with columns of these paths. Building missing columns takes processor time, so it must not
-    /// run on threads that serve requests.
+    /// Returns a snapshot with columns of these paths. Building missing columns takes processor time, so threads that
+    /// serve requests must not call this function.
     pub fn snapshot_with(&self, paths: &[&Arc<str>]) -> Snapshot {
         self.resident.snapshot_with(paths)
     }
@@ -71,12 +72,12 @@ impl Folded {
         self.resident.position()
     }
 
-    /// Returns the agents whose first event is before a position, newest first.
+    /// Returns the ids of the agents whose first event is before a position, newest first.
     pub fn agents_before(&self, position: u64) -> Vec<AggregateId> {
         self.workloads.agents_before(position)
     }
 
-    /// Returns the tasks that these agents hold.
+    /// Returns the ids of the tasks that these agents hold.
     pub fn held_by(&self, agents: &[Arc<str>]) -> Vec<AggregateId> {
         self.workloads.held_by(agents)
     }
@@ -95,7 +96,8 @@ impl Folded {
         self.tail.size_bytes() + self.feeds.size_bytes() + self.streams.size_bytes()
     }
 
-    /// Returns the events after a position, or `None` if only the store reaches back that far.
+    /// Returns at most `limit` events after a position. Returns `None` if the events are no longer in memory and must
+    /// be read from the store.
     pub fn last_events(&self, position: u64, limit: usize) -> Option<Vec<Arc<Event>>> {
         self.tail.after(position, limit)
     }
@@ -105,12 +107,12 @@ impl Folded {
         &self.feeds
     }
 
-    /// Returns the followed aggregates.
+    /// Returns the aggregates that readers follow, with their last events.
     pub fn streams(&self) -> &Streams {
         &self.streams
     }
 
-    /// Returns the fields observed so far and the types of their values.
+    /// Returns the fields observed in events so far, with the types of their values.
     pub fn observed(&self) -> &ObservedSchema {
         &self.observed
     }
@@ -125,7 +127,7 @@ impl Folded {
         self.follower.set(id, state);
     }
 
-    /// Advances the follower. `aggregates` are the states after the events that it has passed.
+    /// Advances the log's follower. `aggregates` are the states after the events that the follower has processed.
     pub fn pass_follower(&self, aggregates: impl IntoIterator<Item = Arc<Aggregate>>) {
         self.follower.pass(&self.resident, aggregates);
     }
@@ -135,7 +137,7 @@ impl Folded {
         self.follower.clear();
     }
 
-    /// Returns the aggregate with its common parts shared with other aggregates, to save memory.
+    /// Returns the aggregate with memory shared for the parts that it has in common with other aggregates.
     pub fn share(&self, aggregate: Arc<Aggregate>) -> Arc<Aggregate> {
         self.resident.share(aggregate)
     }
@@ -155,12 +157,12 @@ impl Folded {
         self.head.advance(position);
     }
 
-    /// Records that the snapshots include every event up to a position.
+    /// Records that the stored snapshots include every event up to a position.
     pub fn snapshots_stand_at(&self, position: u64) {
         self.dirty.begin_at(position);
     }
 
-    /// Marks the aggregates of events that their snapshots do not include yet.
+    /// Marks the aggregates of events that the stored snapshots do not include yet.
     pub fn mark_dirty(&self, events: &[Arc<Event>]) {
         self.dirty.mark(events);
     }
@@ -170,26 +172,28 @@ impl Folded {
         self.dirty.touch(refolded);
     }
 
-    /// Makes states visible that were refolded from the same events, and schedules new snapshots for them.
+    /// Publishes states that were refolded from the same events, and schedules new snapshots for these aggregates.
     pub fn replace(&self, refolded: &[Arc<Aggregate>]) {
         self.resident.publish(refolded.iter().cloned(), 0);
         self.workloads.observe(&self.resident, &Workloads::observed_among(refolded));
         self.dirty.touch(refolded.iter().map(|aggregate| &aggregate.id));
     }
 
-    /// Makes committed events and the states after them visible. Followers of the log are woken by
-    /// [`Folded::announce`].
+    /// Makes committed events and the states after these events visible. Does not wake followers of the log:
+    /// [`Folded::announce`] does.
     pub fn publish(&self, events: &[Arc<Event>], aggregates: Vec<Arc<Aggregate>>) {
         let Some(last) = events.last() else { return };
         events.iter().for_each(|event| self.observed.note(event));
         let observed = Workloads::observed_among(&aggregates);
         self.follower.publish(&self.resident, aggregates, last.position);
         self.workloads.observe(&self.resident, &observed);
-        // Marked after the states: a task that takes a mark then finds at least the state that the mark was set for.
+        // The aggregates are marked after their states are published, so that a task that takes a mark finds at least
+        // the state that the mark was set for.
         self.dirty.mark(events);
     }
 
-    /// Notifies followers of visible events. `feed` contains the concerned agents, each with the index of the event.
+    /// Notifies followers of events that are visible. `feed` contains the concerned agents, each with the index of the
+    /// event.
     pub fn announce(&self, events: &[Arc<Event>], feed: &[(Arc<str>, usize)]) {
         let Some(last) = events.last() else { return };
         self.tail.extend(events);
@@ -198,12 +202,12 @@ impl Folded {
         self.head.advance(last.position);
     }
 
-    /// Takes the aggregates whose snapshots have waited longest and may be written now.
+    /// Takes up to `most` aggregates whose snapshots may be written now, the longest waiting first.
     pub fn take_dirty(&self, most: usize, now_ms: i64) -> Taken {
         self.dirty.take(most, now_ms)
     }
 
-    /// Records that the snapshot of an aggregate is written now. The next one is delayed.
+    /// Records that the snapshot of an aggregate is written now, and delays the aggregate's next snapshot.
     pub fn rest_dirty(&self, aggregate: &Aggregate, now_ms: i64) {
         self.dirty.rest(&aggregate.id, aggregate.state.size_bytes(), now_ms);
     }
@@ -218,7 +222,7 @@ impl Folded {
         self.dirty.put_back(taken);
     }
 
-    /// Returns the approximate memory in bytes. The size of the states is cached until the next event.
+    /// Returns the approximate memory of the fold, in bytes. The size of the states is cached until the next event.
     pub fn size_bytes(&self) -> usize {
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         let snapshot = self.resident.snapshot();

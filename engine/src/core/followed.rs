@@ -1,17 +1,17 @@
-//! Keys with live followers: each key has a position to wait on, and a value kept while the key is followed.
+//! Keys with live followers. Each key has a position to wait for, and a value that is kept while the key is followed.
 
 use std::hash::Hash;
 
 use rustc_hash::FxHashMap;
 use tokio::sync::watch;
 
-/// The minimum number of keys at which unfollowed keys are removed.
+/// The smallest value of [`Followed::threshold`], in keys.
 const MIN_THRESHOLD: usize = 64;
 
 /// The followed keys and their values.
 pub struct Followed<K, V> {
     by_key: FxHashMap<K, (watch::Sender<u64>, V)>,
-    /// The number of keys at which unfollowed keys are removed.
+    /// The number of keys at which keys without followers are removed.
     threshold: usize,
 }
 
@@ -31,7 +31,7 @@ impl<K: Hash + Eq + Clone, V: Default> Followed<K, V> {
         self.by_key.entry(key.clone()).or_default().0.subscribe()
     }
 
-    /// Changes the value of a key and wakes its followers. Removes the key instead if it has none.
+    /// Changes the value of a key and wakes the key's followers. Removes a key that has no followers.
     pub fn wake(&mut self, key: &K, position: u64, change: impl FnOnce(&mut V)) {
         let Some((sender, kept)) = self.by_key.get_mut(key) else { return };
         if sender.receiver_count() == 0 {

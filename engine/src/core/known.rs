@@ -1,5 +1,5 @@
-//! Looks up appends that the store may know already: events with ids chosen by clients, and the responses to requests
-//! with an idempotency key.
+//! Looks up the parts of appends that the store may already contain: events with ids chosen by clients, and responses
+//! to requests with an idempotency key.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -11,25 +11,26 @@ use crate::model::event::Event;
 use crate::store;
 use crate::store::answers::Run;
 
-/// The known events, responses and uploads, as far as they were looked up.
+/// The events, responses and uploads that were found in the store.
 #[derive(Default)]
 pub struct Known {
     pub events: HashMap<Arc<str>, Event>,
     pub answers: HashMap<Arc<str>, KnownAnswer>,
-    /// Uploads that were cancelled. No file may refer to them.
+    /// The ids of cancelled uploads. A file must not refer to a cancelled upload.
     pub lost_uploads: HashSet<Arc<str>>,
 }
 
-/// The stored response under an idempotency key.
+/// The response stored under an idempotency key.
 pub struct KnownAnswer {
     /// The fingerprint of the request that got this response.
     pub fingerprint: Arc<str>,
-    /// `None` if no request of the batch matches the fingerprint, or if the stored request was not an append.
+    /// The events of the response. `None` if no request of the batch matches the fingerprint, or if the stored request
+    /// was not an append.
     pub appended: Option<Appended>,
 }
 
 impl Known {
-    /// Looks up everything that these appends refer to.
+    /// Looks up the client-chosen event ids, idempotency keys and uploads of these appends.
     pub async fn look_up<'a>(
         &mut self,
         state: &State,
@@ -84,7 +85,7 @@ async fn read(state: &State, runs: &[Run]) -> store::Result<Appended> {
     Ok(appended)
 }
 
-/// Returns the positions of a response's events, as runs.
+/// Returns the positions of a response's events as runs of consecutive positions.
 pub fn runs(appended: &Appended) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     for (event, repeated) in appended.events.iter().zip(&appended.repeated) {

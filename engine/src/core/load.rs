@@ -36,7 +36,7 @@ use crate::store::definitions::StoredDefinition;
 use crate::store::key_range::read_ahead;
 use crate::store::nodes::Unreadable;
 
-/// The upper bound of a range of versions that covers a whole stream.
+/// The upper bound of a version range that covers a whole stream.
 const LAST_VERSION: u64 = i64::MAX as u64;
 
 /// Reads the definitions made by clients. Logs the parts of stored definitions that cannot be used.
@@ -49,16 +49,16 @@ async fn read_definitions(log: &Database) -> Result<Vec<Definition>> {
     Ok(stored.into_iter().map(|stored| stored.definition).collect())
 }
 
-/// A lock on folding. Held while events are folded into the state, or while the definitions change.
+/// A lock on folding. Tasks hold the lock while they fold events into the state or change the definitions.
 pub struct FoldGuard<'a> {
     _one: tokio::sync::MutexGuard<'a, ()>,
 }
 
 impl State {
-    /// Loads a workspace: the snapshots first, then the events after each of them.
+    /// Loads a workspace: reads the snapshots, then folds the events after each snapshot.
     pub async fn load(record: WorkspaceRecord, db: Database, environment: Environment) -> Result<State> {
         let Environment { clock, settings, plugins, patterns, embed, storage, exclusive } = environment;
-        // Read before the definitions: the next check detects a change in between.
+        // Reads the change counter before the definitions, so that the next check detects a change in between.
         let types_changed = db.types_changed().await?;
         let state = State {
             record,
@@ -145,7 +145,7 @@ impl State {
         Ok(())
     }
 
-    /// Folds an aggregate of which only the id is known.
+    /// Folds an aggregate from the log. The aggregate's type is read from its first event.
     async fn fold_again(&self, id: &AggregateId, definitions: &Definitions) -> Result<Option<Aggregate>> {
         let first = self.db.read_stream(id, 1, 1).await?;
         let definition = first.first().and_then(|first| definitions.get(&first.aggregate_type));
@@ -162,8 +162,8 @@ impl State {
         }
     }
 
-    /// Applies the events and definitions that other writers added to the store. Types that fold differently now are
-    /// refolded first, without blocking other folds.
+    /// Applies the events and definitions that other writers added to the store. First refolds the types whose
+    /// definitions fold differently now, without blocking other folds.
     pub async fn catch_up(&self) -> Result<()> {
         let refolding = self.fold_redefined().await?;
         let folding = self.folding().await;
@@ -175,7 +175,7 @@ impl State {
         FoldGuard { _one: self.folding.lock().await }
     }
 
-    /// Like [`State::catch_up`], for a caller that already holds the lock.
+    /// Does the same as [`State::catch_up`], for a caller that already holds the folding lock.
     pub async fn catch_up_while(&self, folding: &FoldGuard<'_>) -> Result<()> {
         self.catch_up_with(Refolding::none(), folding).await
     }
@@ -208,7 +208,8 @@ impl State {
         }
     }
 
-    /// Must be called before a read. If other processes write to the store, applies their events and definitions.
+    /// Prepares a read: if other processes may write to the store, applies their events and definitions. Must be called
+    /// before each read.
     pub async fn refresh(&self) -> Result<()> {
         if self.exclusive {
             return Ok(());
@@ -220,9 +221,9 @@ impl State {
         self.catch_up().await
     }
 
-    /// Folds the events of a stream up to a version that occurred up to time `at`, if given.
+    /// Folds the events of a stream up to a version. If `at` is given, folds only events that occurred up to this time.
     ///
-    /// Reads the stream in pages, so that only one page at a time is in memory.
+    /// Reads the stream in pages, so that memory holds only one page at a time.
     pub async fn fold_stream(
         &self,
         id: &AggregateId,
@@ -239,7 +240,7 @@ impl State {
             for event in events.iter().filter(|event| at.is_none_or(|at| event.occurred_at <= at)) {
                 folded.get_or_insert_with(|| Folding::new(event)).fold(event, definition);
             }
-            // Folding takes processor time, so other tasks get their turn on this thread.
+            // Folding takes processor time, so this call lets other tasks run on the thread.
             tokio::task::yield_now().await;
         }
         Ok(folded.map(Folding::into_aggregate))

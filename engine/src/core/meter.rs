@@ -8,7 +8,7 @@ use crate::hook::{Failure, Outcome};
 /// The number of recent calls whose durations are kept for the percentiles.
 const REMEMBERED: usize = 1_024;
 
-/// The counts since the workspace was opened.
+/// The measurements of a plugin's calls since the workspace was opened.
 #[derive(Default)]
 pub struct Meter {
     inner: Mutex<Inner>,
@@ -19,17 +19,17 @@ struct Inner {
     runs: u64,
     errors: u64,
     operations: u64,
-    /// The durations of the last calls, in microseconds.
+    /// The durations of the last [`REMEMBERED`] calls, in microseconds.
     times: VecDeque<u64>,
     last_error: Option<Failure>,
 }
 
-/// The measures of a plugin's calls.
+/// The measured results of a plugin's calls.
 #[derive(Debug, Clone, Default)]
 pub struct Measures {
     pub runs: u64,
     pub errors: u64,
-    /// The script operations of all successful calls.
+    /// The number of script operations in all successful calls.
     pub operations: u64,
     pub p50_ms: f64,
     pub p99_ms: f64,

@@ -61,14 +61,15 @@ use crate::resident::graph::Graph;
 use crate::store::Database;
 use crate::store::log::take_part;
 
-/// The names of the followers of the log, as used in checkpoints and status reports.
+/// The name of the follower that writes snapshots, as used in checkpoints and status reports.
 pub const NODES: &str = "nodes";
+/// The name of the follower that maintains the graph, as used in checkpoints and status reports.
 pub const GRAPH: &str = "graph";
 
-/// How often a waiting reader checks for appends by other servers.
+/// The interval at which a waiting reader checks for appends by other servers.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// The maximum size of events read from the store at a time, in bytes.
+/// The maximum size of the events in one read from the store, in bytes.
 const PART_BYTES: usize = 8 << 20;
 
 /// The approximate memory of an open workspace without events, in bytes. Measured over 300 such workspaces.
@@ -83,13 +84,13 @@ pub struct Settings {
     pub pipeline_bytes: usize,
     /// The limits on concurrent queries per workspace and per key, and on the memory that they share.
     pub queries: QueryLimits,
-    /// The memory of open workspaces in bytes above which unused ones are closed. 0 means no limit.
+    /// The total memory of open workspaces above which unused workspaces are closed, in bytes. 0 means no limit.
     pub resident_bytes: usize,
-    /// How long a workspace must be unused before it may be closed, in milliseconds.
+    /// The time that a workspace must be unused before the engine may close it, in milliseconds.
     pub idle_ms: i64,
     /// The maximum size of a workspace's files, in bytes. 0 means no limit.
     pub quota_bytes: u64,
-    /// How long an upload counts as alive without a renewal of its lease, in milliseconds.
+    /// The time after which an upload counts as dead if its lease is not renewed, in milliseconds.
     pub upload_lease_ms: u64,
 }
 
@@ -115,7 +116,7 @@ pub struct Environment {
     pub plugins: Arc<Plugins>,
     /// The compiled patterns of types and queries.
     pub patterns: Arc<Patterns>,
-    /// The embedding model. Set if vector search is enabled.
+    /// The embedding model, if vector search is enabled.
     pub embed: Option<Arc<dyn Embed>>,
     /// The storage of file contents.
     pub storage: SharedStorage,
@@ -123,14 +124,14 @@ pub struct Environment {
     pub exclusive: bool,
 }
 
-/// The state of an open workspace. Everything that works on the workspace shares it.
+/// The state of an open workspace, shared by all tasks that work on the workspace.
 pub struct State {
     pub record: WorkspaceRecord,
     /// The database of the workspace in the store.
     pub db: Database,
     pub types: Types,
     pub folded: Folded,
-    /// The knowledge graph, up to the position of its follower.
+    /// The knowledge graph, including the events up to `graph_progress`.
     pub graph: Graph,
     pub graph_progress: Progress,
     pub search: SearchIndex,
@@ -141,11 +142,11 @@ pub struct State {
     pub pages: PageCache,
     /// Published revisions of articles.
     pub published: PublishedRevisions,
-    /// Admits queries within the limits.
+    /// The admission of queries, which enforces the limits on concurrent queries and their memory.
     pub admission: Admission,
-    /// The position after which the store knows which events concern an agent.
+    /// The log position after which the store records which events concern an agent.
     pub feed_begin: u64,
-    /// The presence of agents, and the acknowledged position of each.
+    /// The presence of agents, and the feed position that each agent has acknowledged.
     pub presence: Presence,
     /// The storage of file contents.
     pub storage: Storage,
@@ -164,15 +165,15 @@ impl State {
         self.exclusive
     }
 
-    /// Waits until a followed position has moved, or until `deadline`. Returns earlier if other servers may have
-    /// appended events, since those do not move positions in this process. Callers must check again.
+    /// Waits until a followed position has moved, or until `deadline`. May return earlier, because appends by other
+    /// servers do not move positions in this process. Callers must check their condition again.
     pub async fn moved(&self, position: &mut watch::Receiver<u64>, deadline: Instant) {
         let until = if self.exclusive { deadline } else { deadline.min(Instant::now() + POLL_INTERVAL) };
         let _ = tokio::time::timeout_at(until, position.changed()).await;
     }
 
-    /// Makes committed events and the states after them visible. Wakes the followers of the log and of the feeds that
-    /// the events concern.
+    /// Makes committed events and the states after these events visible. Wakes the followers of the log and the readers
+    /// of the feeds that the events concern.
     pub fn publish(&self, events: &[Arc<Event>], aggregates: Vec<Arc<Aggregate>>, feed: &[(Arc<str>, usize)]) {
         self.folded.publish(events, aggregates);
         self.search.touch(events.iter().map(|event| &event.aggregate_id));
@@ -191,25 +192,25 @@ impl State {
         }
     }
 
-    /// Returns at most `limit` events after a position, from memory if it reaches back that far. From the store,
-    /// returns no more than [`PART_BYTES`], but at least one event if there is one.
+    /// Returns at most `limit` events after a position. Reads the events from memory if they are still there. Otherwise
+    /// reads at most [`PART_BYTES`] from the store, but at least one event if there is one.
     pub async fn events_after(&self, position: u64, limit: usize) -> Result<Vec<Arc<Event>>> {
         if let Some(events) = self.folded.last_events(position, limit) {
             return Ok(events);
         }
-        // Commits may hold far more events than requested. The others are not read.
+        // Commits may hold far more events than requested. Only the requested events are read.
         let mut refs = VecDeque::from(self.db.event_refs_after(position, limit).await?);
         let events = self.db.read_event_refs(&take_part(&mut refs, limit, PART_BYTES), None).await?;
         Ok(events.into_iter().map(Arc::new).collect())
     }
 
-    /// Updates the label index with changed aggregates. Returns whether some are left. Takes processor time, so it must
-    /// not run on threads that serve requests.
+    /// Updates the label index with some of the changed aggregates. Returns whether more aggregates are left to index.
+    /// Takes processor time, so threads that serve requests must not call this function.
     pub fn keep_labels(&self) -> bool {
         self.search.keep_labels(&self.folded, &self.types)
     }
 
-    /// Returns the source data of vectors.
+    /// Returns the data that vectors are computed from.
     pub fn labelled(&self) -> Labelled<'_> {
         Labelled { db: &self.db, folded: &self.folded, types: &self.types }
     }

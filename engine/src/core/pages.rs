@@ -5,34 +5,35 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::model::value::Value;
 
-/// How long rows are kept after the last request, and how many bytes of rows a workspace keeps.
+/// The time for which rows are kept after the last request, in milliseconds.
 const KEPT_MS: i64 = 60_000;
+/// The maximum size of the rows that a workspace keeps, in bytes.
 const KEPT_BYTES: usize = 16 << 20;
 
-/// The start of the next page, and everything that its rows depend on.
+/// The start of a result's next page, and the inputs that the result's rows depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Continuation {
-    /// The end of the log at the first request.
+    /// The position of the log's end at the first request.
     pub position: u64,
-    /// The value of `$$NOW`.
+    /// The value of `$$NOW` for all pages, in milliseconds since the epoch.
     pub now_ms: i64,
     /// The seed of `$rand` and `$sample`.
     pub seed: u64,
     /// The number of rows in the previous pages.
     pub offset: u64,
     pub limit: u32,
-    /// The hash of caller, pipeline and types that this continuation is valid for.
+    /// The hash of the caller, the pipeline and the types. The continuation is valid only for these.
     pub binding: u64,
 }
 
 impl Continuation {
-    /// Returns the part that is equal for all pages of one result.
+    /// Returns the continuation without offset and limit, which is the same for all pages of one result.
     fn key(self) -> Continuation {
         Continuation { offset: 0, limit: 0, ..self }
     }
 }
 
-/// All rows of a result.
+/// The rows of all pages of a result.
 #[derive(Clone)]
 pub struct Rows {
     pub rows: Arc<Vec<Value>>,
@@ -46,7 +47,7 @@ struct Entry {
     until: i64,
 }
 
-/// The cached results, most recently requested last.
+/// The cached results, the most recently requested one last.
 #[derive(Default)]
 pub struct PageCache {
     entries: Mutex<VecDeque<Entry>>,

@@ -11,12 +11,12 @@ use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::hook::{About, Failure, FailureKind, Hook, Outcome, Plugin};
 
-/// The stack size of a plugin thread. Scripts may nest values deeply. Unused stack takes no memory.
+/// The stack size of a plugin thread, in bytes. Scripts may nest values deeply, and unused stack takes no memory.
 const STACK: usize = 80 << 20;
 
-/// The maximum number of inputs, and the maximum time in microseconds, for which a plugin runs before other plugins get
-/// their turn on its thread.
+/// The maximum number of inputs that a plugin processes before other plugins run on its thread.
 const PORTION: usize = 64;
+/// The time after which other plugins run on a plugin's thread, in microseconds.
 const PORTION_US: u64 = 5_000;
 
 /// All plugins, in the order of execution. Their hooks run on dedicated threads, so that a slow plugin delays no
@@ -46,7 +46,7 @@ impl Plugins {
         self.list.is_empty()
     }
 
-    /// Returns the plugins in the order of execution.
+    /// Returns the indexes of the plugins in the order of execution.
     pub fn indexes(&self) -> impl ExactSizeIterator<Item = PluginIndex> + use<> {
         (0..self.list.len()).map(PluginIndex)
     }
@@ -60,7 +60,7 @@ impl Plugins {
         self.list[plugin.0].about()
     }
 
-    /// Returns the plugin itself. Only the host calls its hooks, on its threads.
+    /// Returns a plugin. Only the host calls the plugin's hooks, on its own threads.
     pub fn get(&self, plugin: PluginIndex) -> &dyn Plugin {
         &*self.list[plugin.0]
     }
@@ -75,11 +75,11 @@ impl Plugins {
         self.indexes().filter(move |plugin| called(self.about(*plugin)))
     }
 
-    /// Calls a hook for each input in turn. Ends early after `streak` failures in a row. A panic counts as a failure of
-    /// its call. The meter records the duration of each call.
+    /// Calls a hook for each input in turn. Stops after `streak` failures in a row. A panic counts as a failure of its
+    /// call. The meter records the duration of each call.
     ///
-    /// The calls are passed to the threads in portions. Other plugins get their turn between two portions, however slow
-    /// this plugin is and however many inputs it has.
+    /// The calls are passed to the threads in portions. Other plugins can run between two portions, even if this plugin
+    /// is slow or has many inputs.
     async fn call<I, T>(
         &self,
         plugin: PluginIndex,
@@ -115,7 +115,7 @@ impl Plugins {
                         break;
                     }
                 }
-                // The caller may be gone.
+                // The send fails if the caller has stopped waiting.
                 let _ = sender.send((portion, failed));
             });
             let Ok((portion, failures)) = receiver.await else { break };
@@ -165,7 +165,7 @@ impl<T> IndexMut<PluginIndex> for PluginMap<T> {
     }
 }
 
-/// The plugins of one workspace: called on the engine's threads, measured per workspace.
+/// The plugins of one workspace. They run on the engine's threads and are measured per workspace.
 pub struct PluginHost {
     plugins: Arc<Plugins>,
     meters: PluginMap<Arc<Meter>>,
@@ -177,7 +177,7 @@ impl PluginHost {
         PluginHost { meters: PluginMap::new(&plugins, |_| Arc::default()), plugins, clock }
     }
 
-    /// Calls a hook for each input in turn. Ends early after `streak` failures in a row.
+    /// Calls a hook for each input in turn. Stops after `streak` failures in a row.
     pub async fn call<I, T>(
         &self,
         plugin: PluginIndex,
@@ -202,7 +202,7 @@ impl PluginHost {
         only(self.call(plugin, vec![input], hook, 1).await)
     }
 
-    /// Calls a hook once without counting the call. Also returns its duration in milliseconds.
+    /// Calls a hook once without counting the call in the measures. Also returns the call's duration in milliseconds.
     pub async fn try_once<I, T>(&self, plugin: PluginIndex, input: Arc<I>, hook: HookCall<I, T>) -> (Outcome<T>, f64)
     where
         I: Send + Sync + 'static,

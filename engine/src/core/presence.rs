@@ -1,8 +1,8 @@
-//! The presence of agents, and the position that each has acknowledged in its feed. Both are kept in memory and written
-//! to the store with a delay.
+//! The presence of agents, and the position that each agent has acknowledged in its feed. Both are kept in memory and
+//! written to the store with a delay.
 //!
-//! Neither is an event. Updates within one second are written together. Updates lost in a crash are repeated: by the
-//! next heartbeat, or by another delivery and acknowledgement.
+//! Presence and acknowledgements are not events. Updates within one second are written together. Updates lost in a
+//! crash are repeated by the next heartbeat, or by delivering and acknowledging the same events again.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,14 +14,14 @@ use crate::error::Result;
 use crate::store::Database;
 use crate::store::presence::PresenceRecord;
 
-/// Updates within this time are written together.
+/// The time for which updates are collected before they are written together.
 const GATHER: Duration = Duration::from_secs(1);
-/// The maximum delay between retries of a failed write. Delays double up to this.
+/// The maximum delay between two retries of a failed write. The delay doubles with each failure up to this value.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
-/// How far the clock of another server may be ahead, in milliseconds. A later time comes from a wrong clock and is
-/// ignored.
+/// The maximum time by which the clock of another server may be ahead, in milliseconds. A heartbeat with a later time
+/// is ignored, because the clock must be wrong.
 const MAX_CLOCK_SKEW_MS: i64 = 60_000;
-/// The maximum age of what was last read from other servers, in milliseconds.
+/// The age after which the updates of other servers are read again, in milliseconds.
 const MAX_AGE_MS: i64 = 1_000;
 /// The number of agents whose rows one statement removes.
 const DELETE_BATCH: usize = 500;
@@ -39,14 +39,14 @@ pub struct Presence {
 struct Inner {
     known: FxHashMap<Arc<str>, PresenceRecord>,
     unwritten: FxHashSet<Arc<str>>,
-    /// The time of the last read of the store.
+    /// The time of the last read of the store, in milliseconds since the epoch.
     read_at: Option<i64>,
-    /// The time of the last heartbeat or refresh.
+    /// The time of the last heartbeat or refresh, in milliseconds since the epoch.
     now_ms: i64,
 }
 
 impl Inner {
-    /// Returns the latest plausible time of a heartbeat.
+    /// Returns the latest time of a heartbeat that is accepted, in milliseconds since the epoch.
     fn latest(&self) -> i64 {
         self.now_ms.saturating_add(MAX_CLOCK_SKEW_MS)
     }
@@ -57,7 +57,8 @@ impl Presence {
         Presence { db, exclusive, inner: Mutex::default(), updated: Notify::new() }
     }
 
-    /// Reads the store if it has not been read yet, or if other servers write to it and the last read is too old.
+    /// Reads the store on the first call. If other servers write to the store, also reads again when the last read is
+    /// older than [`MAX_AGE_MS`].
     pub async fn refresh(&self, now_ms: i64) -> Result<()> {
         let read_at = {
             let mut inner = self.inner();
@@ -89,19 +90,20 @@ impl Presence {
         self.update([agent], PresenceRecord { acknowledged: position, ..PresenceRecord::default() });
     }
 
-    /// Returns the time of an agent's last heartbeat, as far as this server knows.
+    /// Returns the time of the last heartbeat of an agent that this server knows of, in milliseconds since the epoch.
     pub fn last_seen_at(&self, agent: &str) -> Option<i64> {
         let inner = self.inner();
         let last_seen_at = inner.known.get(agent).map(|record| record.last_seen_at);
         last_seen_at.filter(|at| *at > 0 && *at <= inner.latest())
     }
 
-    /// Returns the position up to which an agent has processed its feed, as far as this server knows.
+    /// Returns the position up to which an agent has processed its feed, or 0 if this server knows of no
+    /// acknowledgement.
     pub fn acknowledged(&self, agent: &str) -> u64 {
         self.inner().known.get(agent).map_or(0, |record| record.acknowledged)
     }
 
-    /// Removes the data of deleted agents.
+    /// Removes the presence and acknowledgements of deleted agents, in memory and in the store.
     pub async fn forget(&self, agents: &[Arc<str>]) -> Result<()> {
         {
             let mut inner = self.inner();
@@ -116,7 +118,7 @@ impl Presence {
         Ok(())
     }
 
-    /// Returns the agents that have a row in the store.
+    /// Returns the ids of the agents whose presence is in the store.
     pub async fn kept(&self) -> Result<Vec<Arc<str>>> {
         Ok(self.db.read_presence().await?.into_iter().map(|(agent, _)| agent).collect())
     }
@@ -131,7 +133,7 @@ impl Presence {
         Ok(result?)
     }
 
-    /// Takes the waiting updates. Also returns the latest plausible time of a heartbeat.
+    /// Takes the waiting updates. Also returns the latest time of a heartbeat that is accepted.
     fn take_unwritten(&self) -> (Vec<(Arc<str>, PresenceRecord)>, i64) {
         let mut inner = self.inner();
         let unwritten = std::mem::take(&mut inner.unwritten);
@@ -139,13 +141,13 @@ impl Presence {
         (unwritten.into_iter().filter_map(row).collect(), inner.latest())
     }
 
-    /// Puts back updates that could not be written. Notifies the writer, since the next update may be long in coming.
+    /// Puts back updates that could not be written. Notifies the writer, because the next update may come much later.
     fn put_back(&self, rows: Vec<(Arc<str>, PresenceRecord)>) {
         self.inner().unwritten.extend(rows.into_iter().map(|(agent, _)| agent));
         self.updated.notify_one();
     }
 
-    /// Writes updates whenever there are some. Retries a failed write after a delay.
+    /// Writes waiting updates until the task is aborted. Retries a failed write after a delay.
     pub async fn keep_writing(&self) {
         let mut wait = GATHER;
         loop {
@@ -161,7 +163,7 @@ impl Presence {
         }
     }
 
-    /// Waits until there are updates, and then for more of them.
+    /// Waits for an update, and then for [`GATHER`], so that further updates are written together with the first.
     async fn gathered(&self) {
         self.updated.notified().await;
         tokio::time::sleep(GATHER).await;

@@ -1,8 +1,8 @@
-//! A position in the log that others can wait for.
+//! A position in the log whose changes tasks can wait for.
 
 use tokio::sync::watch;
 
-/// A position that others can watch.
+/// A position whose changes can be watched.
 pub struct Progress {
     position: watch::Sender<u64>,
 }

@@ -1,4 +1,4 @@
-//! Published revisions of articles: cached in memory, stored in the store, or else folded from the log.
+//! Published revisions of articles. They come from a cache in memory, from the store, or from folding the log.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,8 +11,9 @@ use crate::model::builtin::ARTICLE;
 use crate::model::id::AggregateId;
 use crate::store;
 
-/// The maximum number and size of cached revisions.
+/// The maximum number of cached revisions.
 const MAX_REVISIONS: usize = 1_024;
+/// The maximum size of the cached revisions, in bytes.
 const MAX_BYTES: usize = 4 << 20;
 
 /// A cache of recently read revisions.
@@ -23,7 +24,7 @@ pub struct PublishedRevisions {
 
 #[derive(Default)]
 struct Kept {
-    /// The revisions by article, oldest entry first, each with the revision of its definition.
+    /// The cached articles by id, each with the revision of the type's definition. The oldest entry is first.
     revisions: IndexMap<AggregateId, (u64, Arc<Aggregate>)>,
     bytes: usize,
 }
@@ -57,7 +58,7 @@ impl PublishedRevisions {
 }
 
 impl State {
-    /// Returns an article as of its published version.
+    /// Returns an article's state at its published version.
     pub async fn published(&self, id: &AggregateId, version: u64) -> Result<Option<Arc<Aggregate>>> {
         let Some(definition) = self.types.get(ARTICLE) else { return Ok(None) };
         if let Some(known) = self.published.get(id, version, definition.revision) {
@@ -76,7 +77,8 @@ impl State {
         };
         let article = match stored.filter(is_it) {
             Some(stored) => Some(stored.aggregate),
-            // An older version of the program published it, or its type folds differently now.
+            // The store has no current revision: an older version of the program published the article, or the type
+            // folds differently now.
             None => self.fold_stream(id, version, None, &definition).await?,
         };
         let article = article.map(Arc::new);

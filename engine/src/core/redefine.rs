@@ -1,8 +1,9 @@
-//! Redefinition of types. If the new definition folds differently, the aggregates of the type are folded again in
-//! separate states, which then replace the old ones in one step. Appends continue meanwhile.
+//! Redefinition of types. If the new definition folds differently, the type's aggregates are folded again into separate
+//! states. These then replace the old states in one step. Appends continue while the aggregates are folded.
 //!
-//! The definition in the store is authoritative. A snapshot contains the revision that it was folded under. Therefore,
-//! if a process ends at any moment, the next one folds all states under one definition, either the old or the new one.
+//! The definition in the store is authoritative. Each snapshot contains the revision of the definition that it was
+//! folded under. Therefore, after a crash at any moment, the next process folds all states under one definition, either
+//! the old or the new one.
 
 use std::sync::Arc;
 
@@ -18,10 +19,10 @@ use crate::model::definition::Definition;
 use crate::model::id::AggregateId;
 use crate::store::definitions::StoredDefinition;
 
-/// The number of events that may be folded while appends wait.
+/// The maximum number of events that are folded while appends wait.
 const MAX_BLOCKING_EVENTS: u64 = 64;
-/// The maximum number of rounds that fold the events appended meanwhile, while appends continue. During each round, the
-/// events of the next one are appended. Reading events takes less time than writing them, so the rounds get shorter.
+/// The maximum number of rounds that fold new events while appends continue. Each round folds the events appended
+/// during the previous round. Reading events takes less time than writing them, so the rounds get shorter.
 const ROUNDS: usize = 16;
 
 /// The aggregates of a type, folded under a definition that is not in use yet.
@@ -32,7 +33,7 @@ pub struct Refolded {
     position: Option<u64>,
 }
 
-/// A definition to write, and the state of definitions that the decision was based on.
+/// A definition to write, together with the number of changes to definitions that the decision was based on.
 pub struct Redefinition {
     pub refolded: Refolded,
     /// The number of changes to definitions at the time of the decision.
@@ -40,13 +41,13 @@ pub struct Redefinition {
 }
 
 impl Refolded {
-    /// Returns the definition without any states.
+    /// Creates the value for a definition, with no aggregates folded yet.
     pub fn under(definition: Arc<Definition>) -> Refolded {
         Refolded { definition, states: FxHashMap::default(), position: None }
     }
 }
 
-/// Types that other servers redefined, folded into separate states while the old ones stay in use.
+/// Types that other servers redefined, folded into separate states while the old states stay in use.
 pub struct Refolding<'a> {
     refolded: Vec<Refolded>,
     _one: Option<MutexGuard<'a, ()>>,
@@ -59,8 +60,8 @@ impl Refolding<'_> {
 }
 
 impl State {
-    /// Folds the aggregates of a type under a definition that is not in use yet. Repeats with the events appended
-    /// meanwhile, until only few of them are left.
+    /// Folds the aggregates of a type under a definition that is not in use yet. Then folds the events that were
+    /// appended in the meantime, round by round, until at most [`MAX_BLOCKING_EVENTS`] are new.
     pub async fn fold_separately(&self, definition: &Arc<Definition>) -> Result<Refolded> {
         let mut refolded = Refolded::under(definition.clone());
         for _ in 0..ROUNDS {
@@ -71,8 +72,8 @@ impl State {
         Ok(refolded)
     }
 
-    /// Folds the visible events of the type that are not folded yet. Returns how many events of any type were appended
-    /// since the last call, or since this call began to fold all aggregates.
+    /// Folds the type's visible events that are not folded yet. On the first call, folds all aggregates first. Returns
+    /// how many events of any type were appended since the last call, or since the start of the first call.
     async fn fold_changed(&self, refolded: &mut Refolded) -> Result<u64> {
         let first = match refolded.position {
             Some(position) => position,
@@ -92,9 +93,9 @@ impl State {
         Ok(end - first)
     }
 
-    /// Folds all aggregates of the type. Returns a position up to which each of them is folded.
+    /// Folds all aggregates of the type. Returns a position up to which the states include all events.
     async fn fold_all(&self, refolded: &mut Refolded) -> Result<u64> {
-        // Read before the states, some of which may be folded further.
+        // Reads the position before the states, because some states may include later events.
         let position = self.folded.position();
         let Refolded { definition, states, .. } = refolded;
         let snapshot = self.folded.snapshot();
@@ -105,8 +106,8 @@ impl State {
         Ok(position)
     }
 
-    /// Writes a definition and puts it into use. If it folds differently, also shows the refolded aggregates of its
-    /// type. A failure changes nothing.
+    /// Writes a definition and puts it into use. If the definition folds differently, also publishes the refolded
+    /// aggregates of the type. If the write fails, nothing changes.
     pub async fn define(&self, redefinition: Redefinition) -> Result<()> {
         let Redefinition { mut refolded, types_changed } = redefinition;
         let folding = self.folding().await;
@@ -119,7 +120,8 @@ impl State {
         Ok(())
     }
 
-    /// Folds the types that other servers redefined, into separate states. Concurrent calls wait.
+    /// Refolds the aggregates of types that other servers redefined, separately from the published states. Only one
+    /// call runs at a time.
     pub(super) async fn fold_redefined(&self) -> Result<Refolding<'_>> {
         if self.is_exclusive() {
             return Ok(Refolding::none());
@@ -136,12 +138,12 @@ impl State {
         Ok(Refolding { refolded, _one: Some(one) })
     }
 
-    /// Puts the definitions in the store into use, if other servers have changed some.
+    /// Puts the definitions in the store into use, if other servers have changed any.
     pub(super) async fn reload_definitions(&self, refolding: Refolding<'_>, folding: &FoldGuard<'_>) -> Result<()> {
         if self.is_exclusive() {
             return Ok(());
         }
-        // Read before the definitions: the next check detects a change in between.
+        // Reads the change counter before the definitions, so that the next check detects a change in between.
         let changed = self.db.types_changed().await?;
         if changed == self.types.changed() {
             return Ok(());
@@ -172,8 +174,9 @@ impl State {
         let Refolded { definition, states, .. } = refolded;
         let mut states: Vec<Arc<Aggregate>> = states.into_values().collect();
         states.sort_unstable_by_key(|aggregate| aggregate.first_position);
-        // States come first. A snapshot written meanwhile may then have a revision older than the one it was folded
-        // under, so it is folded again when it is loaded. A revision that is too new would be trusted.
+        // The states are published before the definition. A snapshot written in between may carry a revision older than
+        // the one that it was folded under, so it is folded again when it is loaded. A snapshot with a revision that is
+        // too new would be trusted.
         self.folded.replace(&states);
         self.search.touch(states.iter().map(|aggregate| &aggregate.id));
         self.set_definition(definition);

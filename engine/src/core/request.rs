@@ -1,16 +1,16 @@
-//! The identity of requests that may be repeated, and how long it is remembered.
+//! The identity of requests that may be repeated, and how long their responses are kept.
 
 use std::sync::Arc;
 
 use crate::error::{Error, IDEMPOTENCY_MISMATCH, Result};
 use crate::store::answers::StoredAnswer;
 
-/// How long a request is remembered, in milliseconds.
+/// The time for which the response to a request with an idempotency key is kept, in milliseconds.
 pub const KEPT_MS: i64 = 24 * 60 * 60 * 1_000;
 /// The maximum length of an idempotency key, in bytes.
 const MAX_KEY: usize = 255;
 
-/// The identity of a request that must not be carried out twice: user, idempotency key and fingerprint.
+/// The identity of a request that must be carried out only once: user, idempotency key and fingerprint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestId {
     pub(crate) key: Arc<str>,
@@ -18,17 +18,17 @@ pub struct RequestId {
 }
 
 impl RequestId {
-    /// Creates the identity of a request. `fingerprint` is the SHA-256 of operation and body. The stored key includes
-    /// the user, so users who choose the same key do not affect each other.
+    /// Creates the identity of a request. `fingerprint` is the SHA-256 of the operation and the body. The stored key
+    /// includes the user, so users who choose the same key do not affect each other.
     pub fn new(user_id: &str, key: &str, fingerprint: String) -> Result<RequestId> {
         if key.is_empty() || key.len() > MAX_KEY || key.chars().any(char::is_control) {
             return Err(Error::invalid("the idempotency key must have 1 to 255 characters"));
         }
-        // User ids contain no slash.
+        // User ids contain no slash, so two users cannot have the same stored key.
         Ok(RequestId { key: format!("{user_id}/{key}").into(), fingerprint: fingerprint.into() })
     }
 
-    /// Checks that a stored response belongs to the same request.
+    /// Checks that a stored response belongs to the same request, by its fingerprint.
     pub(crate) fn check(&self, kept: &StoredAnswer) -> Result<()> {
         if kept.fingerprint == self.fingerprint { Ok(()) } else { Err(mismatch()) }
     }

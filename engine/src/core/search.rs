@@ -36,7 +36,7 @@ impl SearchIndex {
         self.labels.size_bytes()
     }
 
-    /// Discards the index of labels, since the labels of aggregates have changed. The next use rebuilds it.
+    /// Discards the index of labels because the labels of aggregates have changed. The next use rebuilds the index.
     pub fn forget<'a>(&self, all: impl Iterator<Item = &'a AggregateId>) {
         self.labels.forget();
         if let Some(vectors) = &self.vectors {
@@ -44,7 +44,8 @@ impl SearchIndex {
         }
     }
 
-    /// Builds the index of labels if needed, and updates it with changed aggregates. Returns whether some are left.
+    /// Builds the index of labels if needed, and updates it with some of the changed aggregates. Returns whether more
+    /// aggregates are left to index.
     pub fn keep_labels(&self, folded: &Folded, types: &Types) -> bool {
         let definitions = types.all();
         let text = |aggregate: &Aggregate| -> Option<Text> {

@@ -1,4 +1,4 @@
-//! Staging of appends: checks, numbers and folds events before they are committed, one append after another.
+//! Staging of appends: checks, numbers and folds the events of one append after another, before the batch is committed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -34,38 +34,38 @@ pub struct Staging<'a> {
     view: View<'a>,
     known: &'a Known,
     events: Vec<Arc<Event>>,
-    /// The ids chosen by clients, each with the index of its event.
+    /// The event ids chosen by clients, each with the index of the event.
     chosen_ids: FxHashMap<Arc<str>, usize>,
     /// The responses to requests of this batch, by idempotency key.
     answers: HashMap<Arc<str>, KnownAnswer>,
-    /// The uploads that files start to refer to, and the uploads with their sizes that files stop referring to. Each
-    /// has the index of the event.
+    /// The ids of the uploads that files start to refer to, each with the index of the event.
     taken: Vec<(usize, Arc<str>)>,
+    /// The ids and sizes in bytes of the uploads that files stop referring to, each with the index of the event.
     freed: Vec<(usize, (Arc<str>, u64))>,
     /// The agents concerned by events, each with the index of the event.
     feed: Vec<(Arc<str>, usize)>,
-    /// The articles that events publish, with the revision of their definition. Each has the index of the event.
+    /// The articles that the events publish, each with the event's index and the revision of the type's definition.
     published: Vec<(usize, (Arc<Aggregate>, u64))>,
     now_ms: i64,
 }
 
-/// A complete batch: its events and the states after them.
+/// A complete batch: the events and the states after them.
 pub struct Staged {
     pub events: Vec<Arc<Event>>,
-    /// The indexes of events whose ids were chosen by a client.
+    /// The indexes of the events whose ids were chosen by a client.
     pub chosen_ids: Vec<usize>,
-    /// The stored responses to requests, by idempotency key.
+    /// The responses to store, by idempotency key.
     pub answers: Vec<(Arc<str>, StoredAnswer)>,
-    /// The uploads that files start to refer to.
+    /// The ids of the uploads that files start to refer to.
     pub taken: Vec<Arc<str>>,
-    /// The uploads that files stop referring to, each with its size in bytes.
+    /// The ids of the uploads that files stop referring to, each with its size in bytes.
     pub freed: Vec<(Arc<str>, u64)>,
     /// The agents concerned by events, each with the index of the event.
     pub feed: Vec<(Arc<str>, usize)>,
-    /// The articles that events publish, each with the revision of its definition.
+    /// The articles that the staged events publish, each with the revision of the type's definition.
     pub published: Vec<(Arc<Aggregate>, u64)>,
     pub aggregates: Vec<Arc<Aggregate>>,
-    /// The number of changes to definitions that the decisions took into account.
+    /// The number of changes to definitions that the decisions are based on.
     pub types_changed: u64,
 }
 
@@ -75,7 +75,8 @@ pub struct View<'a> {
     definitions: &'a Definitions,
     position: u64,
     changed: FxHashMap<AggregateId, Arc<Aggregate>>,
-    /// The changed aggregates in the order of their first change. New ones are published in this order.
+    /// The ids of the changed aggregates, in the order of their first change. New aggregates are published in this
+    /// order.
     order: Vec<AggregateId>,
 }
 
@@ -142,7 +143,7 @@ impl<'a> Staging<'a> {
         Staged { events, chosen_ids, answers, taken, freed, feed, published, aggregates, types_changed }
     }
 
-    /// Stages one append, completely or not at all.
+    /// Stages one append: either all of its events or none.
     pub fn stage(&mut self, append: &Append) -> Result<Appended> {
         let Some(request) = &append.request else { return self.stage_new(append) };
         if let Some(first) = self.answer_to(request)? {
@@ -154,7 +155,7 @@ impl<'a> Staging<'a> {
         Ok(appended)
     }
 
-    /// Returns the response to an earlier request with the same key, if there was one.
+    /// Returns the response to an earlier request with the same key, or `None` if there was no such request.
     fn answer_to(&self, request: &RequestId) -> Result<Option<Appended>> {
         let Some(first) = self.known.answers.get(&request.key).or_else(|| self.answers.get(&request.key)) else {
             return Ok(None);
@@ -165,7 +166,7 @@ impl<'a> Staging<'a> {
 
     fn stage_new(&mut self, append: &Append) -> Result<Appended> {
         if append.upload.as_ref().is_some_and(|upload| self.known.lost_uploads.contains(upload)) {
-            // Another server considered the upload dead and is removing its bytes.
+            // Another server treats the upload as dead and is removing the upload's bytes.
             return Err(Error::Unavailable(store::Error::Conflict));
         }
         let (events, position) = (self.events.len(), self.view.position);
@@ -206,7 +207,8 @@ impl<'a> Staging<'a> {
         };
         for (index, new) in new_events.into_iter().enumerate() {
             let at = if many { format!("/events/{index}") } else { String::new() };
-            // The log stores JSON, so the payload is converted before folding. A later read gives the same value.
+            // The log stores JSON, so the payload is converted before folding. Reading the event later returns the same
+            // payload.
             let new = NewEvent { payload: new.payload.into_json(), metadata: new.metadata.into_json(), ..new };
             let staged = match self.repeat_of(&new, append) {
                 Ok(Some(first)) => Ok((first, true)),
@@ -221,7 +223,7 @@ impl<'a> Staging<'a> {
     }
 
     /// Returns the event that already has this id. Different content under the same id is a conflict, except for
-    /// derived events: another version of a plugin may derive different content under the same id.
+    /// derived events: another version of a plugin may derive different content.
     fn repeat_of(&self, new: &NewEvent, append: &Append) -> Result<Option<Arc<Event>>> {
         let Some(event_id) = new.event_id.as_deref() else { return Ok(None) };
         let first = match self.known.events.get(event_id) {
@@ -277,8 +279,8 @@ impl<'a> Staging<'a> {
         if !new.expected.allows(version) {
             return Err(Error::version_conflict(version));
         }
-        // Folding any event restores its aggregate. This is the only check of whether the event may do so, as the log
-        // keeps the event.
+        // Folding an event restores a deleted aggregate, so an event that must not restore it is rejected here. No
+        // later check can reject an event that is in the log.
         if before.as_ref().is_some_and(|before| before.deleted) && !new.restores() {
             return Err(Error::aggregate_deleted(version));
         }
@@ -326,7 +328,8 @@ impl<'a> Staging<'a> {
         Ok(event)
     }
 
-    /// Records the upload that a file refers to after an event, and the upload that it referred to before.
+    /// Records the upload that a file refers to after an event, and the upload that the file referred to before the
+    /// event.
     fn note_bytes(&mut self, before: Option<&Aggregate>, after: &Aggregate) {
         let (current, previous) = (file::named_bytes(Some(after)), file::named_bytes(before));
         if current != previous {
@@ -369,8 +372,8 @@ impl<'a> Staging<'a> {
         wrong.finish(definition.clone()).map_err(Error::from)
     }
 
-    /// Checks that a new stream has a known project, and that an existing one has this type and project. Returns the
-    /// project's id.
+    /// Checks the type and project of a stream: a new stream must have a known project, and an existing stream must
+    /// match both. Returns the project's id.
     fn check_stream(&self, new: &NewEvent, before: Option<&Aggregate>, at: &str) -> Result<Option<Arc<str>>> {
         let project_id = match new.project.as_deref() {
             None => None,
@@ -391,7 +394,7 @@ impl<'a> Staging<'a> {
     }
 }
 
-/// Returns an object with the fields that have a value.
+/// Returns an object with those of the given fields that have a value.
 pub fn object_of<const N: usize>(fields: [(&str, Option<crate::model::value::Value>); N]) -> Object {
     fields.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }

@@ -11,7 +11,7 @@ use crate::store::blobs::Blobs;
 #[derive(Clone)]
 pub struct SharedStorage {
     pub blobs: Arc<Blobs>,
-    /// The name of this process among those that write to one store. Set by the first upload.
+    /// The name that distinguishes this process from others that write to the store. The first upload sets the name.
     server: Arc<OnceLock<Arc<str>>>,
 }
 
@@ -24,7 +24,7 @@ impl SharedStorage {
 /// The storage of one workspace.
 pub struct Storage {
     shared: SharedStorage,
-    /// Serializes changes to the accounting, since concurrent ones would only conflict.
+    /// Serializes changes to the number of used bytes, because concurrent changes would only conflict in the store.
     counting: tokio::sync::Mutex<()>,
 }
 
@@ -37,23 +37,23 @@ impl Storage {
         &self.shared.blobs
     }
 
-    /// Returns the name of this process among those that write to the store.
+    /// Returns the name that distinguishes this process from others that write to the store.
     pub fn server(&self, clock: &dyn Clock) -> Arc<str> {
         self.shared.server.get_or_init(|| clock.new_id().to_string().into()).clone()
     }
 
-    /// Locks the accounting. Held while the number of used bytes changes.
+    /// Locks the accounting. Callers hold the lock while they change the number of used bytes.
     pub async fn counting(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.counting.lock().await
     }
 
-    /// Returns the key of an upload's bytes.
+    /// Returns the storage key of an upload's bytes.
     pub fn key(workspace_id: &str, upload_id: &str) -> String {
         format!("{workspace_id}/{upload_id}")
     }
 
-    /// Removes bytes that no file refers to, and then releases their storage. If the process dies in between, the
-    /// upload's record remains, so that the cleanup is repeated.
+    /// Removes an upload's bytes that no file refers to, and then releases their storage. If the process dies in
+    /// between, the upload's record remains, and a later cleanup removes it.
     pub async fn clear(
         &self,
         log: &Database,
@@ -66,15 +66,15 @@ impl Storage {
         Ok(log.forget_upload(upload_id).await?)
     }
 
-    /// Removes all uploads that no file refers to and that are not running.
+    /// Removes all uploads that are not in progress and that no file refers to.
     pub async fn clear_leftovers(&self, log: &Database, workspace_id: &str) -> Result<()> {
-        // A process without a name has not uploaded anything, so it has no running uploads.
+        // A process without a name has never uploaded a file, so it has no uploads in progress.
         let server = self.shared.server.get().cloned().unwrap_or_default();
         loop {
             let leftovers = log.take_leftovers(&server).await?;
             let mut cleared = Ok(());
             for leftover in &leftovers {
-                // A failure must not keep the other uploads from being removed.
+                // A failure for one upload must not prevent the removal of the others.
                 let removed = self.clear(log, workspace_id, &leftover.upload_id, leftover.parts_id.as_deref()).await;
                 cleared = cleared.and(removed);
             }

@@ -10,7 +10,7 @@ use crate::model::event::Event;
 use crate::model::id::AggregateId;
 use crate::store::{self, Database};
 
-/// The pages of a range of versions, in ascending order.
+/// The pages of a range of versions of one stream, in ascending order.
 pub struct StreamPages {
     id: AggregateId,
     versions: RangeInclusive<u64>,
@@ -37,8 +37,8 @@ impl StreamPages {
 }
 
 impl State {
-    /// Returns the version that an aggregate had at a position of the log. The version is 0 before the aggregate's
-    /// first event. A binary search over the stream reads one event per step.
+    /// Returns the version that an aggregate had at a position of the log, or 0 if the position is before the
+    /// aggregate's first event. A binary search over the stream reads one event per iteration.
     pub async fn version_at(&self, aggregate: &Aggregate, position: u64) -> Result<u64> {
         if aggregate.first_position > position {
             return Ok(0);
@@ -46,7 +46,7 @@ impl State {
         if aggregate.position <= position {
             return Ok(aggregate.version);
         }
-        // The event of version `lower` is at or before the position, the event of version `upper` is after it.
+        // The event with version `lower` is at or before the position. The event with version `upper` is after it.
         let (mut lower, mut upper) = (1, aggregate.version);
         while upper - lower > 1 {
             let middle = lower + (upper - lower) / 2;

@@ -1,4 +1,5 @@
-//! Keeps the last events of followed aggregates in memory. A reader is woken only by its own aggregate.
+//! Keeps the last events of followed aggregates in memory. A reader is woken only by events of the aggregate that it
+//! follows.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,8 +10,9 @@ use super::followed::Followed;
 use crate::model::event::Event;
 use crate::model::id::AggregateId;
 
-/// The maximum number and size of events kept per aggregate. Readers that are further behind read the store.
+/// The maximum number of events kept per aggregate. Readers that are further behind read the store.
 const MAX_EVENTS: usize = 32;
+/// The maximum size of the events kept per aggregate, in bytes.
 const MAX_BYTES: usize = 64 << 10;
 
 /// The followed aggregates and their last events.
@@ -44,7 +46,8 @@ impl Streams {
         }
     }
 
-    /// Returns the events of an aggregate after a version, or `None` if only the store reaches back that far.
+    /// Returns the events of an aggregate after a version. Returns `None` if the events are not in memory and must be
+    /// read from the store.
     pub fn after(&self, id: &AggregateId, version: u64) -> Option<Vec<Arc<Event>>> {
         let followed = self.followed();
         let events = &followed.get(id)?.events;
@@ -53,7 +56,7 @@ impl Streams {
         Some(events.range(first..).cloned().collect())
     }
 
-    /// Returns the size of the events kept, in bytes.
+    /// Returns the size of the events in memory, in bytes.
     pub fn size_bytes(&self) -> usize {
         self.followed().kept().map(|last| last.bytes).sum()
     }

@@ -2,8 +2,8 @@
 
 use crate::model::event::Event;
 
-/// The number of events to read next. The size of an event is known only after it was read. Therefore reads start
-/// small, at most double each time, and shrink to fit the largest of the last events.
+/// The number of events to read next. The size of an event is known only after the event is read. Therefore the number
+/// starts small, at most doubles with each read, and shrinks to fit the largest of the last events.
 #[derive(Debug, Clone, Copy)]
 pub struct Stride {
     events: usize,
@@ -13,12 +13,13 @@ pub struct Stride {
 impl Stride {
     /// The number of events in the first read.
     pub const FIRST: usize = 16;
-    /// The maximum number of events in one read. Any number of small events may be followed by this many large ones.
+    /// The maximum number of events in one read. The limit is small because large events may follow any number of small
+    /// ones.
     pub const MAX: usize = 64;
-    /// The intended size of one read, in bytes.
+    /// The target size of one read, in bytes.
     pub const BYTES: usize = 4 << 20;
 
-    /// Returns the stride of a reader that wants this many events.
+    /// Creates the stride of a reader that requests up to `limit` events.
     pub fn new(limit: usize) -> Stride {
         Stride { events: Stride::FIRST.min(limit).max(1), largest: 1 }
     }
@@ -28,9 +29,10 @@ impl Stride {
         self.events
     }
 
-    /// Adapts to the sizes of the events that were read.
+    /// Adapts the number of events to the sizes of the events that were read.
     pub fn learn<'e>(&mut self, read: impl IntoIterator<Item = &'e Event>) {
-        // A large event is likely to be followed by others. Its influence halves with each read of small ones.
+        // A large event is likely to be followed by others. The influence of a large event halves with each read of
+        // small events.
         self.largest = read.into_iter().map(Event::size_bytes).fold(self.largest / 2, usize::max);
         let fitting = (Stride::BYTES / self.largest.max(1)).clamp(1, Stride::MAX);
         self.events = fitting.min(self.events * 2);

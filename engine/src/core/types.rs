@@ -13,10 +13,10 @@ use crate::model::definition::Definition;
 /// Type definitions by name.
 pub type Definitions = HashMap<Arc<str>, Arc<Definition>>;
 
-/// The type definitions. They can be replaced one by one while others read them.
+/// The type definitions of a workspace. Definitions can be replaced one by one during concurrent reads.
 pub struct Types {
     definitions: ArcSwap<Definitions>,
-    /// The number of changes to definitions in the store at the time of the last read.
+    /// The store's number of changes to definitions, at the time of the last read.
     changed: AtomicU64,
     defining: Mutex<()>,
     refolding: Mutex<()>,
@@ -40,7 +40,7 @@ impl Types {
         self.definitions.load().get(type_name).cloned()
     }
 
-    /// Sets a definition and returns the one that it replaces.
+    /// Sets a definition. Returns the definition that was replaced, if any.
     pub fn set(&self, definition: Arc<Definition>) -> Option<Arc<Definition>> {
         let previous = self.get(&definition.type_name);
         self.definitions.rcu(|definitions| {
@@ -51,8 +51,8 @@ impl Types {
         previous
     }
 
-    /// Returns the number of changes to definitions in the store at the time of the last read. Appends are decided
-    /// under these definitions.
+    /// Returns the store's number of changes to definitions, at the time of the last read. Appends are decided under
+    /// the definitions of that time.
     pub fn changed(&self) -> u64 {
         self.changed.load(Ordering::SeqCst)
     }

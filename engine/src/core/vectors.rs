@@ -17,14 +17,14 @@ use crate::resident::labels::index::{LABEL_BYTES, beginning};
 use crate::store::Database;
 use crate::store::embeddings::Embedding;
 
-/// The number of labels embedded at a time.
+/// The number of labels that the model embeds in one call.
 const AT_ONCE: usize = 32;
-/// How long a search waits for the vector of its query.
+/// The longest time that a search waits for the vector of its query.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(3);
 /// The lowest cosine similarity of a match.
 const MIN_COSINE: f64 = 0.2;
 
-/// The source data of vectors: aggregates with their types, and the database that stores the vectors.
+/// The data that vectors are computed from: aggregates with their types, and the database that stores the vectors.
 #[derive(Clone, Copy)]
 pub struct Labelled<'a> {
     pub db: &'a Database,
@@ -32,12 +32,12 @@ pub struct Labelled<'a> {
     pub types: &'a Types,
 }
 
-/// The vectors of one workspace. Exists only if vector search is enabled.
+/// The vectors of one workspace. This value exists only if vector search is enabled.
 pub struct Vectors {
     embed: Arc<dyn Embed>,
     /// The aggregates whose vectors may be out of date.
     changed: Mutex<FxHashSet<AggregateId>>,
-    /// The hashes of the embedded labels. Read on first use.
+    /// The hash of each label that has a vector, by aggregate. Read from the store on first use.
     embedded: OnceCell<Mutex<BTreeMap<AggregateId, String>>>,
 }
 
@@ -46,12 +46,12 @@ impl Vectors {
         Vectors { embed, changed: Mutex::default(), embedded: OnceCell::new() }
     }
 
-    /// Marks aggregates that have changed.
+    /// Marks aggregates whose labels may have changed.
     pub fn touch<'a>(&self, ids: impl IntoIterator<Item = &'a AggregateId>) {
         held(&self.changed).extend(ids.into_iter().cloned());
     }
 
-    /// Returns the number of changed aggregates.
+    /// Returns the number of aggregates whose vectors may be out of date.
     pub fn waiting(&self) -> usize {
         held(&self.changed).len()
     }
@@ -78,7 +78,7 @@ impl Vectors {
         let read = async || -> Result<_> {
             labelled.db.begin_embeddings(self.embed.model()).await?;
             let embedded = labelled.db.read_embedded().await?;
-            // Changes made before this read are found by comparing hashes.
+            // Marks all aggregates: comparing hashes finds the changes made before this read.
             self.touch(labelled.folded.snapshot().iter().map(|aggregate| &aggregate.id));
             self.touch(embedded.keys());
             Ok(Mutex::new(embedded))
@@ -86,7 +86,7 @@ impl Vectors {
         self.embedded.get_or_try_init(read).await
     }
 
-    /// Embeds some of the changed labels. Labels that cannot be embedded now stay marked.
+    /// Embeds some of the changed labels. Labels that cannot be embedded now stay marked as changed.
     pub async fn step(&self, labelled: Labelled<'_>) -> Result<()> {
         let embedded = self.embedded(labelled).await?;
         let (mut pending, mut gone, mut taken) = (Vec::new(), Vec::new(), Vec::new());
@@ -138,8 +138,8 @@ impl Vectors {
         Ok(())
     }
 
-    /// Returns the aggregates whose labels are similar to the query, nearest first, with their cosine similarity. The
-    /// error is a message for the client.
+    /// Returns the aggregates whose labels are similar to the query, nearest first, each with its cosine similarity.
+    /// The error is a message for the client.
     pub async fn nearest(
         &self,
         labelled: Labelled<'_>,
@@ -148,7 +148,7 @@ impl Vectors {
     ) -> Result<Vec<(AggregateId, f64)>, String> {
         let embedded = self.embedded.get().ok_or("labels are being embedded for the first time")?;
         if held(embedded).is_empty() {
-            return Ok(Vec::new());
+            return Err("no label is embedded yet".into());
         }
         let vectors = tokio::time::timeout(QUERY_TIMEOUT, self.embed(vec![query.to_owned()])).await;
         let vectors = vectors.map_err(|_| "the embedding took too long")?.map_err(|failure| {
@@ -174,7 +174,7 @@ fn hash_of(label: &str) -> String {
     hex::encode(&Sha256::digest(label)[..16])
 }
 
-// Each change under such a lock is one insertion or removal, so a panic cannot leave a partial change behind.
+// Every change under these locks is a single insertion or removal, so a panic cannot leave a partial change behind.
 fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

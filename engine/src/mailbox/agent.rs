@@ -1,4 +1,4 @@
-//! What agents do with tasks, and what the creator of a task may do.
+//! Decisions about the actions of agents on tasks, and about those of a task's creator.
 
 use super::decision::{
     NOT_LEASE_HOLDER, advance, conflict, event, find_agent, find_enabled_agent, find_expected, resolution,
@@ -15,16 +15,16 @@ use crate::model::task::{Act, Status, Task, TaskEvent, Verb};
 use crate::model::value::{Object, Value};
 use crate::model::violation::Violation;
 
-/// Error code for work on a task that is assigned to somebody else.
+/// The error code for work on a task that is assigned to somebody else.
 const NOT_ASSIGNEE: &str = "not_assignee";
 
-/// The agent that works, as far as the request names it.
+/// The agent that works on a task. Fields that the request does not name are `None`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Worker {
     pub agent_id: Option<String>,
-    /// The claim under which the agent works. Work begun under another claim is rejected.
+    /// The number of the claim under which the agent works. Work for another claim of the task is rejected.
     pub claim: Option<u64>,
-    /// Whether the request comes from the workspace's owner.
+    /// Whether the request comes from the owner of the workspace.
     pub(crate) is_owner: bool,
 }
 
@@ -34,7 +34,7 @@ impl Worker {
     }
 }
 
-/// An act of an agent on a task.
+/// An action of an agent on a task.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Work {
     Claim {
@@ -80,7 +80,7 @@ impl Work {
         }
     }
 
-    /// Returns the approximate size of the content in bytes.
+    /// Returns the approximate size of the action's content, in bytes.
     pub fn size_bytes(&self) -> usize {
         let drafted = |drafts: &[Draft]| drafts.iter().map(Draft::size_bytes).sum::<usize>();
         match self {
@@ -97,7 +97,7 @@ impl Work {
     }
 }
 
-/// Returns the events of an agent's act; none if the agent already holds the task that it claims.
+/// Returns the events of an agent's action. Returns no events if the agent claims a task that it already holds.
 pub fn decide(
     view: &View<'_>,
     id: &str,
@@ -161,12 +161,12 @@ pub fn decide(
     Ok(vec![new_event])
 }
 
-/// Returns the agent that holds a task or is assigned to it.
+/// Returns the id of the agent that holds a task, or otherwise of the agent that the task is assigned to.
 fn holder(task: &Task<'_>) -> Option<String> {
     task.text(field::CLAIMED_BY).or(task.assigned_agent()).map(str::to_owned)
 }
 
-/// Returns the status after work that needs the lease. Fails if the worker does not hold the lease.
+/// Returns the status after an action that requires the lease. Fails if the worker does not hold the lease.
 fn held(task: &Task<'_>, act: Act, circumstances: Circumstances, worker: &Worker) -> Result<Status> {
     let next = advance(task, act, circumstances)?;
     let lease = task.lease();
@@ -202,7 +202,7 @@ fn claimed(view: &View<'_>, task: &Task<'_>, worker: &Worker, seconds: i64, stam
     let agent_id = worker.agent_id.as_deref().ok_or_else(|| Error::invalid_at("/agent_id", "required string"))?;
     let agent = find_agent(view, agent_id)?;
     if let Some(lease) = task.lease() {
-        // Claiming a task again under the same agent renews the lease, which is no event.
+        // If the same agent claims the task again, the claim only renews the lease, and a renewal is not an event.
         return if lease.agent_id == agent_id { Ok(Vec::new()) } else { Err(state_conflict(task, act)) };
     }
     find_enabled_agent(view, agent.id.as_str())?;
@@ -227,8 +227,8 @@ fn claimed(view: &View<'_>, task: &Task<'_>, worker: &Worker, seconds: i64, stam
     Ok(vec![event(task, TaskEvent::Claimed, next, fields)])
 }
 
-/// Returns the event of a message. A message by the agent that works on the task may change the task's status. Without
-/// an agent, the message comes from the sender of the request and changes nothing.
+/// Returns the event of a message. A message of the agent that works on the task may change the task's status. If no
+/// agent is given, the sender of the request is the author and the status stays the same.
 fn message_event(
     view: &View<'_>,
     task: &Task<'_>,
@@ -276,7 +276,7 @@ fn completed(
     Ok(event(task, kind, next, fields))
 }
 
-/// Returns the event by which a task goes back for another attempt, or fails.
+/// Returns the event that returns a task for another attempt, or the event that fails the task if no attempts are left.
 pub(super) fn again_or_failed(
     task: &Task<'_>,
     back: TaskEvent,
@@ -299,7 +299,8 @@ pub fn first_versions(drafts: &[Draft], stamp: &Stamp) -> Result<Value> {
     stored_artifacts(&[], drafts, stamp)
 }
 
-/// Returns the stored form of a request's artifacts: new ones, or next versions of the ones that they name.
+/// Returns the stored form of a request's artifacts. Each artifact is either new or the next version of the artifact
+/// that it names.
 pub(super) fn versions(task: &Task<'_>, drafts: &[Draft], stamp: &Stamp) -> Result<Value> {
     stored_artifacts(&task.current_artifacts(), drafts, stamp)
 }

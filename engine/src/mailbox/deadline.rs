@@ -1,4 +1,4 @@
-//! What happens to a task when one of its deadlines passes.
+//! Decisions about a task when one of its deadlines passes.
 
 use super::agent::again_or_failed;
 use super::decision::{event, find_enabled_agent};
@@ -12,25 +12,25 @@ use crate::model::task::transition::{self, Circumstances};
 use crate::model::task::{Act, Deadline, Status, Task, TaskEvent};
 use crate::model::value::{Object, Value};
 
-/// A deadline of a task, and when it passes.
+/// A deadline of a task, with the time when it passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Due {
-    /// The lease of this claim expires.
+    /// The lease of claim `claim` expires.
     Lease { claim: u64, seconds: i64, until: i64 },
-    /// A deferred task wakes.
+    /// The deferral of the task ends.
     Deferral { until: i64 },
-    /// The due date passes.
+    /// The task's due date passes.
     Date { until: i64 },
-    /// The task has been overdue for the time after which this step of its escalation begins.
+    /// An escalation step begins: the task has been overdue for that step's delay.
     Escalation { due_at: i64, step: usize, until: i64 },
 }
 
 /// The kinds of deadlines. A task has at most one deadline of each kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
-    /// When a lease or a deferral ends.
+    /// The end of the task's lease or deferral.
     Hold,
-    /// When the task becomes overdue, and when the steps of its escalation begin.
+    /// The due date, or the start of the next escalation step.
     Overdue,
 }
 
@@ -51,7 +51,8 @@ impl Due {
         Due::Lease { claim: lease.claim, seconds: lease.seconds, until: lease.until }
     }
 
-    /// Returns the due date, and after it each step of the escalation in turn.
+    /// Returns the due date of an open task. After the due date has passed, returns the start of the next escalation
+    /// step.
     fn overdue(task: &Task<'_>) -> Option<Due> {
         let due_at = task.date(field::DUE_AT).filter(|_| task.status().is_open())?;
         if !task.is_overdue() {
@@ -78,8 +79,8 @@ impl Due {
         }
     }
 
-    /// Returns whether a task still has this deadline. A lease is compared by the number of its claim, because a
-    /// renewal changes its end.
+    /// Returns whether a task still has this deadline. Leases are compared by the number of their claim, because a
+    /// renewal changes the time.
     fn is_of(&self, task: &Task<'_>) -> bool {
         match (self, Due::of(task, self.kind())) {
             (Due::Lease { claim, .. }, Some(Due::Lease { claim: now, .. })) => *claim == now,
@@ -88,8 +89,8 @@ impl Due {
     }
 }
 
-/// Returns the event of a deadline that has passed; `None` if the task has another deadline by now. A lease that
-/// expired while no server ran is `uncounted`: its agent could not renew the lease.
+/// Returns the event of a deadline that has passed, or `None` if the task no longer has this deadline. A lease that
+/// expired while no server ran is `uncounted`, because its agent could not renew the lease.
 pub fn decide(view: &View<'_>, id: &str, due: Due, now_ms: i64, uncounted: bool) -> Option<NewEvent> {
     let found = view.aggregate(id).filter(|found| !found.deleted)?;
     let task = Task::new(&found);
@@ -124,9 +125,8 @@ pub fn decide(view: &View<'_>, id: &str, due: Due, now_ms: i64, uncounted: bool)
     })
 }
 
-/// Returns the event of an escalation step. The task goes to the assignee that the step names, as if a person had
-/// assigned it, and its priority can only rise. An agent that is deleted or disabled is not assigned; the step counts
-/// nevertheless.
+/// Returns the event of an escalation step. The step assigns the task as a person would, and can only raise the task's
+/// priority. If the step names an agent that is deleted or disabled, the assignee does not change, but the step counts.
 fn escalated(view: &View<'_>, task: &Task<'_>, number: usize) -> Option<NewEvent> {
     let step = task.review().escalation().into_iter().nth(number)?;
     let (kind, id) = parts(step.to.as_ref());

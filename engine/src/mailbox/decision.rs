@@ -1,4 +1,4 @@
-//! What all decisions about a task share: finding the task, checking the transition, and building the event.
+//! The common parts of all decisions about a task: finding the task, checking the transition, and building the event.
 
 use std::sync::Arc;
 
@@ -14,18 +14,18 @@ use crate::model::task::transition::{self, Circumstances};
 use crate::model::task::{Act, Status, Task, TaskEvent};
 use crate::model::value::{Object, Value};
 
-/// Error code for an act that is not possible in the task's status.
+/// The error code for an action that is not possible in the task's status.
 pub const TASK_STATE_CONFLICT: &str = "task_state_conflict";
-/// Error code for work on a task that another agent holds, or that no agent holds any more.
+/// The error code for work on a task that another agent holds, or that no agent holds any longer.
 pub const NOT_LEASE_HOLDER: &str = "not_lease_holder";
 
-/// Returns a task that is not deleted.
+/// Returns the found aggregate if it is a task and not deleted. Fails otherwise.
 pub fn find(found: Option<Arc<Aggregate>>, id: &str) -> Result<Arc<Aggregate>> {
     let task = found.filter(|found| &*found.aggregate_type == TASK && !found.deleted);
     task.ok_or_else(|| Error::not_found("task", id))
 }
 
-/// Returns the task at the log's end, in the version that the client expects.
+/// Returns the task's state at the log's end. Fails if the task's version is not the one that the client expects.
 pub(super) fn find_expected(view: &View<'_>, id: &str, expected: Expected) -> Result<Arc<Aggregate>> {
     let task = find(view.aggregate(id), id)?;
     check_version(&task, expected)?;
@@ -36,13 +36,13 @@ pub(super) fn check_version(task: &Aggregate, expected: Expected) -> Result<()> 
     if expected.allows(task.version) { Ok(()) } else { Err(Error::version_conflict(task.version)) }
 }
 
-/// Returns the agent at the log's end. An agent of another workspace is not found.
+/// Returns the agent's state at the log's end. Fails if the workspace has no such agent.
 pub(super) fn find_agent(view: &View<'_>, id: &str) -> Result<Arc<Aggregate>> {
     let agent = view.aggregate(id).filter(|found| &*found.aggregate_type == AGENT && !found.deleted);
     agent.ok_or_else(|| Error::not_found("agent", id))
 }
 
-/// Returns the agent at the log's end, unless it is disabled.
+/// Returns the agent's state at the log's end. Fails if the agent is disabled.
 pub(super) fn find_enabled_agent(view: &View<'_>, id: &str) -> Result<Arc<Aggregate>> {
     let agent = find_agent(view, id)?;
     if is_disabled(&agent) {
@@ -51,7 +51,7 @@ pub(super) fn find_enabled_agent(view: &View<'_>, id: &str) -> Result<Arc<Aggreg
     Ok(agent)
 }
 
-/// Returns the status after an act, or the reason why the act is not possible.
+/// Returns the status after an action. Fails if the action is not possible.
 pub(super) fn advance(task: &Task<'_>, act: Act, circumstances: Circumstances) -> Result<Status> {
     transition::next(task, act, circumstances).ok_or_else(|| state_conflict(task, act))
 }
@@ -61,7 +61,7 @@ pub(super) fn state_conflict(task: &Task<'_>, act: Act) -> Error {
     conflict(TASK_STATE_CONFLICT, format!("cannot {} a task that is {status}", act.name()), task, act)
 }
 
-/// Returns a conflict with the task's status and the actions that a person may take.
+/// Returns a conflict error that contains the task's status and the actions that a person may take.
 pub(super) fn conflict(code: &'static str, message: String, task: &Task<'_>, act: Act) -> Error {
     let allowed = transition::allowed_actions(task).into_iter().map(|action| Value::from(action.name()));
     let details = Object::from_iter([
@@ -72,7 +72,7 @@ pub(super) fn conflict(code: &'static str, message: String, task: &Task<'_>, act
     Error::Conflict { code, message, details: Box::new(details) }
 }
 
-/// Returns the event that moves a task to a status. Clears the fields that belong to the status before.
+/// Returns the event that moves a task to another status. Clears the fields that belong to the previous status.
 pub(super) fn event(task: &Task<'_>, kind: TaskEvent, next: Status, fields: Object) -> NewEvent {
     let mut payload = Object::from_iter([(field::STATUS, Value::from(next.name()))]);
     let is_left = |status: Status| task.status() == status && next != status;
@@ -83,7 +83,7 @@ pub(super) fn event(task: &Task<'_>, kind: TaskEvent, next: Status, fields: Obje
     if is_left(Status::Deferred) {
         clear(&[field::DEFERRED_UNTIL, field::TAKEN_FROM]);
     }
-    // If a task is deferred while it waits for an answer, it still waits for that answer when it wakes.
+    // A task that is deferred while it waits for an answer still waits for this answer after the deferral.
     if task.get(field::INPUT_REQUEST).is_some() && !matches!(next, Status::InputRequired | Status::Deferred) {
         clear(&[field::INPUT_REQUEST]);
     }
@@ -97,7 +97,7 @@ pub(super) fn event(task: &Task<'_>, kind: TaskEvent, next: Status, fields: Obje
     }
 }
 
-/// Returns how a task ended, and by whom.
+/// Returns the record of how a task ended: the action, the actor and the time, with one detail.
 pub(super) fn resolution(action: &str, by: &str, at_ms: i64, detail: (&str, Option<&str>)) -> Value {
     let mut resolution =
         Object::from_iter([("action", Value::from(action)), ("by", by.into()), ("at", format_date(at_ms).into())]);

@@ -1,4 +1,4 @@
-//! Deliveries of scripted agents: they need no claim and are decided like all other acts on tasks.
+//! Deliveries of scripted agents. A delivery needs no claim and is checked like all other actions on tasks.
 
 use super::agent::versions;
 use super::decision::{advance, event, find, resolution};
@@ -18,11 +18,11 @@ pub struct Delivery {
     pub task_id: String,
     pub drafts: Vec<Draft>,
     pub message: Option<Message>,
-    /// Whether the output needs no review. Its effects are then appended together with it.
+    /// Whether the output needs no review. The effects of unreviewed output are appended together with the delivery.
     pub unreviewed: bool,
-    /// Derived from the event that caused the work, so that repeated work produces the same ids.
+    /// The stamp, derived from the event that caused the work, so that repeated work produces the same ids.
     pub stamp: Stamp,
-    /// The agent, as the author of the message.
+    /// The id of the agent, which is the author of the message.
     pub agent_id: String,
     pub metadata: Object,
     pub event_id: String,
@@ -30,15 +30,15 @@ pub struct Delivery {
 }
 
 impl Delivery {
-    /// Returns the approximate size of the content in bytes.
+    /// Returns the approximate size of the delivery's content, in bytes.
     pub fn size_bytes(&self) -> usize {
         let drafts: usize = self.drafts.iter().map(Draft::size_bytes).sum();
         drafts + self.message.as_ref().map_or(0, Message::size_bytes)
     }
 }
 
-/// Returns the event of the delivery, and the effects that need no approval. Effects on deleted aggregates are left
-/// out, because nobody asked to restore these aggregates.
+/// Returns the event of the delivery, followed by the effects that need no approval. Omits effects on deleted
+/// aggregates, because nobody has requested to restore these aggregates.
 pub fn decide(view: &View<'_>, delivery: &Delivery) -> Result<Vec<NewEvent>> {
     let Delivery { stamp, unreviewed, .. } = delivery;
     let found = find(view.aggregate(&delivery.task_id), &delivery.task_id)?;

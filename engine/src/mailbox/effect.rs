@@ -1,4 +1,5 @@
-//! Effects: the events that approving artifacts appends, in the same append as the approval.
+//! Effects: the events that artifacts request. The append of an approval also appends the effects of the approved
+//! artifacts.
 
 use crate::core::staging::View;
 use crate::error::{Error, Result};
@@ -9,7 +10,7 @@ use crate::model::task::content::Effect;
 use crate::model::value::{Object, Value};
 use crate::model::violation::Violation;
 
-/// Error code for an approval whose effect cannot be appended.
+/// The error code for an approval whose effect cannot be appended.
 pub const EFFECT_REFUSED: &str = "effect_refused";
 
 /// Returns the events that artifacts request. These events never restore a deleted aggregate.
@@ -32,7 +33,7 @@ fn event(view: &View<'_>, task: &Task<'_>, artifact: &Object, effect: Effect) ->
         let shown = excerpt(&aggregate_type.into());
         return Err(refused(&format!("only its own operations may append to the type {shown}"), Vec::new()));
     }
-    // An existing stream keeps its project; a new one gets the task's project.
+    // An existing stream keeps its project, and a new stream gets the task's project.
     let project = task.aggregate.project_id.as_deref().filter(|_| view.aggregate(aggregate_id).is_none());
     Ok(NewEvent {
         aggregate_id: aggregate_id.to_owned(),
@@ -50,7 +51,7 @@ fn event(view: &View<'_>, task: &Task<'_>, artifact: &Object, effect: Effect) ->
     })
 }
 
-/// Explains the rejection of a task's event and its effects to the person who approves.
+/// Converts the rejection of a task's event and effects into an error that the approving person can understand.
 pub fn explain(error: Error) -> Error {
     match error {
         Error::Invalid { violations, .. } if violations.iter().any(|wrong| is_effect(&wrong.pointer)) => {
@@ -66,7 +67,7 @@ pub fn explain(error: Error) -> Error {
     }
 }
 
-/// Returns whether a pointer is in an event after the first, which is the task's own event.
+/// Returns whether a pointer points into an event after the first. The first event is the task's own event.
 fn is_effect(pointer: &str) -> bool {
     pointer.strip_prefix("/events/").is_some_and(|rest| !rest.starts_with("0/"))
 }

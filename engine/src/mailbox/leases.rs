@@ -1,4 +1,4 @@
-//! Renewals of leases: a heartbeat, or claiming again, extends a lease. A renewal is no event.
+//! Renewals of leases. A heartbeat extends a lease, and so does claiming the task again. A renewal is not an event.
 
 use std::sync::Arc;
 
@@ -7,17 +7,17 @@ use crate::error::Result;
 use crate::model::task::Task;
 use crate::store::leases::LeaseRow;
 
-/// The result of a renewal.
+/// The result of renewing one lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Renewed {
     pub task_id: Arc<str>,
     pub agent_id: Arc<str>,
     pub claim: u64,
-    /// When the lease ends now; `None` if it had expired. Milliseconds since the epoch.
+    /// The new end of the lease, in milliseconds since the epoch. `None` if the lease had expired.
     pub until: Option<i64>,
 }
 
-/// Renews the leases of these agents, each for the duration of its claim. Reads no other task.
+/// Renews all leases of these agents, each for the duration of its claim. Reads only the tasks that the agents hold.
 pub async fn renew(state: &State, agent_ids: &[Arc<str>], now_ms: i64) -> Result<Vec<Renewed>> {
     let held = state.folded.held_by(agent_ids);
     let tasks = held.iter().filter_map(|id| state.folded.get(id.as_str()));
@@ -38,7 +38,8 @@ pub async fn renew(state: &State, agent_ids: &[Arc<str>], now_ms: i64) -> Result
         .collect())
 }
 
-/// Renews leases. Returns the end of each; `None` for a lease that had expired.
+/// Renews leases. Returns the new end of each lease in milliseconds since the epoch, or `None` for a lease that had
+/// expired.
 pub async fn renew_rows(state: &State, rows: &[LeaseRow]) -> Result<Vec<Option<i64>>> {
     let mut ends = Vec::with_capacity(rows.len());
     for some in rows.chunks(RENEWED_AT_ONCE) {
@@ -51,5 +52,5 @@ pub async fn renew_rows(state: &State, rows: &[LeaseRow]) -> Result<Vec<Option<i
     Ok(ends)
 }
 
-/// Number of leases that one statement renews.
+/// The number of leases that one statement renews.
 const RENEWED_AT_ONCE: usize = 200;

@@ -1,7 +1,7 @@
 //! The mailbox: decisions about tasks against the log's end, and the deadlines of tasks.
 //!
-//! A decision is a function from the view of the log's end to events; the appender runs it. Which acts are possible is
-//! defined by the table in `model::task::transition`, which every decision here consults first.
+//! A decision is a function that takes the view of the log's end and returns events. The appender runs decisions. The
+//! table in `model::task::transition` defines the possible actions, and every decision here checks this table first.
 
 pub mod agent;
 mod deadline;

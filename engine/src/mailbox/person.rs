@@ -1,4 +1,4 @@
-//! What people do with tasks.
+//! Decisions about the actions of people on tasks.
 
 use std::sync::Arc;
 
@@ -17,12 +17,12 @@ use crate::model::task::transition::Circumstances;
 use crate::model::task::{Act, Action, Status, Task, TaskEvent};
 use crate::model::value::{Object, Value};
 
-/// Error code for an action that the task's review excludes.
+/// The error code for an action that the task's review excludes.
 const ACTION_NOT_ALLOWED: &str = "action_not_allowed";
-/// Error code for an edit that is based on outdated artifacts.
+/// The error code for an edit that is based on outdated artifacts.
 pub const ARTIFACTS_CHANGED: &str = "artifacts_changed";
 
-/// An action with its content.
+/// An action of a person on a task, with the action's content.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TaskCommand {
     Approve {
@@ -36,7 +36,8 @@ pub enum TaskCommand {
         reason: Option<String>,
     },
     Defer {
-        /// Milliseconds since the epoch. If this is `None`, the task wakes when somebody acts on it.
+        /// The time when the task wakes, in milliseconds since the epoch. If `None`, the task wakes when somebody acts
+        /// on it.
         until: Option<i64>,
         reason: Option<String>,
     },
@@ -44,7 +45,7 @@ pub enum TaskCommand {
         message: Message,
     },
     Assign {
-        /// `None` assigns the task to nobody.
+        /// The new assignee. `None` leaves the task without an assignee.
         assignee: Option<Assignee>,
         /// The new due date, in milliseconds since the epoch. `None` leaves the due date unchanged.
         due_at: Option<i64>,
@@ -67,7 +68,7 @@ impl TaskCommand {
         }
     }
 
-    /// Returns the approximate size of the content in bytes.
+    /// Returns the approximate size of the action's content, in bytes.
     pub fn size_bytes(&self) -> usize {
         match self {
             TaskCommand::Edit { edit, .. } => edit.size_bytes(),
@@ -80,16 +81,17 @@ impl TaskCommand {
     }
 }
 
-/// The artifacts that an edit produces. They are computed before the decision, because computing them takes longer than
-/// a decision may.
+/// The artifacts that an edit produces. They are computed before the decision to apply the edit, because a decision
+/// blocks other appends and must not take that long.
 #[derive(Debug, Clone)]
 pub struct Edited {
     artifacts: Vec<Object>,
-    /// Number of artifact versions on which the edit is based. This number only grows.
+    /// The number of artifact versions that the task had when the edit was computed. The number of a task's versions
+    /// only grows.
     based_on: usize,
 }
 
-/// Computes an edit against the current task.
+/// Computes an edit of the current task.
 pub fn edited(found: &Aggregate, expected: Expected, edit: &Edit, stamp: &Stamp) -> Result<Edited> {
     check_version(found, expected)?;
     let task = &Task::new(found);
@@ -98,7 +100,7 @@ pub fn edited(found: &Aggregate, expected: Expected, edit: &Edit, stamp: &Stamp)
     Ok(Edited { artifacts, based_on: task.artifacts().len() })
 }
 
-/// Returns the events of an action; none if the action changes nothing.
+/// Returns the events of an action. Returns no events if the action changes nothing.
 pub fn decide(
     view: &View<'_>,
     id: &str,
@@ -185,14 +187,14 @@ fn artifacts_changed() -> Error {
     Error::conflict(ARTIFACTS_CHANGED, "the task's output has changed since the edit began")
 }
 
-/// Returns the current artifacts as they are after an edit.
+/// Returns the task's artifacts as they are after an edit.
 fn artifacts_after<'a>(task: &Task<'a>, edited: &'a [Object]) -> Vec<&'a Object> {
     let superseded: Vec<&Value> = edited.iter().filter_map(|artifact| artifact.get("supersedes")).collect();
     let is_kept = |artifact: &&Object| artifact.get("id").is_none_or(|id| !superseded.contains(&id));
     task.current_artifacts().into_iter().filter(is_kept).chain(edited).collect()
 }
 
-/// Returns the event of an assignment; `None` if the task already has this assignee and due date.
+/// Returns the event of an assignment, or `None` if the task already has this assignee and due date.
 fn assigned(
     view: &View<'_>,
     task: &Task<'_>,
@@ -225,7 +227,7 @@ fn assigned(
     Ok(Some(event))
 }
 
-/// Returns the type and id of an assignee as they are stored in a task.
+/// Returns the type and id of an assignee in the form that a task stores.
 pub fn parts(assignee: Option<&Assignee>) -> (Option<&'static str>, Option<Arc<str>>) {
     match assignee {
         None => (None, None),
@@ -234,7 +236,7 @@ pub fn parts(assignee: Option<&Assignee>) -> (Option<&'static str>, Option<Arc<s
     }
 }
 
-/// Rejects an agent that is disabled or not in the workspace.
+/// Checks an assignee. Rejects an agent that is disabled or not in the workspace.
 pub fn check_assignee(view: &View<'_>, assignee: Option<&Assignee>) -> Result<()> {
     match assignee {
         Some(Assignee::Agent(id)) => find_enabled_agent(view, id).map(drop),

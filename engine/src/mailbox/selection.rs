@@ -1,4 +1,4 @@
-//! Selects tasks among very many by columns of the resident states, newest first.
+//! Selects tasks by columns of the resident states, newest first. Columns keep the selection fast with very many tasks.
 
 use std::sync::{Arc, LazyLock};
 
@@ -11,18 +11,18 @@ use crate::model::task::{Status, Task};
 use crate::pipeline::column::{Cells, Column, Kind, Mask, SEGMENT, Segment};
 use crate::resident::Snapshot;
 
-/// The columns that a task list reads.
+/// The paths of the columns that a task list reads.
 pub static PATHS: LazyLock<Vec<Arc<str>>> = LazyLock::new(|| {
     let fields =
         [field::STATUS, field::ASSIGNEE_TYPE, field::ASSIGNEE_ID, field::SOURCE_TYPE, field::UNREAD, field::PRIORITY];
     fields.into_iter().map(Arc::from).collect()
 });
 
-/// A selection of tasks. A task must meet all conditions.
+/// The conditions that select tasks. A task must meet all of them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Selection {
     pub statuses: Option<Vec<Status>>,
-    /// `Some(None)` selects tasks without an assignee.
+    /// The type of the assignee. `Some(None)` selects tasks without an assignee.
     pub assignee_type: Option<Option<&'static str>>,
     pub assignee_id: Option<Arc<str>>,
     pub project_id: Option<Arc<str>>,
@@ -31,13 +31,14 @@ pub struct Selection {
     pub priorities: Option<Vec<Priority>>,
 }
 
-/// A page of tasks, and where the next page begins, if there is one.
+/// A page of tasks, and the position at which the next page begins, if there is one.
 pub struct Selected {
     pub items: Vec<Arc<Aggregate>>,
     pub next: Option<u64>,
 }
 
-/// Builds the columns that a task list reads, if there are tasks, so that the first list need not wait for them.
+/// Builds the columns that a task list reads, so that the first list does not wait for them. Does nothing if there are
+/// no tasks.
 pub fn prepare(folded: &Folded) {
     let has_tasks = |snapshot: &Snapshot| snapshot.base().is_some_and(|base| base.types.texts().code(TASK).is_some());
     if has_tasks(&folded.snapshot_with(&[])) {
@@ -45,7 +46,7 @@ pub fn prepare(folded: &Folded) {
     }
 }
 
-/// Returns tasks whose first event is before a position, newest first.
+/// Returns up to `limit` selected tasks whose first event is before a position, newest first.
 pub fn select(snapshot: &Snapshot, selection: &Selection, before: u64, limit: usize) -> Selected {
     let mut selected = Selected { items: Vec::new(), next: None };
     let end = first_row_from(snapshot, before);
@@ -66,7 +67,7 @@ pub fn select(snapshot: &Snapshot, selection: &Selection, before: u64, limit: us
     selected
 }
 
-/// Returns the row of the first aggregate that begins at or after a position.
+/// Returns the first row whose aggregate has its first event at or after a position.
 fn first_row_from(snapshot: &Snapshot, position: u64) -> usize {
     let (mut low, mut high) = (0, snapshot.len());
     while low < high {
@@ -101,7 +102,7 @@ impl Selection {
             })
     }
 
-    /// Returns the rows of a segment that may meet the conditions. The result includes all matching rows and few
+    /// Returns the rows of a segment that may meet the conditions. The result includes all matching rows and a few
     /// others.
     fn mask(&self, snapshot: &Snapshot, segment: usize) -> Mask {
         let rows = snapshot.len().saturating_sub(segment * SEGMENT).min(SEGMENT);
@@ -116,8 +117,8 @@ impl Selection {
         if let Some(project) = &self.project_id {
             keep(Some(&base.projects), &[project]);
         }
-        // A task without a status is pending, and one without a priority is normal, so rows without a value cannot be
-        // excluded when these are selected.
+        // A task without a status is pending, and a task without a priority is normal. Rows without a value therefore
+        // cannot be excluded if pending or normal tasks are selected.
         if let Some(statuses) = self.statuses.as_ref().filter(|statuses| !statuses.contains(&Status::Pending)) {
             keep(snapshot.column(field::STATUS), &statuses.iter().map(|status| status.name()).collect::<Vec<_>>());
         } else if let Some(statuses) = &self.statuses {
@@ -166,18 +167,18 @@ impl Selection {
     }
 }
 
-/// Keeps the rows that contain one of these texts.
+/// Removes the rows from the mask whose cell contains none of these texts.
 fn narrow(mask: &mut Mask, column: &Column, segment: usize, texts: &[&str]) {
     let Some(segment) = column.segments().get(segment) else { return };
     match segment.cells() {
         Cells::Texts(codes) => mask.and(&with_texts(column, segment, codes, texts)),
         Cells::Empty => *mask = Mask::none(mask.len()),
-        // The column cannot decide; `admits` checks the states.
+        // This kind of column cannot be compared with texts, so `admits` checks the states.
         _ => {}
     }
 }
 
-/// Drops the rows that contain one of these texts.
+/// Removes the rows from the mask whose cell contains one of these texts.
 fn exclude(mask: &mut Mask, column: &Column, segment: usize, texts: &[&str]) {
     if let Some(segment) = column.segments().get(segment)
         && let Cells::Texts(codes) = segment.cells()

@@ -1,8 +1,9 @@
-//! The timers of one open workspace. They find expired leases, ended deferrals and passed due dates from the states of
-//! tasks, and append the resulting events.
+//! The timers of one open workspace. The timers find expired leases, ended deferrals and passed due dates in the states
+//! of tasks, and append the resulting events.
 //!
-//! Several servers may run timers on one store: a deadline is decided against the log's end, where the first server's
-//! event already stands. Timers store nothing, since the state of each task contains its deadlines.
+//! Several servers may run timers on one store. A deadline is decided against the log's end, which already contains the
+//! event of the server that appended first. Timers store nothing, because the state of each task contains its
+//! deadlines.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -23,18 +24,18 @@ use crate::model::id::AggregateId;
 use crate::model::task::{LEASE_S, Task};
 use crate::store::leases::LeaseRow;
 
-/// Number of deadlines handled concurrently.
+/// The number of deadlines handled concurrently.
 const AT_ONCE: usize = 32;
-/// Number of deadlines handled before the log is read again.
+/// The number of deadlines handled before the log is read again.
 const BATCH: usize = 512;
-/// Number of events processed at a time.
+/// The number of events processed at a time.
 const PAGE: usize = 4_096;
-/// Wait after an error of the store.
+/// The wait after an error of the store.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Interval for reading events that other servers appended.
+/// The interval between two reads of the events that other servers appended.
 const REFRESH: Duration = Duration::from_secs(10);
-/// How long an agent may still renew a lease that expired before the workspace was opened, in milliseconds: three
-/// heartbeats. The agent could not renew the lease while no server ran.
+/// The time for which an agent may still renew a lease that expired before the workspace was opened, in milliseconds.
+/// The agent could not renew the lease while no server ran. The time is three heartbeats.
 const GRACE_MS: i64 = LEASE_S * 1_000;
 
 /// The running timers.
@@ -61,12 +62,13 @@ impl Timers {
 /// The deadlines of tasks, ordered by time.
 #[derive(Default)]
 struct Schedule {
-    /// Each deadline, and when it is checked. The check may be later than the deadline in the state.
+    /// The deadlines by task and kind, each with the time at which it is checked, in milliseconds since the epoch. This
+    /// time may be later than the deadline in the task's state.
     by_task: HashMap<Key, (i64, Due)>,
     by_time: BTreeSet<(i64, Key)>,
 }
 
-/// A task and the kind of a deadline.
+/// The id of a task, and the kind of a deadline.
 type Key = (AggregateId, Kind);
 
 impl Schedule {
@@ -88,7 +90,7 @@ impl Schedule {
         self.by_time.first().map(|(at, _)| *at)
     }
 
-    /// Removes and returns the deadlines whose time has come.
+    /// Removes and returns up to [`BATCH`] deadlines whose time of check has passed.
     fn take_due(&mut self, now_ms: i64) -> Vec<(AggregateId, Due)> {
         let mut due = Vec::new();
         while due.len() < BATCH && self.next().is_some_and(|at| at <= now_ms) {
@@ -140,20 +142,21 @@ struct Running {
     state: Arc<State>,
     appender: Appender,
     schedule: Schedule,
-    /// Position up to which the log has been processed.
+    /// The position up to which the log has been processed.
     position: Option<u64>,
-    /// When these timers started. Leases that expired earlier could not be renewed.
+    /// The time when these timers started, in milliseconds since the epoch. Agents could not renew leases that expired
+    /// before.
     opened_at: i64,
-    /// Open tasks that have been claimed. The store may have lease rows of these tasks.
+    /// The ids of open tasks that have been claimed. The store may have lease rows of these tasks.
     leased: HashSet<AggregateId>,
-    /// Tasks from `leased` that have ended since or are deleted.
+    /// The ids of tasks from `leased` that have ended or were deleted.
     ended: Vec<AggregateId>,
-    /// Whether the lease rows of tasks that ended elsewhere have been removed.
+    /// Whether the timers have removed the lease rows of tasks that ended before the start or on other servers.
     swept: bool,
 }
 
 impl Running {
-    /// Processes the events since the last call.
+    /// Processes the events that were appended since the last call.
     fn process_events(&mut self) {
         while let Some(position) = self.position {
             match self.state.folded.last_events(position, PAGE) {
@@ -232,7 +235,7 @@ impl Running {
 
     /// Handles the deadlines that have passed. Returns whether there were any.
     async fn process_due(&mut self) -> Result<bool> {
-        // Without deadlines the clock need not be read.
+        // Without deadlines, the clock is not read.
         if self.schedule.next().is_none() {
             return Ok(false);
         }
@@ -264,7 +267,7 @@ impl Running {
         outcome
     }
 
-    /// Waits until the next deadline, a retry or a refresh.
+    /// Waits until the next deadline, or until a retry or a refresh is due.
     async fn pass(&self, next: Option<i64>, wait: Option<Duration>) {
         if let Some(wait) = wait {
             return tokio::time::sleep(wait).await;
@@ -281,7 +284,8 @@ impl Running {
         }
     }
 
-    /// Reads events that other servers appended. The deadlines of a server that died fall to the others.
+    /// Reads events that other servers appended. This also finds the deadlines that a server did not handle before it
+    /// died.
     async fn refresh(&self) {
         if let Err(error) = self.state.refresh().await {
             tracing::debug!(%error, "the timers could not read events of other servers");
@@ -293,8 +297,8 @@ fn is_task(aggregate: &Arc<Aggregate>) -> bool {
     &*aggregate.aggregate_type == TASK
 }
 
-/// Returns when to check again a lease that expired before these timers started, because its agent may still renew it.
-/// Returns `None` if the lease expired later, or if the agent's time is over.
+/// Returns the time to check a lease again if it expired before these timers started, because its agent may still renew
+/// it. Returns `None` if the lease expired later, or if the agent's time to renew is over.
 async fn postponed_until(
     state: &State,
     id: &AggregateId,
@@ -310,7 +314,7 @@ async fn postponed_until(
     Ok((renewed.unwrap_or(until) < opened_at).then_some(later))
 }
 
-/// Handles one deadline. Returns when to check again, if the deadline was postponed.
+/// Handles one deadline. If the deadline was postponed, returns the time to check it again.
 async fn process_deadline(
     state: &State,
     appender: &Appender,
@@ -323,8 +327,8 @@ async fn process_deadline(
         if let Some(later) = postponed_until(state, id, (claim, seconds, until), (now_ms, opened_at)).await? {
             return Ok(Some(later));
         }
-        // Expires the row first: from then on nobody can renew the lease. Work that the agent completes before the
-        // event below still counts.
+        // The lease row expires first, so that nobody can renew the lease any longer. If the agent completes the work
+        // before the event below is appended, the work still counts.
         let lease = LeaseRow { task_id: id.text(), claim, until, expired: false };
         let row = state.db.expire_lease(&lease, now_ms).await?;
         if row.claim == claim && !row.expired {

@@ -1,4 +1,4 @@
-//! Callers and their permissions: scopes, roles, keys, sessions, users and memberships.
+//! Callers and their permissions: scopes, roles, keys, plans, users, memberships and invitations.
 
 use std::fmt;
 use std::sync::Arc;
@@ -85,19 +85,20 @@ impl Role {
     }
 }
 
-/// The authenticated sender of a request. Outside the engine, only authenticating a bearer token creates a caller.
+/// The authenticated sender of a request. Outside the engine, the only way to get a caller is to authenticate a bearer
+/// token.
 #[derive(Debug, Clone)]
 pub struct Caller {
     pub(crate) user_id: Arc<str>,
     pub(crate) workspace_id: Arc<str>,
     pub(crate) key_id: Option<Arc<str>>,
-    /// The session that the presented token names, if any.
+    /// The id of the session in the presented token, if the token names a session.
     pub(crate) session: Option<Arc<str>>,
     pub(crate) scopes: Arc<[Scope]>,
-    /// Whether the presented credential grants access to every workspace of the user. Tokens do, and so do keys that
-    /// were created for all workspaces.
+    /// Whether the presented credential grants access to every workspace of the user. This is the case for tokens, and
+    /// for keys that were created for all workspaces.
     pub(crate) opens_all: bool,
-    /// When the presented credential expires, in milliseconds since the epoch.
+    /// The time at which the presented credential expires, in milliseconds since the epoch. `None` if it never expires.
     pub(crate) expires_at: Option<i64>,
     pub(crate) role: Role,
     pub(crate) plan: Arc<Plan>,
@@ -115,22 +116,22 @@ impl Caller {
         scopes.iter().copied().filter(|scope| !self.holds(*scope)).collect()
     }
 
-    /// Returns the given scopes that require a paid plan, if the caller's plan has lapsed. Otherwise the list is empty.
+    /// Returns the given scopes that require a paid plan if the caller's plan has lapsed, and an empty list otherwise.
     pub fn unpaid(&self, scopes: &[Scope]) -> Vec<Scope> {
         scopes.iter().copied().filter(|scope| self.is_lapsed && scope.is_paid()).collect()
     }
 
-    /// Returns whether something with this expiry (`None` for never) would outlive the caller's key.
+    /// Returns whether a key or invitation with this expiry (`None` for never) would outlive the caller's key.
     ///
-    /// The answer is always `false` for sessions: things that a user creates in a session are meant to outlast the
+    /// Always returns `false` for sessions, because a key or invitation created in a session is meant to outlast the
     /// session.
     pub fn is_outlived_by(&self, expires_at: Option<i64>) -> bool {
         let own = self.expires_at.filter(|_| self.key_id.is_some());
         own.is_some_and(|own| expires_at.is_none_or(|other| other > own))
     }
 
-    /// Returns the origin to record for things that the caller creates: the id of the presented key, or else the
-    /// session or the user. Keys and invitations created with a key end with that key.
+    /// Returns the origin to record for keys and invitations that the caller creates: the id of the presented key, or,
+    /// without a key, the session or the user. Keys and invitations created with a key end together with that key.
     pub fn origin(&self) -> Arc<str> {
         match (&self.key_id, &self.session) {
             (Some(key), _) => key.clone(),
@@ -166,7 +167,8 @@ impl Caller {
         &self.workspace_id
     }
 
-    /// Returns when the presented credential expires, in milliseconds since the epoch, or `None` if it never expires.
+    /// Returns the time at which the presented credential expires, in milliseconds since the epoch, or `None` if it
+    /// never expires.
     pub fn expires_at(&self) -> Option<i64> {
         self.expires_at
     }
@@ -177,18 +179,18 @@ impl Caller {
     }
 }
 
-/// A workspace, as shown to its users.
+/// The record of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkspaceRecord {
     pub id: Arc<str>,
     pub name: String,
     pub slug: String,
     pub owner_id: Arc<str>,
-    /// Milliseconds since the epoch.
+    /// The creation time, in milliseconds since the epoch.
     pub created_at: i64,
 }
 
-/// A key as stored. The secret itself is not stored anywhere.
+/// The stored record of a key. The record contains only a hash of the secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyRecord {
     pub id: Arc<str>,
@@ -200,15 +202,17 @@ pub struct KeyRecord {
     pub display: String,
     /// SHA-256 of the secret, in hexadecimal.
     pub hash: String,
-    /// Whether the key grants access to every workspace of its user, and not only to the one it was created in.
+    /// Whether the key grants access to every workspace of its user, and not only to the workspace in which the key was
+    /// created.
     pub opens_all: bool,
     pub created_at: i64,
     pub expires_at: Option<i64>,
     pub last_used_at: Option<i64>,
-    /// The origin of the key: the id of the key that created it, or `session:…` or `user:…` if it was created in a
-    /// session. A key ends together with the key that created it.
+    /// The origin of the key: the id of the creating key, or `session:…` or `user:…` for a key created in a session. A
+    /// key ends together with the creating key.
     pub derived_from: Option<Arc<str>>,
-    /// The chain of keys that this key was derived from, oldest first. The key works only while all of them exist.
+    /// The ids of the keys that this key was derived from, oldest first. The key works only while all of these keys
+    /// exist.
     pub ancestors: Vec<Arc<str>>,
 }
 
@@ -216,9 +220,9 @@ pub struct KeyRecord {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserRecord {
     pub id: Arc<str>,
-    /// The normalized address that the issuer of the user's tokens reported last.
+    /// The normalized email address that the issuer of the user's tokens reported last.
     pub email: Option<Arc<str>>,
-    /// Whether the issuer has verified the address.
+    /// Whether the issuer has verified the email address.
     pub email_verified: bool,
     pub name: Option<Arc<str>>,
     /// The user's plan, or `None` if the default plan from the settings applies.
@@ -226,7 +230,7 @@ pub struct UserRecord {
 }
 
 impl UserRecord {
-    /// Returns the address if the issuer has verified it.
+    /// Returns the email address if the issuer has verified the address.
     pub fn verified_email(&self) -> Option<&str> {
         self.email.as_deref().filter(|_| self.email_verified)
     }
@@ -238,25 +242,26 @@ pub struct Membership {
     pub workspace_id: Arc<str>,
     pub user_id: Arc<str>,
     pub role: Role,
-    /// Milliseconds since the epoch.
+    /// The time at which the user joined the workspace, in milliseconds since the epoch.
     pub joined_at: i64,
 }
 
-/// An invitation to join a workspace. The user with this verified address accepts or declines it.
+/// An invitation to join a workspace. Only a user with the verified address `email` can accept or decline the
+/// invitation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invitation {
     pub id: Arc<str>,
     pub workspace_id: Arc<str>,
-    /// The normalized address.
+    /// The normalized email address of the invited user.
     pub email: Arc<str>,
     pub role: Role,
-    /// Milliseconds since the epoch.
+    /// The creation time, in milliseconds since the epoch.
     pub created_at: i64,
-    /// When the key that created the invitation expires, if it does. The invitation expires at the same time.
+    /// The time at which the invitation expires, in milliseconds since the epoch: the expiry of the key that created
+    /// the invitation. `None` if the invitation never expires.
     pub expires_at: Option<i64>,
-    /// The origin of the invitation: the id of the key that created it, or `session:…` or `user:…` if it was created in
-    /// a session. An invitation ends together with the key that created it. `None` for invitations older than this
-    /// field.
+    /// The origin of the invitation: the id of the creating key, or `session:…` or `user:…` for an invitation created
+    /// in a session. An invitation ends together with the creating key. `None` for invitations older than this field.
     pub derived_from: Option<Arc<str>>,
 }
 
@@ -267,23 +272,23 @@ pub struct SignInCode {
     pub hash: String,
     pub workspace_id: Arc<str>,
     pub user_id: Arc<str>,
-    /// The origin that the key is derived from.
+    /// The origin of the key that the code is exchanged for.
     pub derived_from: Arc<str>,
     pub name: String,
     pub scopes: Vec<Scope>,
     pub key_expires_at: Option<i64>,
-    /// When the code expires, in milliseconds since the epoch.
+    /// The time at which the code expires, in milliseconds since the epoch.
     pub expires_at: i64,
 }
 
 const PREFIX: &str = "sk_";
 
-/// Returns whether a text has the form of a key: `sk_` and 64 hexadecimal characters.
+/// Returns whether `text` has the form of a key: `sk_` and 64 hexadecimal characters.
 pub fn is_key(text: &str) -> bool {
     text.strip_prefix(PREFIX).is_some_and(|rest| rest.len() == 64 && rest.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-/// Returns the key for 32 random bytes.
+/// Returns the text of the key with the given 32 random bytes.
 pub fn key_from(secret: [u8; 32]) -> String {
     format!("{PREFIX}{}", hex::encode(secret))
 }

@@ -1,17 +1,18 @@
 //! Email addresses, normalized for comparison.
 
 /// Returns the normalized form of an address: without surrounding white space, and with ASCII letters in lower case.
-/// Addresses are compared in this form.
+/// Two addresses are the same if their normalized forms are equal.
 ///
-/// Nothing else is folded. A mailbox provider treats `Mike@` and `mike@` as one mailbox, but gives addresses that
-/// differ beyond ASCII to different people. Unicode case folding and NFKC would merge such addresses: both turn
-/// `mi\u{212a}e@` (with a Kelvin sign) into `mike@`. An address in a form other than the issuer's therefore never
-/// matches. The cost is a second invitation, and no access is granted by mistake.
+/// Other characters stay unchanged. A mailbox provider treats `Mike@` and `mike@` as one mailbox, but gives addresses
+/// that differ beyond ASCII to different people. Unicode case folding and NFKC would merge such addresses: both turn
+/// `mi\u{212a}e@` (with a Kelvin sign) into `mike@`. An invitation therefore does not match if its address is spelled
+/// differently from the address that the issuer reports. In that case a second invitation is needed, but nobody else
+/// gets access by mistake.
 pub fn normal(address: &str) -> String {
     address.trim().to_ascii_lowercase()
 }
 
-/// Returns the domain of a normalized address.
+/// Returns the domain of a normalized address: the part after the last `@`.
 pub fn domain(address: &str) -> Option<&str> {
     address.rsplit_once('@').map(|(_, domain)| domain)
 }

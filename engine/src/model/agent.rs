@@ -6,15 +6,15 @@ use super::value::Value;
 
 /// Interval between an agent's heartbeats, in milliseconds.
 pub const HEARTBEAT_MS: i64 = 30_000;
-/// How long an agent counts as present after its last heartbeat: three intervals.
+/// The time for which an agent counts as present after a heartbeat, in milliseconds.
 pub const PRESENT_MS: i64 = 3 * HEARTBEAT_MS;
 
 /// Names of fields in an agent's state.
 pub const STATUS: &str = "status";
 pub const PLUGIN: &str = "plugin";
-/// The field with the traits whose aggregates the agent works on.
+/// The name of the field with the traits whose aggregates the agent works on.
 pub const SUBSCRIBED_TRAITS: &str = "subscribed_traits";
-/// The field with the normalized name. It is unique among the agents of a workspace.
+/// The name of the field with the agent's normalized name, which is unique among the agents of a workspace.
 pub const NAME_KEY: &str = "slug";
 /// Values of [`STATUS`]: an enabled agent gets work, and a disabled agent gets none.
 pub const ENABLED: &str = "active";
@@ -23,7 +23,7 @@ pub const DISABLED: &str = "disabled";
 /// Whether an agent is present and gets work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AgentStatus {
-    /// The agent has sent a heartbeat recently, or runs here as a plugin.
+    /// The agent has sent a heartbeat recently, or a plugin does the agent's work.
     Active,
     Offline,
     /// The agent gets no work until a person enables it again.
@@ -45,7 +45,7 @@ impl AgentStatus {
         AgentStatus::ALL.into_iter().find(|status| status.name() == name)
     }
 
-    /// Returns the status of an agent. `last_seen_at` is the time of its last heartbeat, if there was one.
+    /// Returns the status of an agent. `last_seen_at` is the time of the last heartbeat, if there was one.
     pub fn of(agent: &Aggregate, last_seen_at: Option<i64>, now_ms: i64) -> AgentStatus {
         if is_disabled(agent) {
             AgentStatus::Disabled
@@ -72,7 +72,8 @@ pub fn is_scripted(agent: &Aggregate) -> bool {
     agent.state.get(PLUGIN).is_some_and(|plugin| !plugin.is_null())
 }
 
-/// Returns the normalized form of a name. Names that differ only in case or surrounding white space are the same name.
+/// Returns the normalized form of a name. Two names that differ only in case or surrounding white space have the same
+/// normalized form.
 pub fn name_key(name: &str) -> String {
     name.trim().to_lowercase()
 }

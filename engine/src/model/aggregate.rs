@@ -23,28 +23,28 @@ pub struct Aggregate {
     pub version: u64,
     /// Position of the last folded event.
     pub position: u64,
-    /// Position of the stream's first event. Aggregates are listed in this order.
+    /// Position of the stream's first event. Lists of aggregates are sorted by this position.
     pub first_position: u64,
-    /// When the first and the last folded event occurred, in milliseconds since the epoch.
+    /// The times at which the first and the last folded event occurred, in milliseconds since the epoch.
     pub created_at: i64,
     pub last_event_at: i64,
     pub deleted: bool,
     pub state: Arc<Object>,
-    /// Facts that enrichment derived from the stream, by plugin. They are computed after the fold and are not part of
-    /// it.
+    /// The data that plugins derived from the stream, by plugin. Plugins run after the fold, so the fold neither reads
+    /// nor changes this data.
     pub facts: Arc<Object>,
 }
 
-/// The empty facts that most aggregates share.
+/// Empty facts, shared by all aggregates without facts.
 static NO_FACTS: LazyLock<Arc<Object>> = LazyLock::new(Arc::default);
 
-/// Returns the facts of an aggregate for which no plugin has derived anything.
+/// Returns empty facts, for an aggregate for which no plugin has derived data.
 pub fn no_facts() -> Arc<Object> {
     NO_FACTS.clone()
 }
 
 impl Aggregate {
-    /// Returns the aggregate as it is before its first event.
+    /// Returns the aggregate in its initial state, before its first event.
     pub(super) fn before(event: &Event) -> Aggregate {
         Aggregate {
             id: event.aggregate_id.clone(),
@@ -79,18 +79,18 @@ impl Aggregate {
 
     /// Returns the approximate size of the aggregate in memory, in bytes.
     pub fn size_bytes(&self) -> usize {
-        /// Bytes for the struct, the id, and the entry in the map from ids to aggregates.
+        /// The approximate size of the struct, the id, and the entry in the map from ids to aggregates, in bytes.
         const BASE_BYTES: usize = 256;
         BASE_BYTES + self.state.size_bytes() + self.facts.size_bytes()
     }
 
-    /// Returns the aggregate as a pipeline row: identifying columns first, then the state's fields, then describing
-    /// columns.
+    /// Returns the aggregate as a pipeline row: first the columns with the id, type and project, then the state's
+    /// fields, then the remaining columns.
     pub fn row(&self, definition: &Definition) -> Value {
         self.row_of(definition, None)
     }
 
-    /// Returns the row with only the given fields, in their usual order. `None` selects all fields.
+    /// Returns the pipeline row with only the given fields, in the order of the full row. `None` selects all fields.
     pub fn row_of(&self, definition: &Definition, fields: Option<&BTreeSet<Arc<str>>>) -> Value {
         let is_selected = |name: &str| fields.is_none_or(|fields| fields.contains(name));
         let mut row = Object::with_capacity(fields.map_or(self.state.len() + 9, BTreeSet::len));
@@ -98,7 +98,8 @@ impl Aggregate {
             row.push(name.clone(), self.column(*column, definition));
         }
         for (name, value) in self.state.iter().filter(|(name, _)| is_selected(name)) {
-            // A state field with a reserved name would appear twice in the row; the identifying column wins.
+            // A state field with the name of an identifying column is left out, because the name would appear twice in
+            // the row.
             if !IDENTITY.iter().any(|(reserved, _)| reserved == name) {
                 row.push(name.clone(), value.clone());
             }
@@ -109,8 +110,8 @@ impl Aggregate {
         row.into()
     }
 
-    /// Returns the value of a column of the row. The columns that need the definition or the facts are not available
-    /// here.
+    /// Returns the value of a column of the pipeline row. Columns that need the type's definition or the facts are not
+    /// available.
     pub fn field(&self, name: &str) -> Option<Cow<'_, Value>> {
         if let Some((_, column)) = IDENTITY.iter().find(|(known, _)| **known == *name) {
             return self.plain_column(*column).map(Cow::Owned);
@@ -143,7 +144,7 @@ impl Aggregate {
     }
 }
 
-/// The columns of a row besides the state's fields.
+/// The columns of a pipeline row that are not fields of the state.
 #[derive(Clone, Copy)]
 enum Column {
     Id,
@@ -157,7 +158,7 @@ enum Column {
     Facts,
 }
 
-/// The columns before and after the state's fields. All rows share the names.
+/// The names of the columns before and after the state's fields. All rows share the memory of the names.
 static IDENTITY: LazyLock<[(Arc<str>, Column); 3]> = LazyLock::new(|| {
     [
         ("_id".into(), Column::Id),

@@ -1,15 +1,15 @@
-//! Articles: determines which revision of an article is published.
+//! Articles, and which of their revisions are published.
 
 use super::aggregate::Aggregate;
 use super::builtin::ARTICLE;
 use super::value::Value;
 
-/// Names of the fields that describe the publication, and the status value of a published article.
+/// The name of the status field of an article, and the value of the field in a published article.
 pub const STATUS: &str = "status";
 pub const PUBLISHED: &str = "published";
 pub const PUBLISHED_VERSION: &str = "published_version";
 
-/// Returns the version that readers of published content see.
+/// Returns the version of an article that readers of published content see, or `None` if the article is not published.
 pub fn published_version(article: &Aggregate) -> Option<u64> {
     let published = article.state.get(STATUS).and_then(Value::as_str) == Some(PUBLISHED);
     let version = article.state.get(PUBLISHED_VERSION).and_then(Value::as_int);

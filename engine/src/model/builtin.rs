@@ -48,7 +48,7 @@ fn agent() -> Definition {
         Field::new("subscribed_traits", FieldType::Array),
         Field::new("capabilities", FieldType::Object),
         Field::new("status", FieldType::String),
-        // The normalized name, which is unique among agents.
+        // The agent's normalized name, which is unique in the workspace.
         Field::new("slug", FieldType::String),
         // The plugin that does the work of a scripted agent.
         Field::new("plugin", FieldType::String),

@@ -1,4 +1,4 @@
-//! Dates as milliseconds since 1970 in UTC, and their conversion to and from text and the calendar.
+//! Dates, as milliseconds since 1970 in UTC. Converts dates to and from text and calendar fields.
 
 use jiff::civil::DateTime;
 use jiff::{SignedDuration, Timestamp};
@@ -10,7 +10,7 @@ const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
 pub fn format_date(ms: i64) -> String {
     match civil(ms) {
         Some(time) => format!("{time:.3}Z"),
-        // A date outside the calendar has no other text than its number.
+        // A date outside the calendar's years has no RFC 3339 text, so the number is used.
         None => ms.to_string(),
     }
 }
@@ -22,8 +22,8 @@ pub fn parse_date(text: &str) -> Option<i64> {
         let ms = i64::try_from(time.as_nanosecond().div_euclid(NANOSECONDS_PER_MS)).ok()?;
         return civil(ms).filter(|time| time.year() >= 0).map(|_| ms);
     }
-    // The library excludes the last hours of 9999 so that every UTC offset fits, but clients write "forever" as that
-    // instant.
+    // The library excludes the last hours of the year 9999 so that every UTC offset fits. Clients use the last instant
+    // of 9999 to mean "forever", so it must be accepted.
     let last_days = text.strip_suffix('Z').filter(|local| local.starts_with("9999-12-3") && local.contains('T'))?;
     last_days.parse::<DateTime>().ok().map(ms_of)
 }
@@ -33,7 +33,7 @@ pub fn civil(ms: i64) -> Option<DateTime> {
     EPOCH.checked_add(SignedDuration::from_millis(ms)).ok()
 }
 
-/// Returns the milliseconds since the epoch of a date and time in UTC.
+/// Converts a date and time in UTC to milliseconds since the epoch.
 pub fn ms_of(civil: DateTime) -> i64 {
     let since = civil.duration_since(EPOCH).as_nanos().div_euclid(NANOSECONDS_PER_MS);
     i64::try_from(since).expect("the calendar's milliseconds fit 64 bits")

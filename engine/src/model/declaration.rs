@@ -1,4 +1,5 @@
-//! Parses type definitions that clients send, strictly, and converts definitions back to that form.
+//! Parses and strictly checks the type definitions that clients send, and converts definitions back to the form that
+//! clients send.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use super::payload;
 use super::value::{Object, Value};
 use super::violation::{Violation, Violations, segment};
 
-/// The keys allowed in a definition, and in a field of a definition.
+/// The keys allowed in a definition, and the keys allowed in a field of a definition.
 const KEYS: [&str; 5] = ["type_name", "display_name", "traits", "fields", "events"];
 const FIELD_KEYS: [&str; 12] = [
     "name",
@@ -36,7 +37,7 @@ const MAX_PATTERNS: usize = 100;
 /// Maximum total size of a type's compiled patterns, in bytes.
 const MAX_PATTERN_BYTES: usize = 8 << 20;
 
-/// The patterns compiled so far for one definition, with their count and total size.
+/// The state while the patterns of one definition are compiled: the number and total size of the patterns so far.
 struct Compiling<'p> {
     matching: Matching<'p>,
     count: usize,
@@ -97,7 +98,7 @@ fn read_with(body: &Value, compiling: &mut Option<Compiling>) -> (Definition, Ve
     (definition, violations.into_vec())
 }
 
-/// Converts a definition to the form that clients send. Parsing the result gives the same definition.
+/// Converts a definition to the form that clients send. Parsing the result returns the same definition.
 pub fn to_value(definition: &Definition) -> Object {
     let mut object = Object::new();
     object.push("type_name", definition.type_name.clone());
@@ -132,7 +133,7 @@ fn field_value(field: &Field) -> Value {
     object.into()
 }
 
-/// Converts a limit to a value: whole numbers are written without a fraction.
+/// Converts a limit to a value. A whole number becomes an integer.
 fn number(bound: f64) -> Value {
     if bound.fract() == 0.0 && bound.abs() < 9e15 { Value::Int(bound as i64) } else { Value::Double(bound) }
 }
@@ -255,7 +256,7 @@ fn parse_field(
     field.pattern = parse_pattern(object.get("pattern"), at, compiling, violations);
     field.allowed = parse_allowed(object.get("enum"), at, violations);
     field.reference_type = parse_reference_type(object.get("reference_type"), field_type, at, violations);
-    // Generated clients send null for keys they leave out. A null default is therefore no default, and a required field
+    // Generated clients send null for missing keys. A null default therefore counts as missing, and a required field
     // stays required.
     if let Some(default) = object.get("default").filter(|value| !value.is_null()) {
         let at = format!("{at}/default");
@@ -354,8 +355,8 @@ fn parse_reference_type(
     }
 }
 
-/// Parses the event schemas: an object from event type to `{fields: [...]}`. The fields are checked like those of the
-/// type.
+/// Parses the event schemas: an object from event type to `{fields: [...]}`. The fields are checked in the same way as
+/// the fields of the type.
 fn parse_events(
     value: Option<&Value>,
     type_name: &str,

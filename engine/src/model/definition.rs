@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::value::{Object, Value};
 
-/// Fields used as the label if the type does not declare a label.
+/// The fields that serve as the label if the type does not declare a label, in order of preference.
 const DEFAULT_LABELS: [&str; 2] = ["title", "name"];
 
 /// The type of a field's values.
@@ -46,7 +46,7 @@ impl FieldType {
     }
 }
 
-/// How the values that a stream's events give a field are combined into the field's value in the state.
+/// How the values of a field in successive events are combined into the field's value in the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fold {
     #[default]
@@ -83,22 +83,22 @@ impl Fold {
 pub struct Field {
     pub name: Arc<str>,
     pub field_type: FieldType,
-    /// Whether the payload of `<type>.created` must contain the field.
+    /// Whether the payload of a `<type>.created` event must contain the field.
     pub required: bool,
-    /// The value that is written into the payload of `<type>.created` if the field is missing there.
+    /// The value that is added to the payload of a `<type>.created` event without the field.
     pub default: Option<Value>,
     pub allowed: Option<Vec<Value>>,
     /// The smallest and largest allowed number, or length of a string (in characters) or array.
     pub min: Option<f64>,
     pub max: Option<f64>,
-    /// A regular expression that texts must match. It is compiled when a payload is checked.
+    /// A regular expression that texts must match. The expression is compiled when a payload is checked.
     pub pattern: Option<Arc<str>>,
     /// Whether the field is the label of the aggregate's node.
     pub label: bool,
     /// Whether the field holds personal data.
     pub personal: bool,
     pub fold: Fold,
-    /// For references: the type of the referenced aggregate.
+    /// The type of the referenced aggregate, if the field is a reference.
     pub reference_type: Option<Arc<str>>,
 }
 
@@ -108,18 +108,18 @@ pub struct Definition {
     pub type_name: Arc<str>,
     pub display_name: String,
     pub traits: Vec<Arc<str>>,
-    /// The fields in the declared order. `by_name` is an index of them by name.
+    /// The fields in the declared order.
     pub(super) fields: Vec<Field>,
-    /// Indexes into `fields`, sorted by field name. An event may have very many fields, and each one is looked up.
+    /// Indexes into `fields`, sorted by field name. They make lookups fast for events with very many fields.
     pub(super) by_name: Vec<usize>,
-    /// The declared event schemas, as the client sent them: event type to field definitions.
+    /// The declared event schemas in the form that the client sent: an object from event type to field definitions.
     pub events: Arc<Object>,
-    /// Incremented when a redefinition changes how events are folded, so that states stored before are recognized as
-    /// outdated.
+    /// The revision of the definition. A redefinition that changes how events are folded increments the revision, so
+    /// that states stored under an earlier revision are recognized as outdated.
     pub revision: u64,
     /// Whether the type is built into the program and not defined by a client.
     pub builtin: bool,
-    /// Whether only the type's own operations may append events.
+    /// Whether events are appended only by the operations for this type, and not by general requests to append events.
     pub managed: bool,
     pub(super) traits_value: Value,
 }
@@ -128,7 +128,7 @@ impl Definition {
     pub fn new(type_name: &str, display_name: &str, traits: Vec<Arc<str>>, fields: Vec<Field>) -> Definition {
         let traits_value = Value::from(traits.iter().cloned().map(Value::from).collect::<Vec<_>>());
         let mut by_name: Vec<usize> = (0..fields.len()).collect();
-        // The sort is stable: of two fields with the same name, lookups find the first.
+        // The sort is stable, so a lookup finds the first of several fields with the same name.
         by_name.sort_by(|left, right| fields[*left].name.cmp(&fields[*right].name));
         by_name.dedup_by(|later, earlier| fields[*later].name == fields[*earlier].name);
         Definition {
@@ -145,7 +145,8 @@ impl Definition {
         }
     }
 
-    /// Returns the label of an aggregate: the value of the declared label field, or else of `title` or `name`.
+    /// Returns the label of an aggregate: the value of the declared label field, or of `title` or `name` if none is
+    /// declared.
     pub fn label_of(&self, state: &Object) -> Option<Arc<str>> {
         let declared = self.fields.iter().filter(|field| field.label).map(|field| &*field.name);
         let text = |name: &str| match state.get(name)? {
@@ -167,12 +168,12 @@ impl Definition {
         self.fields.get(self.by_name[place])
     }
 
-    /// Returns the traits as a pipeline value.
+    /// Returns the traits as an array for pipelines.
     pub fn traits_value(&self) -> Value {
         self.traits_value.clone()
     }
 
-    /// Describes the changes in `next` that would break data and clients relying on this definition.
+    /// Returns a description of each change in `next` that would break data or clients that rely on this definition.
     pub fn breaking_changes(&self, next: &Definition) -> Vec<String> {
         let mut breaks = Vec::new();
         for removed in self.traits.iter().filter(|name| !next.traits.contains(name)) {

@@ -11,8 +11,8 @@ use super::violation::Violations;
 /// Maximum nesting depth of a payload, an event's metadata, a state, and the data a plugin derives. The outermost
 /// object counts as one level.
 ///
-/// This limit is below that of requests ([`json::MAX_DEPTH`]) so that a client can send back what it received: rows,
-/// pages, exported events and patches add a few levels around the stored values.
+/// This limit is lower than the limit for requests ([`json::MAX_DEPTH`]), so that a client can send back a value that
+/// it received. Rows, pages, exported events and patches add a few levels around the stored values.
 pub const MAX_KEPT_DEPTH: usize = 160;
 /// Maximum nesting depth of a value inside a task's messages and artifacts. The lists, parts and patches of the task
 /// add levels around such a value.
@@ -21,8 +21,8 @@ pub const MAX_CONTENT_DEPTH: usize = MAX_KEPT_DEPTH - 20;
 const _: () = assert!(MAX_KEPT_DEPTH < json::MAX_DEPTH && json::MAX_DEPTH < json::MAX_STORED_DEPTH);
 
 impl Value {
-    /// Returns whether the value nests at most `levels` levels. A scalar has no level, and an empty array has one. The
-    /// check goes no deeper than `levels`.
+    /// Returns whether the value nests at most `levels` levels. A scalar counts as no level, and an empty array as one.
+    /// The check stops below level `levels`.
     pub fn nests_within(&self, levels: usize) -> bool {
         match self {
             Value::Array(items) => {
@@ -33,7 +33,7 @@ impl Value {
         }
     }
 
-    /// Returns whether writing the value as JSON and reading it again gives the same value.
+    /// Returns whether the value stays the same when it is written as JSON and read again.
     fn is_json(&self) -> bool {
         match self {
             Value::Array(items) => items.iter().all(Value::is_json),
@@ -63,11 +63,11 @@ impl Object {
         levels.checked_sub(1).is_some_and(|levels| self.iter().all(|(_, value)| value.nests_within(levels)))
     }
 
-    /// Converts the object to what reading its JSON text would give: dates become texts, and numbers that JSON does not
-    /// have become null. The log holds JSON, so an event that is folded before it is written must give the same state
-    /// as the event read later.
+    /// Converts the values in the object as writing and reading JSON would: dates become texts, and NaN and infinities
+    /// become null. The log stores events as JSON. Without the conversion, folding an event before it is written could
+    /// result in another state than folding the stored event.
     ///
-    /// Returns an object that is nested too deeply for any store unchanged.
+    /// An object that is nested too deeply to be stored is returned unchanged.
     pub fn into_json(self) -> Object {
         if !self.nests_within(json::MAX_STORED_DEPTH) || self.iter().all(|(_, value)| value.is_json()) {
             return self;
@@ -76,7 +76,8 @@ impl Object {
     }
 }
 
-/// Checks the nesting depth of a payload field's value, including the level that the fold adds in the state.
+/// Checks the nesting depth of a payload field's value. A fold that collects values in a list adds a level in the
+/// state.
 pub fn check_field(value: &Value, fold: Fold, at: &str, violations: &mut Violations) {
     let collects = matches!(fold, Fold::Append | Fold::Union);
     // The payload or state itself is one level. A list that collects single values adds another one.
@@ -123,7 +124,7 @@ mod tests {
             check_field(&nested(levels), fold, "/payload/f", &mut violations);
             violations.into_vec().pop().map(|violation| violation.message)
         };
-        // With an odd number of levels the outermost value is a list, with an even number an object.
+        // The outermost value is a list if the number of levels is odd, and an object if it is even.
         assert_eq!(refused(159, Fold::Last), None);
         assert_eq!(refused(160, Fold::Last).as_deref(), Some("nested more than 159 levels deep"));
         assert_eq!(refused(159, Fold::Append), None);

@@ -19,28 +19,29 @@ pub struct Event {
     pub aggregate_type: Arc<str>,
     pub event_type: Arc<str>,
     pub project_id: Option<Arc<str>>,
-    /// Version of the stream after this event: 1 for the first event, without gaps.
+    /// The version of the stream after this event. Versions start at 1 and have no gaps.
     pub version: u64,
-    /// Position in the workspace's log: 1 for the first event, without gaps.
+    /// The event's position in the workspace's log. Positions start at 1 and have no gaps.
     pub position: u64,
     pub payload: Arc<Object>,
     pub metadata: Arc<Object>,
     /// The actor that appended the event: `key:<id>`, `user:<id>` or `system`.
     pub actor: Arc<str>,
-    /// When the event occurred: the time the client gave, or else `recorded_at`. In milliseconds since the epoch.
+    /// The time at which the event occurred, in milliseconds since the epoch. Equals `recorded_at` if the client gave
+    /// no time.
     pub occurred_at: i64,
     pub recorded_at: i64,
     pub sent: Sent,
 }
 
-/// The serialized text of an event for subscribers of the log. The first subscriber's delivery writes the text, and all
-/// others share it. The text is derived from the event, so it is ignored when events are compared, and a clone of the
-/// event starts without a text.
+/// The serialized text of an event for subscribers of the log. The text is created for the first subscriber and shared
+/// with all others. Comparisons of events ignore the text, and clones of an event start without a text, because the
+/// text can be derived from the event.
 #[derive(Debug, Default)]
 pub struct Sent(OnceLock<Box<str>>);
 
 impl Sent {
-    /// Returns the text. The first call writes it.
+    /// Returns the text. The first call creates the text with `write`.
     pub fn text(&self, write: impl FnOnce() -> String) -> &str {
         self.0.get_or_init(|| write().into_boxed_str())
     }
@@ -95,7 +96,7 @@ pub fn verb(event_type: &str) -> &str {
     event_type.split_once('.').map_or("", |(_, verb)| verb)
 }
 
-/// An event to be appended. The appender fills in what is left open.
+/// An event to be appended. The appender sets the fields that are missing here, such as version and position.
 #[derive(Debug, Clone, Default)]
 pub struct NewEvent {
     pub aggregate_id: String,
@@ -108,10 +109,10 @@ pub struct NewEvent {
     pub event_id: Option<String>,
     pub expected: Expected,
     pub occurred_at: Option<i64>,
-    /// Whether the event restores its aggregate if that is deleted, as an event `<type>.created` does.
+    /// Whether the event restores its aggregate if the aggregate is deleted. An event `<type>.created` always does so.
     pub restore: bool,
-    /// Whether a plugin derived this event from another event. If the log already has an event with the same id, that
-    /// event counts as this one, whatever its content. A derived event never restores a deleted aggregate.
+    /// Whether a plugin derived this event from another event. If the log already has an event with the same id,
+    /// nothing is appended, whatever the content of that event. A derived event never restores a deleted aggregate.
     pub derived: bool,
 }
 
@@ -121,13 +122,13 @@ impl NewEvent {
         !self.derived && (self.restore || verb(&self.event_type) == CREATED)
     }
 
-    /// Returns the approximate size that the event will take in memory, in bytes.
+    /// Returns the approximate size of the appended event in memory, in bytes.
     pub fn size_bytes(&self) -> usize {
         256 + self.payload.size_bytes() + self.metadata.size_bytes()
     }
 }
 
-/// The client's expectation about the stream that it appends to.
+/// A client's expectation about the stream to which the client appends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Expected {
     #[default]
@@ -136,13 +137,13 @@ pub enum Expected {
     None,
     /// The stream has at least one event.
     Exists,
-    /// The stream's last version is this one.
+    /// The stream's last event has this version.
     Version(u64),
 }
 
 impl Expected {
-    /// Returns whether a stream meets the expectation. `current` is its last version, or 0 if the stream does not
-    /// exist.
+    /// Returns whether a stream meets the expectation. `current` is the stream's last version, or 0 if the stream does
+    /// not exist.
     pub fn allows(self, current: u64) -> bool {
         match self {
             Expected::Any => true,

@@ -1,9 +1,9 @@
-//! Serializes values so that reading the text gives back exactly the same values, including dates, infinities and NaN,
-//! which JSON does not have.
+//! Serializes values to texts that represent every value exactly, including dates, infinities and NaN, which JSON does
+//! not have.
 //!
 //! The text is JSON. A date is `{"$date": <milliseconds>}`, and a number that is not finite is `{"$double":
-//! "Infinity"}`. An object that could be mistaken for one of these, because its only field has a name that starts with
-//! `$`, gets another `$` in front of that name.
+//! "Infinity"}`. An ordinary object whose only field has a name that starts with `$` could be mistaken for such a
+//! value. Its field name is therefore written with an additional `$`.
 
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
@@ -29,7 +29,7 @@ pub fn read(text: &[u8]) -> Result<Object, serde_json::Error> {
     }
 }
 
-/// Returns the value that an object in the text represents.
+/// Converts an object in the JSON text to the value that the object represents.
 fn decode(object: Object) -> Result<Value, String> {
     let mut fields = object.iter();
     let (Some((name, value)), None) = (fields.next(), fields.next()) else { return Ok(object.into()) };
@@ -128,7 +128,7 @@ mod tests {
             let object = Object::from_iter(fields);
             let text = write(&object).expect("a text");
             let back = read(text.as_bytes()).expect("an object");
-            // Equal values may differ in kind, and equal doubles in sign. The debug output shows these differences.
+            // Equal values may differ in type, and equal zeros in sign. The debug output shows these differences.
             prop_assert_eq!(format!("{object:?}"), format!("{back:?}"), "{}", text);
         }
     }

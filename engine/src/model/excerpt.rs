@@ -1,4 +1,4 @@
-//! Excerpts of values for error messages, which are short however long the value is.
+//! Excerpts of values for error messages. An excerpt is short, whatever the size of the value.
 
 use std::fmt::{self, Write as _};
 use std::io;
@@ -8,16 +8,16 @@ use super::value::Value;
 /// Maximum number of characters of a value or text in an error message.
 pub const MAX_CHARS: usize = 100;
 
-/// Returns a value as compact JSON, cut after [`MAX_CHARS`] characters. The text after the cut is never built: a value
-/// that shares its parts may be far longer as text than it is in memory.
+/// Returns a value as compact JSON, cut after [`MAX_CHARS`] characters. The text after the cut is never created,
+/// because the text of a value with shared parts may be far longer than the value in memory.
 pub fn excerpt(value: &Value) -> String {
     let mut out = Cut::default();
-    // When the buffer is full, the serializer fails; the buffer then holds the characters before the cut.
+    // The serializer fails when the buffer is full. The buffer then contains the characters before the cut.
     let _ = serde_json::to_writer(&mut out, value);
     out.finish()
 }
 
-/// Returns any other text for an error message, such as a client's text, a name or a pattern, cut after [`MAX_CHARS`]
+/// Formats a text for an error message, such as a client's text, a name or a pattern, and cuts it after [`MAX_CHARS`]
 /// characters.
 pub fn excerpt_of(shown: impl fmt::Display) -> String {
     let mut out = Cut::default();
@@ -25,14 +25,15 @@ pub fn excerpt_of(shown: impl fmt::Display) -> String {
     out.finish()
 }
 
-/// The first bytes of a text: enough for [`MAX_CHARS`] characters and to detect whether more follow.
+/// A buffer for the first bytes of a text. The capacity is enough for [`MAX_CHARS`] characters and for detecting
+/// whether more characters follow.
 #[derive(Default)]
 struct Cut {
     bytes: Vec<u8>,
 }
 
 impl Cut {
-    /// A character takes at most four bytes.
+    /// The capacity in bytes. A character takes at most four bytes.
     const BYTES: usize = 4 * (MAX_CHARS + 1);
 
     /// Appends bytes up to the capacity. Returns `false` if some bytes did not fit.

@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use super::value::{Object, Value};
 
-/// The facts that a plugin derived from one event and the state after it. They replace the plugin's earlier facts about
-/// the aggregate.
+/// The facts that a plugin derived from one event and the state after the event. They replace the earlier facts of the
+/// same plugin about the aggregate.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Facts {
     /// Additional labels by which searches find the aggregate's node.
     pub labels: Vec<Arc<str>>,
     pub edges: Vec<EdgeFact>,
-    /// Data that pipelines show as `_facts.<plugin>`.
+    /// The derived data, which pipelines show as `_facts.<plugin>`.
     pub derived: Object,
-    /// Events to append to the same stream.
+    /// Events to append to the aggregate's stream.
     pub events: Vec<EventFact>,
 }
 
@@ -26,8 +26,8 @@ pub struct EdgeFact {
     pub weight: f64,
 }
 
-/// The node that an edge points to. The edge is open while at least one node matches the target, and points to the
-/// oldest of the matching nodes.
+/// A description of the node that an edge points to. The edge is open while at least one node matches the description,
+/// and it points to the oldest matching node.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Target {
     Id(Arc<str>),
@@ -37,7 +37,7 @@ pub enum Target {
     Field(Arc<str>, Arc<str>),
 }
 
-/// The name of the field that `to_slug` refers to.
+/// The name of the state field with which `to_slug` is compared.
 pub const SLUG: &str = "slug";
 
 impl fmt::Display for Target {
@@ -61,11 +61,11 @@ pub struct EventFact {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Assignment {
     pub assignee: Assignee,
-    /// The task's title. If it is missing, the host generates one.
+    /// The title of the task. The host generates a title if this is `None`.
     pub title: Option<String>,
     pub priority: Priority,
     pub metadata: Object,
-    /// Due time, in seconds after the event.
+    /// The time from the event to the task's due date, in seconds.
     pub due_in_s: Option<u64>,
 }
 
@@ -97,19 +97,19 @@ impl Priority {
     }
 }
 
-/// The product of a scripted agent's work on a task.
+/// The result of a scripted agent's work on a task.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Product {
     pub artifacts: Vec<Artifact>,
     pub message: Option<String>,
-    /// Whether a person must review the product.
+    /// Whether a person must review the artifacts.
     pub review: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Artifact {
     pub name: String,
-    /// `{text}`, `{data}` or `{file}`, each with an optional `media_type`.
+    /// The parts of the artifact. Each part is `{text}`, `{data}` or `{file}`, with an optional `media_type`.
     pub parts: Vec<Value>,
     /// The event to append to the task's aggregate when the artifact is approved.
     pub effect: Option<EventFact>,

@@ -18,7 +18,7 @@ impl From<&Facts> for Value {
 
 impl From<&EdgeFact> for Value {
     fn from(edge: &EdgeFact) -> Value {
-        // The form matches that of scripts, where `slug` is the only field with its own key.
+        // The result has the same form as in scripts, where `slug` is the only field with its own key, `to_slug`.
         let (name, to) = match &edge.to {
             Target::Id(id) => ("to", Value::from(id.clone())),
             Target::Label(label) => ("to_label", label.clone().into()),
@@ -80,7 +80,7 @@ impl From<&Product> for Value {
     }
 }
 
-/// Converts each item and keeps the order.
+/// Converts a list, item by item.
 pub fn list<'a, T>(items: &'a [T]) -> Value
 where
     Value: From<&'a T>,

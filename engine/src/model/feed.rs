@@ -1,4 +1,5 @@
-//! The feeds of agents: derives from a task's events which agents are notified, and of what.
+//! The feeds of agents. Derives notifications from the events of tasks: the agents to notify, and the news for each of
+//! them.
 
 use std::sync::Arc;
 
@@ -10,10 +11,11 @@ use super::task::shown::shown;
 use super::task::{Status, Task, TaskEvent};
 use super::value::{Object, Value};
 
-/// Maximum size of a delivery's payload as JSON, in bytes. A larger payload leaves out the long fields.
+/// Maximum size of a delivery's payload as JSON, in bytes. The long fields of the task are left out of a payload that
+/// would be larger.
 pub const MAX_BYTES: usize = 256 << 10;
 
-/// What happened to a task, as reported to the task's agent.
+/// A change of a task, as reported to the task's agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum News {
     Created,
@@ -50,7 +52,7 @@ impl News {
         }
     }
 
-    /// Returns the news that an event of a task means for an agent assigned both before and after the event.
+    /// Returns the news that an event of a task causes for an agent that is assigned both before and after the event.
     fn of(event: &Event, after: &Task<'_>) -> Option<News> {
         match TaskEvent::parse(&event.event_type)? {
             TaskEvent::Created => Some(News::Created),
@@ -65,7 +67,7 @@ impl News {
             TaskEvent::Canceled => Some(News::Canceled),
             TaskEvent::Overdue => Some(News::Overdue),
             TaskEvent::Escalated => Some(News::Escalated),
-            // The task is assigned again, if it is still open: as work, or as the question that awaits a reply.
+            // If the task is still open, the agent gets it again, as work or as the question that awaits a reply.
             TaskEvent::Released | TaskEvent::Expired | TaskEvent::Failed => match after.status() {
                 Status::Pending => Some(News::Assigned),
                 Status::AwaitingReply => Some(News::Asked),
@@ -100,13 +102,15 @@ pub struct Delivery {
     pub task: Arc<Aggregate>,
 }
 
-/// Returns whether an event may have changed the task's agent. If not, the state before the event is not needed.
+/// Returns whether an event may have changed the task's agent. Only in this case do [`concerned`] and [`deliveries`]
+/// need the state before the event.
 pub fn may_reassign(event: &Event) -> bool {
     const NAMES: [&str; 3] = [field::ASSIGNEE_TYPE, field::ASSIGNEE_ID, UNSET];
     event.version > 1 && NAMES.iter().any(|name| event.payload.contains(name))
 }
 
-/// Returns the agents whose feeds an event may concern. `before` and `after` are the states of the event's aggregate.
+/// Returns the agents whose feeds may need an entry for an event. `before` and `after` are the states of the event's
+/// aggregate.
 pub fn concerned(
     event: &Event,
     before: Option<&Aggregate>,
@@ -121,8 +125,8 @@ pub fn concerned(
     former.filter(|former| Some(former) != now.as_ref()).into_iter().chain(now)
 }
 
-/// Returns the notifications for an event of a task. `before` is the task before the event; it is only needed if the
-/// task may have belonged to another agent.
+/// Returns the notifications for an event of a task. `before` is the state of the task before the event, and is only
+/// needed if [`may_reassign`] returns `true`.
 pub fn deliveries(event: &Arc<Event>, before: Option<&Aggregate>, after: &Arc<Aggregate>) -> Vec<Delivery> {
     let now = Task::new(after).assigned_agent();
     let former = match before {
@@ -140,9 +144,9 @@ pub fn deliveries(event: &Arc<Event>, before: Option<&Aggregate>, after: &Arc<Ag
     }
     if let Some(now) = now {
         let news = match News::of(event, &Task::new(after)) {
-            // The agent claimed the task itself.
+            // The agent that claimed the task needs no notification of the claim.
             _ if TaskEvent::parse(&event.event_type) == Some(TaskEvent::Claimed) => None,
-            // The task is new to this agent, whatever the event is called.
+            // The task is new to this agent, whatever the type of the event.
             news if former != Some(now) => Some(news.filter(|news| *news == News::Created).unwrap_or(News::Assigned)),
             news => news,
         };
@@ -152,7 +156,8 @@ pub fn deliveries(event: &Arc<Event>, before: Option<&Aggregate>, after: &Arc<Ag
 }
 
 impl Delivery {
-    /// Returns `{task, event_id, position, cause}`, shortened if it would exceed [`MAX_BYTES`].
+    /// Returns the payload `{task, event_id, position, cause}`. Leaves out long fields if the payload would exceed
+    /// [`MAX_BYTES`].
     pub fn payload(&self) -> Object {
         let whole = self.build_payload(true);
         if whole.size_bytes() <= MAX_BYTES || json_bytes(&whole) <= MAX_BYTES {
@@ -170,7 +175,7 @@ impl Delivery {
         self.event.position
     }
 
-    /// Returns the approximate size of the written payload, in bytes.
+    /// Returns the approximate size of the payload as JSON, in bytes.
     pub fn size_bytes(&self) -> usize {
         (self.task.size_bytes() + self.event.size_bytes()).min(MAX_BYTES)
     }

@@ -1,4 +1,4 @@
-//! Files: the fields of a file's state, and the uploaded bytes that the state refers to.
+//! Files: the fields of a file's state, and the upload with the file's bytes.
 
 use std::sync::Arc;
 
@@ -11,9 +11,10 @@ pub const FILENAME: &str = "filename";
 pub const MIME_TYPE: &str = "mime_type";
 pub const SIZE: &str = "size";
 pub const SHA256: &str = "sha256";
-/// The upload with the file's bytes. An upload never changes.
+/// The name of the field with the id of the upload that holds the file's bytes. An upload never changes.
 pub const UPLOAD_ID: &str = "upload_id";
-/// The aggregate that the file is attached to. `aggregate_type` already names the file's own type, hence these names.
+/// The names of the fields with the id and the type of the aggregate that the file is attached to. The names differ
+/// from `aggregate_id` and `aggregate_type`, which identify the file itself.
 pub const ATTACHED_ID: &str = "attached_id";
 pub const ATTACHED_TYPE: &str = "attached_type";
 
@@ -27,7 +28,8 @@ pub fn size_bytes(file: &Aggregate) -> u64 {
     file.state.get(SIZE).and_then(Value::as_int).and_then(|size| u64::try_from(size).ok()).unwrap_or(0)
 }
 
-/// Returns the upload that a file refers to, and its size. A deleted file refers to no upload.
+/// Returns the id of the upload that a file refers to, and the size of the upload in bytes. Returns `None` for a
+/// deleted file.
 pub fn named_bytes(file: Option<&Aggregate>) -> Option<(Arc<str>, u64)> {
     let file = file.filter(|file| !file.deleted)?;
     Some((text(file, UPLOAD_ID)?.into(), size_bytes(file)))

@@ -4,20 +4,20 @@ use uuid::Uuid;
 
 use super::id::{self, AggregateId};
 
-/// Placeholder for a missing project, type or aggregate. No id starts with this character.
+/// The placeholder in a path for a missing project, type or aggregate. No id starts with this character.
 pub const NONE: &str = "_";
 /// Maximum length of a path, in bytes.
 pub const MAX_LENGTH: usize = 1_024;
 /// Maximum length of a file's name, in bytes.
 const MAX_FILENAME: usize = 255;
 
-/// The path of a file. Each of the five segments is a plain name.
+/// The path of a file, with five segments. No segment is empty, `.` or `..`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilePath {
     text: String,
 }
 
-/// The project and the aggregate that a file belongs to.
+/// The project and the aggregate that a file belongs to. Each part is optional.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Place {
     /// The id of a project. In requests of clients, a project's slug is also allowed.
@@ -27,7 +27,7 @@ pub struct Place {
 }
 
 impl FilePath {
-    /// Returns the path of a file. The error names the invalid part and describes what is wrong with it.
+    /// Builds the path of a file. The error contains the name of the invalid part and a description of the problem.
     pub fn new(workspace_id: &str, place: &Place, filename: &str) -> Result<FilePath, (&'static str, String)> {
         check_filename(filename).map_err(|message| ("filename", message))?;
         if let Some(name) = place.aggregate_type.as_deref().filter(|name| !id::is_valid_name(name)) {
@@ -48,7 +48,7 @@ impl FilePath {
         Ok(FilePath { text })
     }
 
-    /// Splits a path into workspace, place and filename. The parts still need validation by [`FilePath::new`].
+    /// Splits a path into workspace, place and filename. The caller must validate the parts with [`FilePath::new`].
     pub fn read(text: &str) -> Result<(String, Place, String), String> {
         check_segments(text)?;
         let segments: Vec<&str> = text.split('/').collect();
@@ -75,7 +75,7 @@ impl FilePath {
     }
 }
 
-/// Checks that each segment of a text is allowed in a path.
+/// Checks that every segment of `text` is allowed in a path.
 pub fn check_segments(text: &str) -> Result<(), String> {
     if text.len() > MAX_LENGTH {
         return Err(format!("the path is longer than {MAX_LENGTH} bytes"));

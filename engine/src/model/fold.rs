@@ -1,4 +1,4 @@
-//! Folds events into a state, field by field, as the type's definition declares.
+//! Folds events into a state. The type's definition declares how each field is folded.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use super::value::{Object, Value};
 /// The verb that deletes an aggregate.
 const DELETED: &str = "deleted";
 
-/// The state of a stream while its events are folded. Indexes of wide states and long lists keep the cost of each event
-/// in proportion to the event's size.
+/// The state of a stream while its events are folded. Wide states and long lists are indexed, so that the cost of
+/// folding an event is proportional to the event's size.
 #[derive(Debug)]
 pub struct Folding {
     after: Aggregate,
     index: FieldIndex,
-    /// The items of the long lists that are folded as unions, by field.
+    /// For each field that is folded as a union: the index of the items in its list.
     unions: BTreeMap<Arc<str>, Members>,
 }
 
@@ -69,7 +69,7 @@ impl Folding {
     }
 }
 
-/// Folds one field of a payload into the state, as the type's definition declares.
+/// Folds one field of a payload into the state. The type's definition declares how the field is folded.
 fn merge_field(
     state: &mut Object,
     index: &mut FieldIndex,
@@ -86,7 +86,7 @@ fn merge_field(
     };
     let fold = field.map_or(Fold::Last, |field| field.fold);
     match (index.find(state, name).and_then(|at| state.at_mut(at)), fold) {
-        // The items of a long list are indexed for the next events.
+        // Indexes the items of a long list, because the following events will search the list as well.
         (Some(current), Fold::Union)
             if current.as_array().is_some_and(|items| items.len() >= Members::MIN_INDEXED_LEN) =>
         {
@@ -103,7 +103,7 @@ fn merge_field(
     }
 }
 
-/// Updates a field's value with an incoming value.
+/// Folds the incoming value into the current value of a field.
 fn merge(current: &mut Value, fold: Fold, incoming: Value) {
     match fold {
         Fold::Last => *current = incoming,
@@ -119,7 +119,7 @@ fn merge(current: &mut Value, fold: Fold, incoming: Value) {
     }
 }
 
-/// Returns the value's list. A value that is not a list is first replaced by an empty one.
+/// Returns the list in `current` for writing. First replaces any other value by an empty list.
 fn list(current: &mut Value) -> &mut Vec<Value> {
     if current.as_array().is_none() {
         *current = Value::from(Vec::new());
@@ -130,7 +130,7 @@ fn list(current: &mut Value) -> &mut Vec<Value> {
     }
 }
 
-/// Adds to a list the incoming items that the list does not contain yet.
+/// Appends the incoming items that the list in `current` does not contain yet.
 fn unite(current: &mut Value, members: &mut Members, incoming: Value) {
     let items = list(current);
     for item in items_of(incoming) {
@@ -140,7 +140,7 @@ fn unite(current: &mut Value, members: &mut Members, incoming: Value) {
     }
 }
 
-/// The items of a list. A long list is searched linearly a few times before a tree of its items is built.
+/// An index of the items of one list. A long list is searched linearly a few times before a tree of its items is built.
 #[derive(Debug, Default)]
 struct Members {
     tree: BTreeSet<Value>,
@@ -150,7 +150,7 @@ struct Members {
 impl Members {
     /// Lists shorter than this are always searched linearly.
     const MIN_INDEXED_LEN: usize = 24;
-    /// How many times a long list is searched linearly before the tree is built.
+    /// The number of linear searches in a long list before the tree is built.
     const MAX_LINEAR_SEARCHES: u32 = 8;
 
     fn contain(&mut self, items: &[Value], item: &Value) -> bool {
@@ -172,8 +172,8 @@ impl Members {
     }
 }
 
-/// Returns the items that a payload's value adds to a list: the items of an array, none for null, or else the value
-/// itself.
+/// Returns the items that a payload's value adds to a list: the items of an array, no items for null, and the value
+/// itself for any other value.
 fn items_of(incoming: Value) -> Vec<Value> {
     match incoming {
         Value::Array(items) => Arc::unwrap_or_clone(items),
@@ -182,7 +182,8 @@ fn items_of(incoming: Value) -> Vec<Value> {
     }
 }
 
-/// Returns the sum. Integers stay integers until they overflow; values that are not numbers add nothing.
+/// Returns the sum of two values. The sum of integers is an integer unless it overflows. A value that is not a number
+/// counts as 0.
 fn sum(current: &Value, incoming: &Value) -> Value {
     let current = if current.is_number() { current.clone() } else { Value::Int(0) };
     match (&current, incoming) {
@@ -258,7 +259,7 @@ mod tests {
         assert_eq!(state.get("a"), Some(&ints(0..60)));
     }
 
-    /// Comparing each field and item with all others would take many minutes.
+    /// If each field and item were compared with all others, this test would take many minutes.
     #[test]
     fn wide_payloads_and_long_unions_fold_in_linear_time() {
         const MANY: i64 = 200_000;
@@ -266,7 +267,7 @@ mod tests {
         let mut payload: Object = (0..MANY).map(|field| (format!("x{field}"), field)).collect();
         payload.push("u", ints(0..MANY));
         let mut events = vec![event(1, payload.clone()), event(2, payload)];
-        // Many small events must be as fast as a large one.
+        // Folding many small events must be as fast as folding a large one.
         for number in 0..30_000 {
             let payload =
                 Object::from_iter([("u", Value::Int(MANY + number)), ("a", Value::Int(number)), ("s", Value::Int(1))]);

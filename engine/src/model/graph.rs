@@ -20,14 +20,15 @@ pub struct Edge {
     pub to: AggregateId,
     pub weight: f64,
     pub plugin: Arc<str>,
-    /// The event in which the plugin found the edge.
+    /// The id of the event in which the plugin found the edge.
     pub event_id: Arc<str>,
-    /// Position of the event that opened the edge. It is the last part of the edge's identity.
+    /// The position of the event that opened the edge. An edge is identified by its ends, its kind and this position.
     pub opened: u64,
-    /// When the opening and the closing event occurred, in milliseconds since the epoch.
+    /// The times of the events that opened and closed the edge, in milliseconds since the epoch.
     pub valid_from: i64,
     pub valid_to: Option<i64>,
-    /// Position of the event that closed the edge. Edges closed by older versions of the program have only the time.
+    /// The position of the event that closed the edge. `None` for open edges, and for edges that older versions of the
+    /// program closed.
     pub closed: Option<u64>,
 }
 
@@ -43,17 +44,18 @@ pub struct PluginFacts {
 #[derive(Debug, Clone, PartialEq)]
 pub struct DesiredEdge {
     pub edge: EdgeFact,
-    /// The event in which the plugin first found the edge. It stays the same while later facts contain the edge again.
+    /// The id of the event in which the plugin first found the edge. Later facts with the same edge do not change this
+    /// id.
     pub event_id: Arc<str>,
 }
 
 /// The facts of all plugins about one aggregate, by plugin name.
 ///
-/// Nearly every aggregate has such facts, usually of few plugins. They are therefore kept in a list without spare
-/// capacity.
+/// Nearly every aggregate has facts, usually of few plugins. The list therefore has no spare capacity, which saves
+/// memory.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct EnrichmentFacts {
-    /// Sorted by plugin name.
+    /// The facts of each plugin, sorted by plugin name.
     list: Box<[(Arc<str>, PluginFacts)]>,
 }
 
@@ -62,7 +64,7 @@ impl EnrichmentFacts {
         self.index_of(plugin).ok().and_then(|index| self.list.get(index)).map(|(_, plugin_facts)| plugin_facts)
     }
 
-    /// Replaces the facts of a plugin, and returns the previous ones.
+    /// Replaces the facts of a plugin and returns the previous facts.
     pub fn insert(&mut self, plugin: Arc<str>, plugin_facts: PluginFacts) -> Option<PluginFacts> {
         match self.index_of(&plugin) {
             Ok(index) => self.list.get_mut(index).map(|(_, known)| std::mem::replace(known, plugin_facts)),
@@ -105,7 +107,7 @@ impl FromIterator<(Arc<str>, PluginFacts)> for EnrichmentFacts {
 }
 
 impl PluginFacts {
-    /// Returns the plugin's facts after an event, given its facts before.
+    /// Returns the plugin's facts after an event. `before` are the plugin's facts before the event.
     pub fn after(before: Option<&PluginFacts>, facts: Facts, event_id: &Arc<str>) -> PluginFacts {
         let since = |edge: &EdgeFact| {
             let known = before.into_iter().flat_map(|before| &before.desired);
@@ -114,7 +116,7 @@ impl PluginFacts {
         };
         let mut desired: Vec<DesiredEdge> = Vec::with_capacity(facts.edges.len());
         for edge in facts.edges {
-            // An edge that is listed twice gets the larger weight.
+            // If the facts contain an edge twice, the larger weight counts.
             match desired.iter_mut().find(|desired| desired.edge.kind == edge.kind && desired.edge.to == edge.to) {
                 Some(known) => known.edge.weight = known.edge.weight.max(edge.weight),
                 None => desired.push(DesiredEdge { event_id: since(&edge), edge }),
@@ -125,7 +127,7 @@ impl PluginFacts {
 
     fn size_bytes(&self) -> usize {
         let labels: usize = self.labels.iter().map(|label| size_of::<Arc<str>>() + 16 + label.len()).sum();
-        // The texts of a target and of an event id are about as long as ids.
+        // The 128 bytes are an estimate for the texts of the target and the event id.
         labels + self.desired.len() * (size_of::<DesiredEdge>() + 128) + self.derived.size_bytes()
     }
 
@@ -135,7 +137,7 @@ impl PluginFacts {
     }
 }
 
-/// Returns the facts as pipelines show them in `_facts`: the derived data of each plugin.
+/// Returns the derived data of each plugin, which pipelines show as `_facts`.
 pub fn facts_of(facts: &EnrichmentFacts) -> Arc<Object> {
     let derived = facts.iter().filter(|(_, plugin_facts)| !plugin_facts.derived.is_empty());
     let facts: Object =
@@ -143,8 +145,8 @@ pub fn facts_of(facts: &EnrichmentFacts) -> Arc<Object> {
     if facts.is_empty() { super::aggregate::no_facts() } else { Arc::new(facts) }
 }
 
-/// Returns the target that addresses an aggregate in the given way, or `None` if there is none. Deleted aggregates
-/// cannot be addressed.
+/// Returns the target that matches an aggregate by its label or by a field. Returns `None` if the aggregate has no such
+/// label or field, or is deleted.
 pub fn address(aggregate: &Aggregate, definition: &Definition, by: &AddressedBy) -> Option<Target> {
     if aggregate.deleted {
         return None;
@@ -153,7 +155,7 @@ pub fn address(aggregate: &Aggregate, definition: &Definition, by: &AddressedBy)
         AddressedBy::Label => {
             definition.label_of(&aggregate.state).and_then(|label| addressable(&label)).map(Target::Label)
         }
-        // The slug of an agent only keeps names unique. A text with the same word does not refer to the agent.
+        // The slug of an agent serves only to keep names unique. A target with this slug does not refer to the agent.
         AddressedBy::Field(_) if &*aggregate.aggregate_type == AGENT => None,
         AddressedBy::Field(field) => {
             let text = match aggregate.state.get(field)? {
@@ -198,7 +200,7 @@ impl Direction {
     }
 }
 
-/// The part of an aggregate that a target is compared with.
+/// The part of an aggregate with which a target is compared: its label or a field.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AddressedBy {
     Label,
@@ -206,7 +208,7 @@ pub enum AddressedBy {
 }
 
 impl AddressedBy {
-    /// Returns how a target is looked up, or `None` for an id, which needs no lookup.
+    /// Returns the part of aggregates with which a target is compared, or `None` if the target is an id.
     pub fn of(target: &Target) -> Option<AddressedBy> {
         match target {
             Target::Id(_) => None,

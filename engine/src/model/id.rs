@@ -1,4 +1,4 @@
-//! Identifiers of streams, events and workspaces: their syntax, and the position in an event id.
+//! Identifiers of streams, events and workspaces: the syntax of identifiers, and the position inside an event id.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use uuid::{Builder, Uuid};
 /// Maximum length of an id that a client chooses, in bytes.
 pub const MAX_ID_LENGTH: usize = 128;
 
-/// Returns whether a client may use a text as an id: `[A-Za-z0-9][A-Za-z0-9._:-]{0,127}`.
+/// Returns whether a client may use `text` as an id: `[A-Za-z0-9][A-Za-z0-9._:-]{0,127}`.
 pub fn is_valid_id(text: &str) -> bool {
     let mut bytes = text.bytes();
     text.len() <= MAX_ID_LENGTH
@@ -16,7 +16,7 @@ pub fn is_valid_id(text: &str) -> bool {
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b':' | b'-'))
 }
 
-/// Returns whether a text is a valid name of an aggregate type or a trait: `[a-z][a-z0-9_-]{0,63}`.
+/// Returns whether `text` is a valid name of an aggregate type or a trait: `[a-z][a-z0-9_-]{0,63}`.
 pub fn is_valid_name(text: &str) -> bool {
     let mut bytes = text.bytes();
     text.len() <= 64
@@ -29,7 +29,7 @@ pub fn is_valid_name(text: &str) -> bool {
 pub struct AggregateId(Arc<str>);
 
 impl AggregateId {
-    /// Returns the id if the text is a valid one.
+    /// Returns the id with this text, or `None` if the text is not a valid id.
     pub fn parse(text: &str) -> Option<AggregateId> {
         is_valid_id(text).then(|| AggregateId(text.into()))
     }
@@ -38,7 +38,7 @@ impl AggregateId {
         &self.0
     }
 
-    /// Returns the shared text of the id.
+    /// Returns the text of the id. The result shares the memory of the id.
     pub fn text(&self) -> Arc<str> {
         self.0.clone()
     }
@@ -51,7 +51,8 @@ impl From<Uuid> for AggregateId {
 }
 
 impl From<Arc<str>> for AggregateId {
-    /// Wraps a text that is known to be an id, such as one read from the log, without checking it.
+    /// Creates an id from a text without checking the text. The caller must know that the text is an id, for example
+    /// because the log contains it.
     fn from(text: Arc<str>) -> AggregateId {
         AggregateId(text)
     }
@@ -69,13 +70,13 @@ impl std::borrow::Borrow<str> for AggregateId {
     }
 }
 
-/// Number of bits of an event id that hold the event's position in its workspace's log.
+/// The number of bits in an event id that hold the event's position in the workspace's log.
 const POSITION_BITS: u32 = 40;
 const POSITION_MASK: u64 = (1 << POSITION_BITS) - 1;
 
 /// Returns the id of a new event: a UUIDv7 whose last 40 bits are the event's position.
 ///
-/// The position makes it possible to find an event by its id without an index of all ids.
+/// With the position, an event is found by its id without an index of all ids.
 pub fn event_id(now_ms: i64, position: u64, random: u64) -> Uuid {
     let mut tail = [0u8; 10];
     tail[..2].copy_from_slice(&(random as u16).to_be_bytes());
@@ -84,7 +85,8 @@ pub fn event_id(now_ms: i64, position: u64, random: u64) -> Uuid {
     Builder::from_unix_timestamp_millis(now_ms.max(0) as u64, &tail).into_uuid()
 }
 
-/// Returns the position that an event with this id would have, if [`event_id`] generated the id.
+/// Returns the position in an id that [`event_id`] generated, or `None` for ids of another form. Clients can choose an
+/// id of the same form, so the event at the position may have another id.
 pub fn position_hint(event_id: &str) -> Option<u64> {
     let id = Uuid::try_parse(event_id).ok().filter(|id| id.get_version_num() == 7)?;
     let low = u64::from_be_bytes(id.as_bytes()[8..].try_into().ok()?);

@@ -1,4 +1,5 @@
-//! Conversion between values and JSON text: keeps field order, exact integers, and dates as RFC 3339 text.
+//! Conversion between values and JSON text. Keeps the order of fields and the exact values of integers. Dates are
+//! written as RFC 3339 text.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ pub const MAX_DEPTH: usize = 180;
 /// it only keeps a damaged text from exhausting the stack.
 pub const MAX_STORED_DEPTH: usize = 256;
 
-/// Parses the JSON text of a request, at most [`MAX_DEPTH`] levels deep. The error contains line and column.
+/// Parses the JSON text of a request, at most [`MAX_DEPTH`] levels deep. The error contains the line and the column.
 pub fn parse(text: &[u8]) -> Result<Value, serde_json::Error> {
     parse_with(text, Nested::of_request())
 }
@@ -30,7 +31,7 @@ pub fn parse_stored(text: &[u8]) -> Result<Value, serde_json::Error> {
 
 pub(super) fn parse_with(text: &[u8], nested: Nested) -> Result<Value, serde_json::Error> {
     let mut reader = serde_json::Deserializer::from_slice(text);
-    // The seed counts the levels itself, and allows more of them than the parser's own limit.
+    // `nested` counts the levels and allows more than the parser's built-in limit.
     reader.disable_recursion_limit();
     let value = nested.deserialize(&mut reader)?;
     reader.end()?;
@@ -59,7 +60,7 @@ impl<'de> DeserializeSeed<'de> for StoredObject {
     }
 }
 
-/// Deserializes an object like [`StoredObject`], as a function for `#[serde(deserialize_with)]`.
+/// Does the same as [`StoredObject`], as a function for `#[serde(deserialize_with)]`.
 pub fn stored_object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<Object>, D::Error> {
     StoredObject.deserialize(deserializer)
 }
@@ -71,10 +72,10 @@ fn object_of<E: serde::de::Error>(value: Value) -> Result<Arc<Object>, E> {
     }
 }
 
-/// Parses a record with free-form parts.
+/// Parses a record that contains values of any form.
 ///
-/// The free-form parts count their levels themselves and may nest deeper than the parser's own limit allows. Stored
-/// parts are deserialized with [`Stored`] and [`StoredObject`].
+/// Such values may nest deeper than the parser's built-in limit. Their deserializers, [`Stored`] and [`StoredObject`],
+/// count the levels instead.
 pub fn read<'t, T: serde::Deserialize<'t>>(text: &'t [u8]) -> Result<T, serde_json::Error> {
     let mut reader = serde_json::Deserializer::from_slice(text);
     reader.disable_recursion_limit();
@@ -89,7 +90,7 @@ impl Serialize for Value {
             Value::Null => serializer.serialize_unit(),
             Value::Bool(flag) => serializer.serialize_bool(*flag),
             Value::Int(number) => serializer.serialize_i64(*number),
-            // JSON has no NaN and no infinity; serde_json writes null for them.
+            // serde_json writes null for NaN and infinities, which JSON does not have.
             Value::Double(number) => serializer.serialize_f64(*number),
             Value::Date(ms) => serializer.serialize_str(&format_date(*ms)),
             Value::String(text) => serializer.serialize_str(text),
@@ -109,10 +110,11 @@ impl Serialize for Object {
     }
 }
 
-/// Returns the complete value as compact JSON. Error messages use an [`excerpt`](super::excerpt::excerpt) instead: the
-/// text of a value may be far longer than the value is in memory. For that reason `Value` does not implement `Display`.
+/// Returns the complete value as compact JSON. Error messages must use an [`excerpt`](super::excerpt::excerpt) instead,
+/// because the text of a value may be far longer than the value in memory. `Value` does not implement `Display` for the
+/// same reason.
 pub fn text(value: &impl Serialize) -> String {
-    // Values and objects contain nothing that JSON cannot represent.
+    // Serializing a value or an object cannot fail.
     serde_json::to_string(value).unwrap_or_default()
 }
 
@@ -149,7 +151,7 @@ impl From<serde_json::Value> for Value {
 pub(super) struct Nested {
     levels_left: usize,
     max_levels: usize,
-    /// Converts each object after it was read.
+    /// The function that converts each object after the object was read.
     convert: fn(Object) -> Result<Value, String>,
 }
 
@@ -162,7 +164,8 @@ impl Nested {
         Nested { levels_left: MAX_STORED_DEPTH, max_levels: MAX_STORED_DEPTH, ..Nested::of_request() }
     }
 
-    /// Deserializes stored values in which some objects represent other values. `convert` converts these objects.
+    /// Deserializes stored values in which some objects represent values of another type. `convert` converts these
+    /// objects.
     pub(super) fn of_store_with(convert: fn(Object) -> Result<Value, String>) -> Nested {
         Nested { convert, ..Nested::of_store() }
     }

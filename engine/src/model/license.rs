@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-/// A device of a user. A revoked device is kept so that it cannot activate itself again.
+/// A device of a user. A revoked device stays stored, so that it cannot be activated again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Activation {
     pub id: Arc<str>,
     pub user_id: Arc<str>,
-    /// The id that the device chose for itself, which always stays the same.
+    /// The id that the device chose. A device must always send the same id.
     pub instance_id: String,
     pub name: Option<String>,
     pub platform: Option<String>,
     pub app_version: Option<String>,
-    /// Milliseconds since the epoch, like the other times.
+    /// The time of the activation, in milliseconds since the epoch. The other times have the same unit.
     pub activated_at: i64,
     pub last_validated_at: i64,
     pub revoked_at: Option<i64>,

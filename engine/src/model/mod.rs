@@ -1,6 +1,6 @@
-//! The data model, and the rules that hold without a database.
+//! The data model, and the rules that do not depend on a database.
 //!
-//! The model has no async code, I/O, clock or randomness: times and ids are arguments.
+//! The model has no async code, I/O, clock or randomness. Functions take times and random ids as arguments.
 
 pub mod access;
 pub mod address;

@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use super::value::Value;
 
-/// Fields with unique names, in the order in which they were written.
+/// An object: fields with unique names, in the order in which they were written.
 #[derive(Clone)]
 pub struct Object {
     fields: Fields,
 }
 
-/// An object that is being written owns its names. A stored object shares its names with all objects of the same shape.
+/// The storage of an object's fields. An object that is being written owns the names of its fields. A stored object
+/// shares the names with all objects of the same shape.
 #[derive(Clone)]
 enum Fields {
     Own(Vec<(Arc<str>, Value)>),
@@ -31,8 +32,8 @@ impl Object {
         Object { fields: Fields::Own(Vec::with_capacity(fields)) }
     }
 
-    /// Creates an object of a shape, with one value for each of the names. Such an object takes less memory, but the
-    /// first write that adds or removes a field takes more time.
+    /// Creates an object with the names of `shape` and one value for each name. The object takes less memory than one
+    /// with its own names, but the first write that adds or removes a field copies the names.
     pub fn of_shape(shape: Shape, values: Vec<Value>) -> Object {
         if shape.len() != values.len() {
             return shape.iter().cloned().zip(values).collect();
@@ -40,7 +41,7 @@ impl Object {
         Object { fields: Fields::Shaped(shape, values.into()) }
     }
 
-    /// Returns the shape if the object shares its names with others.
+    /// Returns the object's shape, or `None` if the object owns the names of its fields.
     pub fn shape(&self) -> Option<&Shape> {
         match &self.fields {
             Fields::Own(_) => None,
@@ -48,7 +49,7 @@ impl Object {
         }
     }
 
-    /// Returns the fields for writing, with names owned by the object.
+    /// Returns the fields for writing. An object of a shape first copies the names.
     fn own(&mut self) -> &mut Vec<(Arc<str>, Value)> {
         if let Fields::Shaped(shape, values) = &mut self.fields {
             let values = std::mem::take(values).into_vec();
@@ -85,7 +86,7 @@ impl Object {
         }
     }
 
-    /// Returns the index of a field.
+    /// Returns the index of the field `name`, or `None` if the object has no such field.
     pub fn index_of(&self, name: &str) -> Option<usize> {
         match &self.fields {
             Fields::Own(fields) => fields.iter().position(|(field, _)| **field == *name),
@@ -93,7 +94,7 @@ impl Object {
         }
     }
 
-    /// Returns the value of the field at an index.
+    /// Returns the value of the field at `index`, for writing.
     pub fn at_mut(&mut self, index: usize) -> Option<&mut Value> {
         match &mut self.fields {
             Fields::Own(fields) => fields.get_mut(index).map(|(_, value)| value),
@@ -105,7 +106,8 @@ impl Object {
         self.get(name).is_some()
     }
 
-    /// Writes a field: in place if the field exists, otherwise at the end. Returns the previous value.
+    /// Replaces the value of a field and returns the previous value. If the object has no such field, appends the field
+    /// at the end.
     pub fn insert(&mut self, name: impl Into<Arc<str>> + AsRef<str>, value: impl Into<Value>) -> Option<Value> {
         if let Some(slot) = self.get_mut(name.as_ref()) {
             return Some(std::mem::replace(slot, value.into()));
@@ -119,13 +121,13 @@ impl Object {
         self.own().push((name.into(), value.into()));
     }
 
-    /// Removes a field. The others keep their order.
+    /// Removes a field and returns its value. The other fields keep their order.
     pub fn remove(&mut self, name: &str) -> Option<Value> {
         let index = self.keys().position(|field| **field == *name)?;
         Some(self.own().remove(index).1)
     }
 
-    /// Removes several fields. The others keep their order.
+    /// Removes all fields in `names`. The other fields keep their order.
     pub fn remove_all(&mut self, names: &[&str]) {
         let names: BTreeSet<&str> = names.iter().copied().collect();
         if self.keys().any(|name| names.contains(&**name)) {
@@ -211,7 +213,8 @@ impl IntoIterator for Object {
 }
 
 impl<K: Into<Arc<str>>, V: Into<Value>> FromIterator<(K, V)> for Object {
-    /// If a name occurs several times, the last value wins, and the field stays at the first position.
+    /// Collects fields into an object. If a name occurs several times, the object gets the last value at the first
+    /// position.
     fn from_iter<I: IntoIterator<Item = (K, V)>>(fields: I) -> Object {
         let mut object = Object::new();
         let mut index = FieldIndex::default();
@@ -234,11 +237,11 @@ pub struct FieldIndex {
 impl FieldIndex {
     /// Objects with fewer fields than this are always searched linearly.
     const MIN_INDEXED_FIELDS: usize = 24;
-    /// How many times a wide object is searched linearly before the tree is built.
+    /// The number of linear searches in a wide object before the tree is built.
     const MAX_LINEAR_SEARCHES: u32 = 8;
 
-    /// Returns the index of a field. All calls must pass the same object, and only this index may add fields to the
-    /// object.
+    /// Returns the index of the field `name`. All calls must pass the same object, and fields may be added to the
+    /// object only through this `FieldIndex`.
     pub fn find(&mut self, object: &Object, name: &str) -> Option<usize> {
         if self.tree.len() != object.len() {
             if object.len() < FieldIndex::MIN_INDEXED_FIELDS || self.walks < FieldIndex::MAX_LINEAR_SEARCHES {
@@ -250,7 +253,7 @@ impl FieldIndex {
         self.tree.get(name).copied()
     }
 
-    /// Writes a field: in place if the field exists, otherwise at the end.
+    /// Replaces the value of a field, or appends the field at the end if the object has no such field.
     pub fn insert(&mut self, object: &mut Object, name: Arc<str>, value: Value) {
         match self.find(object, &name).and_then(|at| object.at_mut(at)) {
             Some(slot) => *slot = value,
@@ -258,7 +261,8 @@ impl FieldIndex {
         }
     }
 
-    /// Appends a field whose name is known to be new.
+    /// Appends a field without checking whether the name already exists. The caller must know that the name is new to
+    /// the object.
     pub fn push(&mut self, object: &mut Object, name: Arc<str>, value: Value) {
         if !self.tree.is_empty() {
             self.tree.insert(name.clone(), object.len());
@@ -292,7 +296,7 @@ mod tests {
         }
     }
 
-    /// A linear search for each field would take many minutes.
+    /// With a linear search for each field, this test would take many minutes.
     #[test]
     fn writing_fields_takes_linear_time() {
         let fields = |round: i64| (0..300_000).map(move |number| (format!("f{number}"), Value::Int(number + round)));

@@ -17,7 +17,7 @@ pub fn is_field_name(name: &str) -> bool {
     !name.is_empty() && !name.starts_with(['_', '$']) && !name.contains('\0')
 }
 
-/// Checks a payload. Adds every violation, with a pointer below `at`.
+/// Checks a payload against a definition. Adds all violations to `violations`, with pointers that start with `at`.
 pub fn check(
     payload: &Object,
     verb: &str,
@@ -47,8 +47,8 @@ pub fn check(
     }
 }
 
-/// Adds the defaults of missing fields to the payload of a first event. In a required field, null counts as missing,
-/// because the aggregate would start without a value.
+/// Adds the defaults of missing fields to the payload of a stream's first event. In a required field, null counts as
+/// missing, because the aggregate would start without a value.
 pub fn fill_defaults(payload: &mut Object, verb: &str, definition: &Definition) {
     if verb != CREATED {
         return;
@@ -68,7 +68,7 @@ fn check_unset(value: &Value, at: &str, violations: &mut Violations) {
     }
 }
 
-/// Returns whether matching a payload against its patterns takes negligible time.
+/// Returns whether matching a payload against the patterns of the definition takes negligible time.
 pub fn is_quick(payload: &Object, definition: &Definition, matching: &Matching) -> bool {
     payload.iter().all(|(name, value)| {
         match (definition.field(name).and_then(|field| field.pattern.as_ref()), value.as_str()) {
@@ -78,13 +78,13 @@ pub fn is_quick(payload: &Object, definition: &Definition, matching: &Matching) 
     })
 }
 
-/// Checks a value against its field. Null is always allowed, and sets the field to null. The pattern is only checked if
+/// Checks a value against the definition of its field. Null is always allowed. The pattern is only checked if
 /// `matching` is given.
 pub fn check_value(field: &Field, value: &Value, matching: Option<&Matching>, at: &str, violations: &mut Violations) {
     if value.is_null() {
         return;
     }
-    // A field that collects a list also accepts single items.
+    // A field that collects values in a list also accepts single items.
     let collects = matches!(field.fold, Fold::Append | Fold::Union);
     let fits = match field.field_type {
         FieldType::String => value.as_str().is_some(),
@@ -106,7 +106,7 @@ pub fn check_value(field: &Field, value: &Value, matching: Option<&Matching>, at
         return;
     }
     if let Some(allowed) = field.allowed.as_ref().filter(|allowed| !allowed.contains(value)) {
-        // The message is cut, so it cannot show more values than these.
+        // The error message is cut, so more values than this would never be visible.
         let allowed: Vec<_> = allowed.iter().take(MAX_CHARS).map(excerpt).collect();
         violations.add(at, format!("{} is not one of {}", excerpt(value), excerpt_of(allowed.join(", "))));
     }

@@ -1,4 +1,4 @@
-//! Plans: what a user pays for, how long the plan lasts, and its limits.
+//! Plans of users: the status, the duration and the limits of a plan.
 
 /// The status of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub struct Plan {
     pub id: String,
     pub name: String,
     pub status: PlanStatus,
-    /// When the trial ends, in milliseconds since the epoch.
+    /// The time at which the trial ends, in milliseconds since the epoch.
     pub trial_ends_at: Option<i64>,
     pub limits: Limits,
 }
@@ -63,19 +63,19 @@ impl Plan {
     }
 }
 
-/// A plan that is offered to users, as configured in the settings.
+/// A plan that is offered to users. The settings define the offered plans.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OfferedPlan {
     pub id: String,
     pub name: String,
     pub status: PlanStatus,
-    /// Length of the trial in milliseconds, for plans that start with one.
+    /// The length of the trial, in milliseconds, for plans that start with a trial.
     pub trial_ms: i64,
     pub limits: Limits,
 }
 
 impl OfferedPlan {
-    /// Returns a plan with every feature, without limits and without end.
+    /// Returns a plan that includes every feature and never ends, without limits.
     pub fn unlimited() -> OfferedPlan {
         OfferedPlan {
             id: "unlimited".into(),
@@ -86,7 +86,7 @@ impl OfferedPlan {
         }
     }
 
-    /// Returns the plan for a user who starts it at `now_ms`.
+    /// Returns the plan of a user who starts this offered plan at `now_ms`.
     pub fn begun_at(&self, now_ms: i64) -> Plan {
         let is_trial = self.status == PlanStatus::Trialing;
         Plan {

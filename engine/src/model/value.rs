@@ -1,6 +1,6 @@
 //! The JSON-like values of events, states and pipelines, with ordered fields, exact integers, and dates.
 //!
-//! Cloning is always cheap: strings, arrays and objects are shared, and copied only when they are written.
+//! Cloning a value is always cheap: the clones share strings, arrays and objects. A write copies the shared part first.
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -8,16 +8,16 @@ use std::sync::Arc;
 
 pub use super::object::{Object, Shape};
 
-/// A value. A missing field is not a value: where a field may be missing, the type is `Option<Value>`.
+/// A JSON-like value. A missing field has no value: functions that look up a field return an `Option`.
 #[derive(Debug, Clone, Default)]
 pub enum Value {
     #[default]
     Null,
     Bool(bool),
-    /// A whole number. In JSON text: a number without fraction or exponent that fits 64 bits.
+    /// An integer. In JSON text, a number without fraction or exponent that fits 64 bits.
     Int(i64),
     Double(f64),
-    /// Milliseconds since 1970-01-01T00:00:00Z.
+    /// A point in time, in milliseconds since 1970-01-01T00:00:00Z.
     Date(i64),
     String(Arc<str>),
     Array(Arc<Vec<Value>>),
@@ -33,7 +33,7 @@ impl Value {
         }
     }
 
-    /// Returns the object if the value is one.
+    /// Returns the object if the value is an object.
     pub fn as_object(&self) -> Option<&Object> {
         match self {
             Value::Object(object) => Some(object),
@@ -49,7 +49,7 @@ impl Value {
         }
     }
 
-    /// Returns the number if the value is an integer. A double is never an integer, even without a fraction.
+    /// Returns the integer if the value is an integer. Returns `None` for a double, even if the double has no fraction.
     pub fn as_int(&self) -> Option<i64> {
         match self {
             Value::Int(number) => Some(*number),
@@ -108,7 +108,8 @@ impl Value {
         }
     }
 
-    /// Returns the approximate size of the value in memory, in bytes. Shared parts count every time.
+    /// Returns the approximate size of the value in memory, in bytes. A part that occurs several times is counted each
+    /// time, although the memory is shared.
     pub fn size_bytes(&self) -> usize {
         size_of::<Value>()
             + match self {
@@ -173,7 +174,7 @@ fn compare_int_double(a: i64, b: f64) -> Ordering {
     if b.is_nan() {
         return Ordering::Greater;
     }
-    // 2^63 is exact as a double, but i64::MAX is not.
+    // A double can represent 2^63 exactly, but not i64::MAX.
     if b >= 9_223_372_036_854_775_808.0 {
         return Ordering::Less;
     }
@@ -214,7 +215,7 @@ impl Ord for Value {
 }
 
 impl Hash for Value {
-    /// Gives equal values equal hashes: `1` and `1.0`, `0` and `-0.0`, and every NaN.
+    /// Hashes a value so that equal values have equal hashes: `1` and `1.0`, `0` and `-0.0`, and every NaN.
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_u8(self.type_rank());
         match self {
@@ -233,7 +234,7 @@ impl Hash for Value {
     }
 }
 
-/// Hashes integers that a double represents exactly like that double, and all others as integers.
+/// Hashes a number. An integer that a double represents exactly has the same hash as that double.
 fn hash_number<H: Hasher>(double: f64, int: Option<i64>, state: &mut H) {
     match int {
         Some(int) if compare_int_double(int, double) != Ordering::Equal => int.hash(state),

@@ -1,11 +1,11 @@
-//! Violations: what is wrong with an input, and where. All violations are collected before the input is rejected.
+//! Violations: errors in an input, each with its location. All violations are collected before the input is rejected.
 
-/// Something that is wrong at one place in the body that the client sent.
+/// One error at one location in a request's body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// JSON pointer (RFC 6901) into the body.
+    /// The location of the error, as a JSON pointer (RFC 6901) into the body.
     pub pointer: String,
-    /// What was found and what is allowed.
+    /// The error message: the value found, and the values that are allowed.
     pub message: String,
 }
 
@@ -22,7 +22,7 @@ impl Violations {
         self.0.is_empty()
     }
 
-    /// Returns the value if there are no violations.
+    /// Returns `value` if there are no violations, and the violations otherwise.
     pub fn finish<T>(self, value: T) -> Result<T, Vec<Violation>> {
         if self.0.is_empty() { Ok(value) } else { Err(self.0) }
     }

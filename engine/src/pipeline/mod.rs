@@ -1,4 +1,4 @@
-//! NamedLocks a client's pipeline into a source and operators, and runs the operators over rows.
+//! Turns a client's pipeline into a source and operators, and runs the operators over rows.
 //!
 //! The module contains no async code, no I/O and no database crate: its caller passes in the rows that a pipeline
 //! reads. The submodules form layers, and none uses a layer above it. From the lowest: `column` and `value`,
@@ -40,7 +40,7 @@ use run::program::Program;
 use run::rows::{Owner, Run};
 use value::extended;
 
-/// A pipeline that can be run.
+/// A checked pipeline that is ready to run.
 pub struct Prepared {
     program: Program,
     scans: Vec<Scan>,
@@ -50,12 +50,12 @@ pub struct Prepared {
     explain: bool,
 }
 
-/// The result of a run.
+/// The rows and the warnings that a run returns.
 #[derive(Debug, Clone)]
 pub struct Output {
     pub rows: Vec<Value>,
     pub warnings: Vec<String>,
-    /// The plan with the rows and microseconds of each part; null unless the options request it.
+    /// The plan, with the number of rows and the microseconds of each part. Null unless the options request the plan.
     pub explain: Value,
 }
 
@@ -77,12 +77,12 @@ pub fn prepare(pipeline: &Value, options: &Options, query: &Context) -> Result<P
 }
 
 impl Prepared {
-    /// Returns everything that the pipeline reads, sub-pipelines included.
+    /// Returns the scans of the pipeline and of its sub-pipelines.
     pub fn scans(&self) -> &[Scan] {
         &self.scans
     }
 
-    /// Returns the paths whose columns would speed up the pipeline.
+    /// Returns the paths whose columns would speed up the pipeline, at most [`column::MAX_PATHS`] of them.
     pub fn columns(&self) -> Vec<&Arc<str>> {
         let paths: BTreeSet<_> = self.scans.iter().filter_map(|scan| scan.columns.as_ref()).flatten().collect();
         paths.into_iter().take(column::MAX_PATHS).collect()
@@ -98,7 +98,7 @@ impl Prepared {
         streams.filter_map(|streams| streams.aggregate_types.as_ref()).flatten().collect()
     }
 
-    /// Returns the warnings known before the run. The output of a run includes them.
+    /// Returns the warnings that are known before the run. The output of a run also contains these warnings.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }

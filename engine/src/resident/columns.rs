@@ -1,7 +1,7 @@
-//! Columns of the resident states: the fields that every scan reads, and the paths that pipelines used.
+//! Columns of the resident states: the fields that every scan reads, and the paths that pipelines have used.
 //!
-//! A column is built when a pipeline first needs it, from a snapshot and without blocking writers. States that change
-//! during the build are read again before the column is used. From then on, every published state is written into the
+//! A column is built from a snapshot when a pipeline first needs the column. The build does not block writers. States
+//! that change during the build are read again at its end. Later, every published state is also written into the
 //! column.
 
 use std::borrow::Cow;
@@ -14,10 +14,11 @@ use crate::model::aggregate::Aggregate;
 use crate::model::value::Value;
 use crate::pipeline::column::{Cell, Column};
 
-/// Limit on the columns kept for paths. A new column replaces the least recently used one.
+/// Maximum number of columns for paths. At the limit, a new column replaces the least recently used one.
 const MAX_CACHED_COLUMNS: usize = 32;
-/// A column's dictionary keeps texts that no state holds any more. A column is dropped once its dictionary has more
-/// than twice the texts it was built with, plus this many.
+/// The number of outdated texts that a column's dictionary may have. The dictionary also contains texts that are no
+/// longer in any state. A column is dropped when its dictionary has more than twice as many texts as after the build,
+/// plus this number.
 const STALE_TEXTS: usize = 16_384;
 
 /// The columns of a workspace.
@@ -44,11 +45,11 @@ struct CachedColumn {
     max_texts: usize,
 }
 
-/// The names of a path.
+/// The segments of a path, each of which is a field name.
 #[derive(Clone)]
 struct Path(Box<[Arc<str>]>);
 
-/// A column that is built while writers continue.
+/// A column that was built from a snapshot and is not yet in use.
 pub struct BuiltColumn {
     path: Path,
     text: Arc<str>,
@@ -63,7 +64,7 @@ impl Columns {
         cached.chain([types, projects, deleted]).map(Column::size_bytes).sum()
     }
 
-    /// Writes a state into every column.
+    /// Writes the state of the aggregate at `row` into every column.
     pub fn put(&mut self, row: usize, aggregate: &Aggregate) {
         self.base.put(row, aggregate);
         self.cached.retain(|_, cached| {
@@ -72,7 +73,7 @@ impl Columns {
         });
     }
 
-    /// Returns the paths without a column. Marks the columns of the other paths as used.
+    /// Returns the paths that have no column. Marks the columns of the other paths as used.
     pub fn missing<'p>(&self, paths: &[&'p Arc<str>]) -> Vec<&'p Arc<str>> {
         let now = self.clock.fetch_add(1, Ordering::Relaxed);
         let missing = paths.iter().copied().filter(|path| match self.cached.get(&***path) {
@@ -93,7 +94,7 @@ impl Columns {
         self.cached.get(path).map(|cached| &cached.column)
     }
 
-    /// Adds a complete column.
+    /// Adds a column that contains all current states. At the limit, first removes the least recently used column.
     pub fn keep(&mut self, built: BuiltColumn) {
         while self.cached.len() >= MAX_CACHED_COLUMNS {
             let oldest = self.cached.iter().min_by_key(|(_, cached)| cached.last_used.load(Ordering::Relaxed));
@@ -114,7 +115,7 @@ impl Base {
         self.deleted.set(row, Cell::Value(&Value::Bool(aggregate.deleted)));
     }
 
-    /// Returns the column of a row field.
+    /// Returns the column of a path.
     pub fn column(&self, path: &str) -> Option<&Column> {
         match path {
             "aggregate_type" => Some(&self.types),
@@ -147,7 +148,7 @@ impl Path {
     }
 }
 
-/// Returns the cell at a path below a value. Only objects are descended into.
+/// Returns the cell at a path inside a value. Paths lead only through objects, not through arrays.
 fn below<'v>(value: &'v Value, names: &[Arc<str>]) -> Cell<'v> {
     let Some((first, rest)) = names.split_first() else { return Cell::Value(value) };
     match value {

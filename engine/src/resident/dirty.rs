@@ -1,8 +1,9 @@
-//! The aggregates that changed since their snapshots were written, in the order of their first such change.
+//! The aggregates that changed since their last snapshots were written, sorted by the first change after the snapshot.
 //!
-//! Each snapshot holds a whole state. After a snapshot is written, its aggregate rests for a time proportional to the
-//! size of the state, which bounds the bytes written per aggregate and hour. A start folds the events after the last
-//! snapshot again, so a rest also ends after a bounded number of events and of their bytes.
+//! Each snapshot contains a whole state. After a snapshot is written, no further snapshot of the same aggregate is
+//! written for a time proportional to the size of the state. This pause limits the bytes written per aggregate and
+//! hour. A start of the program folds the events after the last snapshots again, so limits on the number and the size
+//! of these events also end a pause.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,19 +13,20 @@ use rustc_hash::FxHashMap;
 use crate::model::event::Event;
 use crate::model::id::AggregateId;
 
-/// Average snapshot bytes written per aggregate and second.
+/// The maximum average number of snapshot bytes written per aggregate and second.
 const BYTES_PER_SECOND: usize = 8 << 10;
-/// Bounds of a rest, in milliseconds: a shorter rest is skipped, a longer one is cut.
+/// Minimum and maximum length of a pause, in milliseconds. A shorter pause is skipped, and a longer pause is cut.
 const MIN_REST_MS: i64 = 1_000;
 const MAX_REST_MS: i64 = 300_000;
-/// A resting aggregate is written, whatever its size, once this many events, or bytes of events, of all aggregates have
-/// been appended.
+/// Maximum number and total size, in bytes, of the events of all aggregates that are appended during one pause. At
+/// either limit, the pause ends.
 const MAX_EVENTS_BEHIND: u64 = 16_384;
 const MAX_BYTES_BEHIND: u64 = 16 << 20;
-/// Finished rests are removed only once more rests than this are remembered.
+/// The number of stored pauses from which on finished ones are removed.
 const MIN_RESTS_FOR_CLEANUP: usize = 64;
 
-/// Aggregates that wait for their snapshots. The memory used depends on the number of aggregates, not of events.
+/// The aggregates that wait for their next snapshots. The memory used depends on the number of aggregates and not on
+/// the number of events.
 #[derive(Default)]
 pub struct DirtyAggregates {
     inner: Mutex<Inner>,
@@ -34,47 +36,50 @@ pub struct DirtyAggregates {
 struct Inner {
     /// Aggregates whose snapshots may be written now.
     waiting: BTreeMap<Place, AggregateId>,
-    /// Resting aggregates, and the times at which their rests end.
+    /// The changed aggregates whose snapshots are paused, and the times at which the pauses end, in milliseconds since
+    /// the epoch.
     resting: BTreeMap<Place, Resting>,
     ends: BTreeSet<(i64, Place)>,
-    /// The place of each aggregate that waits or rests.
+    /// The place of each aggregate in `waiting` or `resting`.
     places: FxHashMap<AggregateId, Place>,
-    /// When the rest of each aggregate ends, whether or not the aggregate changes meanwhile, in milliseconds since the
-    /// epoch.
+    /// The time until which the snapshots of each aggregate are paused, in milliseconds since the epoch. Changes of the
+    /// aggregate do not extend the pause.
     rests: FxHashMap<AggregateId, i64>,
-    /// Number of rests at which finished ones are removed.
+    /// The number of entries in `rests` at which the finished pauses are removed.
     cleanup_at: usize,
-    /// Position up to which every event is marked, and the bytes of events marked since the start.
+    /// The position up to which all events are marked, and the total size of the events marked since the start, in
+    /// bytes.
     marked: u64,
     bytes: u64,
     entries: u64,
-    /// Whether rests are disabled.
+    /// Whether pauses are disabled.
     hurried: bool,
 }
 
 /// The order in which aggregates began to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
-    /// Position of the aggregate's first event that no snapshot includes.
+    /// The position of the aggregate's first event that is in no snapshot.
     first: u64,
-    /// Distinguishes aggregates that began to wait with the same event.
+    /// A running number that distinguishes aggregates with equal `first`.
     entry: u64,
 }
 
 struct Resting {
     id: AggregateId,
     until_ms: i64,
-    /// Bytes of events that had been marked when the rest began.
+    /// The total size of the events that had been marked when the pause began, in bytes.
     bytes: u64,
 }
 
-/// Some of the waiting aggregates.
+/// The aggregates returned by one call of [`DirtyAggregates::take`].
 pub struct Taken {
-    /// Each aggregate with the position of its first event that no snapshot includes.
+    /// The aggregates, each with the position of its first event that is in no snapshot.
     pub aggregates: Vec<(AggregateId, u64)>,
-    /// Position up to which snapshots include every event, once the snapshots of `aggregates` are written.
+    /// The position up to which snapshots contain all events as soon as the snapshots of `aggregates` are written.
     pub reached: u64,
-    /// When the first rest ends, if all other aggregates rest; milliseconds since the epoch.
+    /// The time at which the first pause ends, in milliseconds since the epoch, if the snapshots of all other
+    /// aggregates are paused.
     pub rest_until: Option<i64>,
 }
 
@@ -89,20 +94,22 @@ impl DirtyAggregates {
         }
     }
 
-    /// Marks aggregates whose events were folded again under another definition.
+    /// Marks aggregates whose states were refolded under a new definition.
     pub fn touch<'a>(&self, ids: impl IntoIterator<Item = &'a AggregateId>) {
         let mut inner = self.lock();
-        // Existing snapshots include every marked event; only their fold is outdated.
+        // The existing snapshots contain all marked events. Only the definition under which they were folded is
+        // outdated.
         let next = inner.marked + 1;
         ids.into_iter().for_each(|id| inner.enter(id, next));
     }
 
-    /// Sets the position up to which no event waits.
+    /// Sets the position up to which all events are in snapshots.
     pub fn begin_at(&self, position: u64) {
         self.lock().marked = position;
     }
 
-    /// Takes the aggregates that have waited longest and do not rest. A later change marks them again.
+    /// Removes and returns the aggregates that have waited longest, except those whose snapshots are paused. A later
+    /// change marks the aggregates again.
     pub fn take(&self, limit: usize, now_ms: i64) -> Taken {
         let mut inner = self.lock();
         inner.end_rests(now_ms);
@@ -119,7 +126,8 @@ impl DirtyAggregates {
         Taken { aggregates, reached, rest_until }
     }
 
-    /// Starts the rest of an aggregate whose snapshot is being written. `bytes` is the size of the aggregate's state.
+    /// Pauses the snapshots of an aggregate after one was taken to be written. `bytes` is the size of the aggregate's
+    /// state.
     pub fn rest(&self, id: &AggregateId, bytes: usize, now_ms: i64) {
         let rest_ms = i64::try_from(bytes.saturating_mul(1_000) / BYTES_PER_SECOND).unwrap_or(MAX_REST_MS);
         if rest_ms < MIN_REST_MS {
@@ -132,7 +140,7 @@ impl DirtyAggregates {
             inner.cleanup_at = MIN_RESTS_FOR_CLEANUP.max(2 * inner.rests.len());
         }
         inner.rests.insert(id.clone(), until_ms);
-        // The aggregate may have changed since it was taken.
+        // The aggregate may have changed and been marked since it was taken.
         if let Some(place) = inner.places.get(id).copied()
             && inner.waiting.remove(&place).is_some()
         {
@@ -140,12 +148,13 @@ impl DirtyAggregates {
         }
     }
 
-    /// Ends all rests and starts no new ones, because there will be no later time to write.
+    /// Ends all pauses and starts no new ones. Called before the workspace closes, because later no snapshots can be
+    /// written.
     pub fn hurry(&self) {
         self.lock().hurried = true;
     }
 
-    /// Makes taken aggregates wait again, because their snapshots could not be written.
+    /// Marks taken aggregates again, because their snapshots could not be written.
     pub fn put_back(&self, taken: Taken) {
         let mut inner = self.lock();
         for (id, first) in taken.aggregates {
@@ -170,7 +179,8 @@ impl Inner {
         Place { first, entry: self.entries }
     }
 
-    /// Adds an aggregate to those that wait or rest, unless it is one of them already.
+    /// Adds an aggregate to `waiting`, or to `resting` if its snapshots are paused. Does nothing if the aggregate is
+    /// already in one of the two.
     fn enter(&mut self, id: &AggregateId, first: u64) {
         if self.places.contains_key(id) {
             return;
@@ -194,7 +204,7 @@ impl Inner {
         Some(id)
     }
 
-    /// Moves aggregates whose rests are over to the waiting ones.
+    /// Moves the aggregates whose pauses have ended from `resting` to `waiting`.
     fn end_rests(&mut self, now_ms: i64) {
         while let Some(place) = self.far_behind().or_else(|| self.rested(now_ms)) {
             let Some(id) = self.leave_rest(place) else { break };
@@ -202,7 +212,7 @@ impl Inner {
         }
     }
 
-    /// Returns the resting aggregate with the most events since its snapshot, if these exceed the limits.
+    /// Returns the paused aggregate with the oldest unsaved event if the events since then exceed the limits.
     fn far_behind(&self) -> Option<Place> {
         let (place, resting) = self.resting.first_key_value()?;
         let is_far = self.marked.saturating_sub(place.first) >= MAX_EVENTS_BEHIND
@@ -210,7 +220,8 @@ impl Inner {
         (is_far || self.hurried).then_some(*place)
     }
 
-    /// Returns an aggregate whose rest has ended. Allows for a clock that was set back.
+    /// Returns an aggregate whose pause has ended. If the clock was set back, a pause that would last too long counts
+    /// as ended.
     fn rested(&self, now_ms: i64) -> Option<Place> {
         let first = self.ends.first().filter(|(until_ms, _)| *until_ms <= now_ms);
         let last = || self.ends.last().filter(|(until_ms, _)| *until_ms > now_ms.saturating_add(MAX_REST_MS));
@@ -265,7 +276,8 @@ mod tests {
         assert_eq!(dirty.take(9, 0).reached, 5);
     }
 
-    /// Takes what may be written and records it as written. Returns the ids with their sizes.
+    /// Takes the waiting aggregates and treats them as written. Returns the ids and the state sizes of these
+    /// aggregates.
     fn write(
         dirty: &DirtyAggregates,
         sizes: &[(&'static str, usize)],
@@ -334,7 +346,7 @@ mod tests {
         dirty.hurry();
         assert_eq!(write(&dirty, &sizes, 1), (sizes.to_vec(), 2));
 
-        // The clock was set back by more than the longest rest.
+        // The clock was set back by more than the longest pause.
         assert_eq!(write(&resting_large(), &sizes, -1_000_000), (sizes.to_vec(), 2));
     }
 

@@ -1,6 +1,7 @@
-//! The states at the position of the log's follower, for aggregates that have changed since.
+//! The states at the position of the log's follower. Only aggregates that changed after this position have an entry.
 //!
-//! The follower must see each event with the state right after it, while the resident states run ahead.
+//! The follower must see each event together with the state directly after the event. The resident states are usually
+//! later than that.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,15 +11,16 @@ use super::Resident;
 use crate::model::aggregate::Aggregate;
 use crate::model::id::AggregateId;
 
-/// States at the follower's position. An aggregate without an entry has its resident state there.
+/// The states at the follower's position. For an aggregate without an entry, the resident state is also the state at
+/// that position.
 #[derive(Default)]
 pub struct FollowerStates {
-    /// `None` if the aggregate does not exist yet at the follower's position.
+    /// The state of each aggregate, or `None` if the aggregate does not exist yet at the follower's position.
     states: Mutex<FxHashMap<AggregateId, Option<Arc<Aggregate>>>>,
 }
 
 impl FollowerStates {
-    /// Publishes states that the follower has not reached, and keeps the states that they replace.
+    /// Publishes states that are later than the follower's position, and keeps the replaced states for the follower.
     pub fn publish(&self, resident: &Resident, aggregates: Vec<Arc<Aggregate>>, position: u64) {
         let mut states = self.lock();
         for aggregate in &aggregates {
@@ -27,7 +29,7 @@ impl FollowerStates {
         resident.publish(aggregates, position);
     }
 
-    /// Sets the state of an aggregate at the follower's position. Replaces any earlier entry.
+    /// Sets the state of an aggregate at the follower's position. Replaces the previous entry.
     pub fn set(&self, id: AggregateId, state: Option<Arc<Aggregate>>) {
         self.lock().insert(id, state);
     }
@@ -40,7 +42,7 @@ impl FollowerStates {
         }
     }
 
-    /// Advances the follower past some events. `aggregates` are the states after these events.
+    /// Updates the entries after the follower has advanced. `aggregates` are the states at its new position.
     pub fn pass(&self, resident: &Resident, aggregates: impl IntoIterator<Item = Arc<Aggregate>>) {
         let mut states = self.lock();
         for aggregate in aggregates {
@@ -53,7 +55,7 @@ impl FollowerStates {
         }
     }
 
-    /// Removes all entries: the follower has reached the log's end.
+    /// Removes all entries. Called when the follower has reached the end of the log.
     pub fn clear(&self) {
         self.lock().clear();
     }

@@ -1,7 +1,7 @@
 //! The folded state of an open workspace, in memory: the last state of every aggregate, readable during appends.
 //!
-//! Aggregates are stored in chunks, in the order of their first events. A snapshot shares the chunks, and a chunk is
-//! copied only if it is written while a snapshot holds it. Neither readers nor appends therefore wait for long.
+//! Aggregates are stored in chunks, in the order of their first events. A snapshot shares the chunks. A write copies a
+//! chunk first if a snapshot uses the chunk. Readers and appends therefore never wait for long.
 
 mod columns;
 pub mod dirty;
@@ -26,21 +26,21 @@ pub use columns::Base;
 use columns::{BuiltColumn, Columns};
 use sharing::Sharing;
 
-/// Aggregates per chunk. Small enough to copy in a microsecond, large enough that a snapshot of a million aggregates is
-/// short.
+/// The number of aggregates per chunk. A chunk is small enough to be copied in a microsecond, and large enough that a
+/// snapshot of a million aggregates has few chunks.
 const CHUNK_SIZE: usize = 256;
 /// The state field by which an aggregate can be addressed within its type and project.
 pub const SLUG: &str = "slug";
 
 type Chunk = Vec<Arc<Aggregate>>;
-/// Type, project and slug.
+/// The type, project and slug of an aggregate.
 type SlugKey<'a> = (&'a str, Option<&'a str>, &'a str);
 
 /// The aggregates of one workspace.
 #[derive(Default)]
 pub struct Resident {
     inner: RwLock<Inner>,
-    /// Lets one thread build columns at a time. Threads that wait for the same columns then find them.
+    /// Locked while a thread builds columns, so that no two threads build the same column.
     making: Mutex<()>,
     sharing: Mutex<Sharing>,
 }
@@ -48,10 +48,10 @@ pub struct Resident {
 #[derive(Default)]
 struct Inner {
     chunks: Vec<Arc<Chunk>>,
-    /// Row numbers by id.
+    /// The row number of each aggregate, by id.
     rows: Index,
-    /// Row numbers of aggregates that are not deleted, by slug. A slug has several rows if events were appended without
-    /// the article operations.
+    /// The row numbers of aggregates that are not deleted, by slug. A slug can have several rows if events were
+    /// appended without the article operations.
     slugs: Index,
     /// Number of aggregates.
     count: u32,
@@ -67,7 +67,7 @@ pub struct Snapshot {
     columns: Option<Arc<Wanted>>,
 }
 
-/// The columns that a snapshot was requested with.
+/// The columns that were requested together with a snapshot.
 struct Wanted {
     base: Base,
     by_path: FxHashMap<Arc<str>, Column>,
@@ -113,7 +113,8 @@ impl Snapshot {
         self.columns.as_ref().map(|columns| &columns.base)
     }
 
-    /// Returns the column of a path, if it was requested and is kept.
+    /// Returns the column of a path, or `None` if the snapshot was requested without this column or the path cannot
+    /// have one.
     pub fn column(&self, path: &str) -> Option<&Column> {
         let columns = self.columns.as_ref()?;
         columns.by_path.get(path).or_else(|| columns.base.column(path))
@@ -125,9 +126,9 @@ impl Resident {
         self.read().get(id).cloned()
     }
 
-    /// Returns the state that an aggregate has in a snapshot of this workspace.
+    /// Returns the state of an aggregate in a snapshot of this workspace.
     pub fn get_in(&self, snapshot: &Snapshot, id: &str) -> Option<Arc<Aggregate>> {
-        // An aggregate never leaves its row.
+        // The row of an aggregate never changes.
         let row = self.read().row_of(id)? as usize;
         snapshot.chunks.get(row / CHUNK_SIZE)?.get(row % CHUNK_SIZE).cloned()
     }
@@ -193,13 +194,13 @@ impl Resident {
         self.read().columns.size_bytes()
     }
 
-    /// Returns the aggregate with parts replaced by equal parts that are held already, which saves memory.
+    /// Replaces parts of an aggregate by equal parts of other aggregates, which saves memory.
     pub fn share(&self, aggregate: Arc<Aggregate>) -> Arc<Aggregate> {
         self.sharing.lock().unwrap_or_else(PoisonError::into_inner).share(aggregate)
     }
 
-    /// Publishes aggregates that were folded up to a position. An aggregate that is resident in a later version stays.
-    /// New aggregates must come in the order of their first events.
+    /// Publishes aggregates that were folded up to `position`. A later version that is already resident is kept. New
+    /// aggregates must be sorted by the positions of their first events.
     pub fn publish(&self, aggregates: impl IntoIterator<Item = Arc<Aggregate>>, position: u64) {
         let aggregates: Vec<_> = aggregates.into_iter().map(|aggregate| self.share(aggregate)).collect();
         let mut inner = self.write();
@@ -220,7 +221,7 @@ impl Resident {
         }
     }
 
-    // A thread that panicked leaves no partial aggregate: each write replaces one pointer.
+    // A panic during a write cannot leave a partial aggregate, because each write replaces one pointer.
     fn read(&self) -> RwLockReadGuard<'_, Inner> {
         self.inner.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -252,7 +253,7 @@ impl Inner {
     fn put(&mut self, mut aggregate: Arc<Aggregate>) {
         let before = self.get(aggregate.id.as_str()).cloned();
         if before.as_ref().is_some_and(|before| before.version > aggregate.version) {
-            // The fold began before the events that the resident aggregate includes.
+            // The resident aggregate contains later events than this fold.
             return;
         }
         let row = self.row_of(aggregate.id.as_str()).unwrap_or(self.count);
@@ -260,7 +261,7 @@ impl Inner {
         self.columns.put(row as usize, &aggregate);
         match before {
             Some(before) => {
-                // Facts may have changed after this fold began: the resident ones are newer.
+                // The resident facts are newer, because facts may have changed since this fold began.
                 if !Arc::ptr_eq(&before.facts, &aggregate.facts) {
                     Arc::make_mut(&mut aggregate).facts = before.facts.clone();
                 }
@@ -363,7 +364,8 @@ mod tests {
                 }
             });
             for round in 1..=8 {
-                // The first rounds build columns while states change; later rounds find them kept current.
+                // The first rounds build columns while states change. Later rounds check that the existing columns are
+                // current.
                 let requested: Vec<&Arc<str>> = paths.iter().take(round.min(paths.len())).collect();
                 check(&resident.snapshot_with(&requested), &requested);
             }
@@ -380,7 +382,7 @@ mod tests {
         assert_eq!(resident.get("i-2").map(|found| found.version), Some(1));
         assert_eq!(resident.position(), 6);
         assert_eq!(resident.by_slug("thing", None, "s-7").len(), 1);
-        // The same events folded into another state.
+        // The same events, folded under another definition, have another state.
         let refolded = Aggregate { state: Arc::default(), ..Aggregate::clone(&aggregate(1, 6)) };
         resident.publish([Arc::new(refolded)], 0);
         assert!(resident.get("i-1").is_some_and(|found| found.state.is_empty()));

@@ -6,18 +6,18 @@ use std::sync::{Mutex, PoisonError};
 use crate::model::event::Event;
 use crate::model::value::{Object, Value};
 
-/// Limits on what is remembered. Clients choose the names, and a client that keeps inventing names must not fill the
-/// memory.
+/// Maximum number of fields of an event type, and of event types. Clients choose the names, so without limits a client
+/// could fill the memory with new names.
 const MAX_FIELDS: usize = 500;
 const MAX_EVENT_TYPES: usize = 1_000;
-/// Longer names, in bytes, are ignored.
+/// Maximum length of a recorded name, in bytes. Longer names are ignored.
 const MAX_NAME: usize = 128;
-/// Limit on the fields of one payload that are examined.
+/// Maximum number of fields that are examined in one payload.
 const MAX_EXAMINED_FIELDS: usize = 2_000;
 
 type Fields = BTreeMap<String, BTreeSet<&'static str>>;
 
-/// The shapes seen. Recording an event twice changes nothing.
+/// The shapes of the events seen so far. Recording the same event again changes nothing.
 #[derive(Default)]
 pub struct ObservedSchema {
     inner: Mutex<Inner>,
@@ -63,19 +63,19 @@ impl ObservedSchema {
         names.map(|name| (name.clone(), inner.event_types.get(name).map(to_object).unwrap_or_default())).collect()
     }
 
-    /// Returns everything, to be stored, if it changed since the last call.
+    /// Returns all shapes in the form to be stored, or `None` if they have not changed since the last call.
     pub fn take_changed(&self) -> Option<Object> {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = std::mem::take(&mut inner.changed);
         changed.then(|| inner.event_types.iter().map(|(name, fields)| (name.as_str(), to_object(fields))).collect())
     }
 
-    /// Marks the schema as changed, after the result of [`ObservedSchema::take_changed`] could not be stored.
+    /// Marks the shapes as changed, because the result of [`ObservedSchema::take_changed`] could not be stored.
     pub fn put_back(&self) {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner).changed = true;
     }
 
-    /// Restores what was stored.
+    /// Restores stored shapes.
     pub fn restore(&self, stored: &Object) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         for (event_type, fields) in stored.iter().take(MAX_EVENT_TYPES) {
@@ -91,7 +91,7 @@ impl ObservedSchema {
 
 const KINDS: [&str; 7] = ["null", "boolean", "integer", "number", "string", "array", "object"];
 
-/// Returns the value's type by its name in type definitions.
+/// Returns the name of the value's type in type definitions.
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -148,7 +148,7 @@ mod tests {
         let listed = observed.of_type("note");
         assert_eq!(listed.len(), MAX_EVENT_TYPES);
         assert_eq!(listed.iter().map(|(_, fields)| fields.len()).max(), Some(MAX_FIELDS));
-        // Stored by a program without these limits.
+        // An object that a program without the limits has stored.
         let stored: Object = (0..2 * MAX_EVENT_TYPES).map(|n| (format!("note.v{n}"), Value::from(wide(0)))).collect();
         let restored = ObservedSchema::default();
         restored.restore(&stored);

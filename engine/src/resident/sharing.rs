@@ -8,16 +8,17 @@ use rustc_hash::FxHasher;
 use crate::model::aggregate::{Aggregate, no_facts};
 use crate::model::value::{Object, Shape, Value};
 
-/// Number of parts remembered of each kind. A part replaces another part with the same slot in the table, so nothing
-/// has to be evicted and frequent parts are mostly found.
+/// The number of slots in the table of each kind of part. A new part replaces the part in its slot, so no other
+/// eviction is needed. Frequent parts are usually still in their slots.
 const TEXT_SLOTS: usize = 4_096;
 const LIST_SLOTS: usize = 1_024;
 const SHAPE_SLOTS: usize = 256;
-/// A longer text or list is hardly ever equal to another.
+/// Maximum size of a shared text, in bytes, and of a shared list, in items. Longer texts and lists are rarely equal to
+/// others.
 const MAX_TEXT_BYTES: usize = 48;
 const MAX_LIST_ITEMS: usize = 16;
 
-/// The parts seen recently.
+/// The tables of parts that were seen recently.
 #[derive(Default)]
 pub struct Sharing {
     texts: Vec<Option<Arc<str>>>,
@@ -26,7 +27,7 @@ pub struct Sharing {
 }
 
 impl Sharing {
-    /// Returns the aggregate with its parts replaced by equal parts that were seen before.
+    /// Replaces the parts of an aggregate by equal parts that were seen before.
     pub fn share(&mut self, mut aggregate: Arc<Aggregate>) -> Arc<Aggregate> {
         if aggregate.state.shape().is_some() {
             return aggregate;
@@ -39,7 +40,8 @@ impl Sharing {
         aggregate
     }
 
-    /// Returns an object of facts with its parts shared. All empty objects are one.
+    /// Returns an object of facts that shares its parts with equal parts seen before. All empty objects share the same
+    /// memory.
     pub fn facts(&mut self, facts: &Arc<Object>) -> Arc<Object> {
         if facts.is_empty() {
             return no_facts();
@@ -74,7 +76,7 @@ impl Sharing {
     }
 
     fn array(&mut self, items: &Arc<Vec<Value>>) -> Value {
-        // Equal numbers can be of two kinds and print differently. Equal texts print alike.
+        // Only lists of texts are shared. An integer and a double can be equal but print differently.
         let texts = items.iter().all(|item| matches!(item, Value::String(text) if text.len() <= MAX_TEXT_BYTES));
         if !texts {
             return items.iter().map(|item| self.value(item)).collect::<Vec<_>>().into();
@@ -90,7 +92,7 @@ impl Sharing {
         Value::Array(list)
     }
 
-    /// Returns a text, shared if it is short.
+    /// Returns the text. If the text is short, the result shares the memory of an equal text seen before.
     pub fn text(&mut self, text: &Arc<str>) -> Arc<str> {
         if text.len() > MAX_TEXT_BYTES {
             return text.clone();

@@ -1,20 +1,20 @@
-//! The last events of the log, in memory, for readers close to the log's end.
+//! The last events of the log, kept in memory for readers close to the end of the log.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::model::event::Event;
 
-/// Limits on the events kept, in bytes and in number. A reader further from the log's end reads the store.
+/// Maximum size, in bytes, and number of the events in memory. Earlier events are read from the store.
 const MAX_BYTES: usize = 16 << 20;
 const MAX_EVENTS: usize = 20_000;
 
-/// Returns the size of a kept event in bytes, including the text in which it is sent to subscribers.
+/// Returns the size of an event in memory, in bytes, including the serialized text for subscribers.
 fn size_bytes(event: &Event) -> usize {
     2 * event.size_bytes()
 }
 
-/// A window on the end of the log.
+/// A window of events at the end of the log.
 #[derive(Default)]
 pub struct Tail {
     inner: Mutex<Inner>,
@@ -24,17 +24,17 @@ pub struct Tail {
 struct Inner {
     events: VecDeque<Arc<Event>>,
     bytes: usize,
-    /// Position of the last event before or inside the window. An empty window begins after this position.
+    /// The position of the last event of the log. An empty window begins after this position.
     end: u64,
 }
 
 impl Tail {
-    /// Sets the log's end before the first event is added.
+    /// Sets the position of the last event of the log. Called before any event is added.
     pub fn begin_at(&self, position: u64) {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner).end = position;
     }
 
-    /// Adds events that follow those in the window.
+    /// Adds the next events of the log to the window. Removes the oldest events if the window exceeds its limits.
     pub fn extend(&self, events: &[Arc<Event>]) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         for event in events {
@@ -53,12 +53,13 @@ impl Tail {
         }
     }
 
-    /// Returns the size of the kept events in bytes.
+    /// Returns the size of the events in the window, in bytes.
     pub fn size_bytes(&self) -> usize {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner).bytes
     }
 
-    /// Returns up to `limit` events after a position; `None` if the window begins later.
+    /// Returns up to `limit` events after a position, or `None` if the window begins later than the first of these
+    /// events.
     pub fn after(&self, position: u64, limit: usize) -> Option<Vec<Arc<Event>>> {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         // An empty window begins after the log's end, so no later event is missing from it.

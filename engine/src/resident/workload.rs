@@ -1,4 +1,5 @@
-//! The registered agents and the workload of each: counts of its open tasks, kept current, and the tasks that it holds.
+//! The registered agents, and the workload of each agent: current counts of the agent's open tasks, and the tasks that
+//! the agent holds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,15 +12,15 @@ use crate::model::builtin::{AGENT, TASK};
 use crate::model::id::AggregateId;
 use crate::model::task::{Status, Task};
 
-/// The open tasks of one agent.
+/// Counts of the open tasks of one agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Workload {
     pub pending: u64,
     pub in_progress: u64,
     pub review: u64,
-    /// Unread tasks among all open ones, whatever their status.
+    /// The number of unread tasks among all open tasks, whatever their status.
     pub unread: u64,
-    /// When the oldest pending task was created, in milliseconds since the epoch.
+    /// The creation time of the oldest pending task, in milliseconds since the epoch.
     pub oldest_pending_at: Option<i64>,
 }
 
@@ -31,16 +32,17 @@ pub struct Workloads {
 
 #[derive(Default)]
 struct Inner {
-    /// Registered agents by the positions of their first events.
+    /// The registered agents, by the positions of their first events.
     registered: BTreeMap<u64, AggregateId>,
     tasks: FxHashMap<AggregateId, OpenTask>,
     agents: FxHashMap<Arc<str>, Counted>,
-    /// The agent that holds each claimed task, and the claimed tasks of each agent. A heartbeat reads only these.
+    /// The agent that holds each claimed task, and the claimed tasks of each agent. A heartbeat reads only these two
+    /// maps.
     holders: FxHashMap<AggregateId, Arc<str>>,
     held: FxHashMap<Arc<str>, BTreeSet<AggregateId>>,
 }
 
-/// The counted fields of a task that waits for an agent.
+/// The fields of an agent's open task that the counts depend on.
 #[derive(Clone, PartialEq, Eq)]
 struct OpenTask {
     agent: Arc<str>,
@@ -70,7 +72,7 @@ impl Workloads {
         }
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         for id in observed {
-            // Read under the lock, so that the last caller has seen the newest state.
+            // The state is read under the lock, so that a later call never applies an earlier state.
             match resident.get(id.as_str()) {
                 Some(agent) if &*agent.aggregate_type == AGENT => inner.set_agent(&agent),
                 task => {
@@ -87,7 +89,7 @@ impl Workloads {
         inner.registered.range(..position).rev().map(|(_, id)| id.clone()).collect()
     }
 
-    /// Returns the tasks that some agents hold. Reads no other task.
+    /// Returns the tasks that the given agents hold.
     pub fn held_by(&self, agents: &[Arc<str>]) -> Vec<AggregateId> {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let mut seen = FxHashSet::default();
@@ -188,7 +190,8 @@ impl Counted {
     }
 }
 
-/// Returns the counted fields of a task; `None` if the task has ended or is not assigned to an agent.
+/// Returns the fields of a task that the counts depend on, or `None` if the task has ended or is not assigned to an
+/// agent.
 fn open_task(task: &Aggregate) -> Option<OpenTask> {
     let read = Task::new(task);
     let agent = read.assigned_agent().filter(|_| !task.deleted && read.status().is_open())?;
@@ -298,7 +301,7 @@ mod tests {
         observe(&[task("t", 2, "a", "in_progress")]);
         let one = Workload { pending: 1, unread: 1, in_progress: 1, oldest_pending_at: Some(2), ..Workload::default() };
         assert_eq!(workloads.of("a"), one);
-        // A state folded from fewer events changes nothing.
+        // Observing a state with fewer events than the resident one changes nothing.
         observe(&[task("t", 1, "a", "pending")]);
         assert_eq!(workloads.of("a"), one);
         observe(&[task("t", 3, "b", "awaiting_reply"), task("tt", 2, "a", "approved")]);

@@ -34,7 +34,7 @@ pub struct StoredAnswer {
     /// The body of any other response, or `None` while the request is in progress.
     pub body: Option<String>,
     pub location: Option<String>,
-    /// Milliseconds since the epoch.
+    /// The creation time, in milliseconds since the epoch.
     pub created_at: i64,
 }
 

@@ -14,7 +14,7 @@ pub struct LeaseRow {
     pub task_id: Arc<str>,
     /// Version of the event that claimed the task.
     pub claim: u64,
-    /// Milliseconds since the epoch.
+    /// The end of the lease, in milliseconds since the epoch.
     pub until: i64,
     /// Whether the lease has expired. An expired lease cannot be renewed.
     pub expired: bool,

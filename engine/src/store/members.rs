@@ -1,4 +1,4 @@
-//! Members of workspaces in the control database, and the bases of their access.
+//! Members of workspaces in the control database, and the keys and memberships that grant access.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -82,7 +82,7 @@ impl Database {
         convert::list(response.get("keys"))?.map(id).collect::<Result<_>>().map(Some)
     }
 
-    /// Returns those of some bases that still exist.
+    /// Returns the given keys and memberships that still exist.
     pub async fn existing_grounds(&self, bases: &[GrantBasis]) -> Result<HashSet<GrantBasis>> {
         let ids: Vec<Record> = bases.iter().map(ground_id).collect();
         let found = self.query("SELECT id, role FROM $ids", [("ids", Record::Array(ids.into()))]).await?;

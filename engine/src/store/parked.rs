@@ -40,7 +40,7 @@ pub struct Reason {
     /// The version of the plugin that failed.
     pub version: String,
     pub attempts: u32,
-    /// Milliseconds since the epoch.
+    /// The time at which the step was parked, in milliseconds since the epoch.
     pub parked_at: i64,
 }
 

@@ -9,7 +9,7 @@ use super::{Database, Error, Result, convert};
 /// The stored values of an agent. A value is 0 if it is not known yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PresenceRecord {
-    /// Milliseconds since the epoch.
+    /// The time of the agent's last request, in milliseconds since the epoch.
     pub last_seen_at: i64,
     /// A position in the log.
     pub acknowledged: u64,

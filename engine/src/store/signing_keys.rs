@@ -10,7 +10,7 @@ pub struct SigningKeyRecord {
     pub id: String,
     /// The secret in hexadecimal.
     pub secret: String,
-    /// Milliseconds since the epoch.
+    /// The creation time, in milliseconds since the epoch.
     pub created_at: i64,
 }
 

@@ -38,7 +38,7 @@ pub struct AgentChange {
     pub name: Option<String>,
     pub description: Option<String>,
     pub subscribed_traits: Option<Vec<String>>,
-    /// Maps the name of each capability to whether the agent has it.
+    /// The capabilities to change: maps each name to whether the agent has the capability.
     pub capabilities: Option<Object>,
     pub is_disabled: Option<bool>,
 }
@@ -138,7 +138,7 @@ impl Writer {
         .await
     }
 
-    /// Changes an agent. If a plugin does the agent's work, only its status can be changed.
+    /// Changes an agent. If a plugin does the agent's work, only the agent's status can be changed.
     pub async fn change_agent(&self, id: &str, change: AgentChange, expected: Expected) -> Result<AgentView> {
         change.check()?;
         let payload = change.payload();

@@ -12,14 +12,15 @@ use crate::model::definition::Definition;
 pub enum Moment {
     #[default]
     Now,
-    /// After the event of this version.
+    /// The state after the event with this version.
     Version(u64),
-    /// After the events that occurred up to this time, in milliseconds since the epoch.
+    /// The state after the events that occurred up to this time, in milliseconds since the epoch.
     At(i64),
 }
 
 impl Reader {
-    /// Returns the folded state. A deleted aggregate has no current state, but still has earlier ones.
+    /// Returns the folded state of an aggregate. A deleted aggregate has no current state, but still has earlier
+    /// states.
     pub async fn aggregate(&self, id: &str, moment: Moment) -> Result<(Arc<Aggregate>, Arc<Definition>)> {
         let state = self.context.state();
         state.refresh().await?;

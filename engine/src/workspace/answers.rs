@@ -1,4 +1,4 @@
-//! Idempotency for requests that may be repeated and append nothing: a repeat gets the same ids and the first response.
+//! Idempotency for requests that append no events: a repeated request gets the same ids and the first response.
 //!
 //! Appends do not need this: the data for repeating their response is stored with their events.
 
@@ -15,10 +15,10 @@ use crate::error::Result;
 use crate::store;
 use crate::store::answers::StoredAnswer;
 
-/// How often old responses are removed.
+/// The time between two removals of old responses.
 const FORGET_EVERY: Duration = Duration::from_secs(600);
-/// Old responses are read by their creation time, in spans of milliseconds. The first span has this length. The later
-/// ones are sized to contain about [`BATCHES_AT_ONCE`] batches each.
+/// The lengths of the first and of the longest span of creation times, in milliseconds. Old responses are removed span
+/// by span. Every span after the first is sized to contain about [`BATCHES_AT_ONCE`] batches.
 const FIRST_SPAN_MS: i64 = 1_000;
 const MAX_SPAN_MS: i64 = 60_000;
 const BATCHES_AT_ONCE: i64 = 256;
@@ -43,8 +43,8 @@ pub enum Idempotent<T> {
 
 /// Carries out a request, or returns its first response if the request was carried out within the last day.
 ///
-/// `make` returns its result and the response to store. The whole call is one operation, which a disconnecting client
-/// cannot interrupt.
+/// `make` carries out the request, and returns the result and the response to store. The whole call is one operation,
+/// which a disconnecting client cannot interrupt.
 pub async fn idempotent<T, F>(
     handle: &impl Changing,
     request: RequestId,
@@ -81,8 +81,8 @@ struct Answers<'a> {
 }
 
 impl Answers<'_> {
-    /// Returns the first response, if there is one. Otherwise records the request before it is carried out, so that any
-    /// server rejects a different request with the same key.
+    /// Returns the stored response, if the request is a repeat. Otherwise records the request before carrying the
+    /// request out, so that every server rejects a different request with the same key.
     async fn first(&self) -> Result<Option<KeptAnswer>> {
         let (log, key) = (&self.state.db, &self.request.key);
         log.forget_answer(key, self.state.clock.now_ms() - KEPT_MS, false).await?;
@@ -115,7 +115,7 @@ impl Answers<'_> {
         StoredAnswer { fingerprint, events: None, body, location, created_at: self.state.clock.now_ms() }
     }
 
-    /// Converts a stored response. Fails if it belongs to a different request with the same key.
+    /// Converts a stored response. Fails if the response belongs to a different request with the same key.
     fn kept_answer(&self, answer: StoredAnswer) -> Result<Option<KeptAnswer>> {
         self.request.check(&answer)?;
         let location = answer.location.unwrap_or_default();
@@ -134,11 +134,11 @@ pub async fn keep_forgetting(state: Arc<State>) {
     }
 }
 
-/// Removes old responses, starting where the last removal ended. The store reads a range to its end, so each range is
-/// sized to contain about the wanted number of batches. That way each response is read once.
+/// Removes old responses, starting where the last removal ended. The store always reads a whole span, so each span is
+/// sized to contain about [`BATCHES_AT_ONCE`] batches. That way each response is read once.
 async fn forget_old(state: &State) -> store::Result<()> {
     let cutoff = state.clock.now_ms() - KEPT_MS;
-    // If the clock was set back, the new time counts.
+    // If the clock was set back, starts at the earlier cutoff.
     let mut from = state.db.answers_forgotten_until().await?.unwrap_or(cutoff).min(cutoff);
     let mut span = FIRST_SPAN_MS;
     let mut spans = 0_usize;
@@ -155,7 +155,7 @@ async fn forget_old(state: &State) -> store::Result<()> {
     state.db.set_answers_forgotten(cutoff).await
 }
 
-/// Returns the length of the next span, given the number of batches found in the last one.
+/// Returns the length of the next span, given the number of batches found in the last span.
 fn next_span(span: i64, found: usize) -> i64 {
     let found = i64::try_from(found).unwrap_or(i64::MAX);
     let fitting = if found == 0 { span.saturating_mul(2) } else { span.saturating_mul(BATCHES_AT_ONCE) / found };

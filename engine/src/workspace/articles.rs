@@ -18,7 +18,7 @@ use crate::model::date::format_date;
 use crate::model::event::{Expected, NewEvent};
 use crate::model::value::{Object, Value};
 
-/// The size limit for the published revisions in a page, in bytes. A page that reaches it ends early.
+/// The size limit for the published revisions in a page, in bytes. A page that reaches the limit ends early.
 const PAGE_BYTES: usize = 8 << 20;
 
 /// An article to create.
@@ -27,7 +27,7 @@ pub struct NewArticle {
     pub project: Option<String>,
     pub title: String,
     pub body: Option<String>,
-    /// The slug. `None` derives a unique one from the title.
+    /// The slug. `None` derives a unique slug from the title.
     pub slug: Option<String>,
     pub tags: Option<Vec<String>>,
     pub request: Option<RequestId>,
@@ -43,7 +43,7 @@ pub struct ArticleChange {
 }
 
 impl NewArticle {
-    /// Returns the size of the texts, in bytes.
+    /// Returns the size of the article's texts, in bytes.
     fn size_bytes(&self) -> usize {
         self.title.len() + text_bytes([&self.body, &self.slug]) + tag_bytes(&self.tags)
     }
@@ -59,7 +59,7 @@ fn text_bytes<const N: usize>(texts: [&Option<String>; N]) -> usize {
     texts.into_iter().flatten().map(String::len).sum()
 }
 
-/// Returns the size of tags in a payload. Each tag is a value there, which takes more than its text.
+/// Returns the size of tags in a payload, in bytes. A tag takes more memory there than its text does.
 fn tag_bytes(tags: &Option<Vec<String>>) -> usize {
     tags.iter().flatten().map(|tag| size_of::<Value>() + tag.len()).sum()
 }
@@ -102,7 +102,7 @@ impl Perspective {
 }
 
 impl ContentReader {
-    /// Returns an article in the requested perspective, or in the one that the caller may see.
+    /// Returns an article in the requested perspective. Callers who may not see drafts get the published revision.
     pub async fn article(&self, id: &str, requested: Perspective) -> Result<Arc<Aggregate>> {
         self.context.state().refresh().await?;
         let article = self.context.live_article(id)?;
@@ -172,7 +172,7 @@ impl ContentReader {
         Ok(seen.map(|found| found.first_position))
     }
 
-    /// Returns whether a project has content for the caller. Callers who see drafts may see every project.
+    /// Returns whether the caller may see a project: one with published articles, or any if the caller sees drafts.
     pub(super) fn shows(&self, project: &Aggregate) -> bool {
         self.shown(Perspective::Draft) == Perspective::Draft
             || self.context.state().folded.snapshot().newest_before(u64::MAX).any(|article| {
@@ -326,7 +326,7 @@ impl Writer {
 }
 
 impl CallContext {
-    /// Returns the published revision, if there is one.
+    /// Returns the published revision of an article, or `None` if the article is not published.
     async fn published(&self, article: Arc<Aggregate>) -> Result<Option<Arc<Aggregate>>> {
         let Some(version) = published_version(&article) else { return Ok(None) };
         if version >= article.version {
@@ -352,7 +352,7 @@ fn tag_values(tags: &[String]) -> Value {
     tags.iter().map(|tag| Value::from(tag.as_str())).collect::<Vec<_>>().into()
 }
 
-/// Returns the slug, unless another article of the project has it.
+/// Returns the slug, or an error if another article of the project already has this slug.
 fn free_slug(view: &View<'_>, project_id: Option<&str>, slug: &str, own_id: &str) -> Result<String> {
     match view.by_slug(ARTICLE, project_id, slug) {
         Some(other) if other.id.as_str() != own_id => {

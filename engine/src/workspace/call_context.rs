@@ -1,7 +1,7 @@
-//! A caller in a workspace, and operations: the only way to change a workspace. Each operation is a separate task.
+//! The context of a call: a caller in a workspace. Changes run as operations, each in a separate task.
 //!
-//! Everything that changes a workspace is reached through an [`Operation`], which exists only inside its task.
-//! Therefore every operation runs to its end, even if its client disconnects.
+//! Only an [`Operation`] can change a workspace, and an `Operation` exists only inside its task. Therefore every change
+//! is completed, even if its client disconnects.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ use crate::store;
 /// The approximate size of an event in bytes, without the data passed to its operation.
 const EVENT_BASE_BYTES: usize = 1_024;
 
-/// A caller and the workspace they context: the part that all rights have in common. It cannot change anything.
+/// A caller inside a workspace. The read-only base of the handles that grant rights.
 #[derive(Clone)]
 pub struct CallContext {
     access: Arc<Access>,
@@ -57,7 +57,7 @@ impl CallContext {
         &self.state().record
     }
 
-    /// Returns the name of the caller in events.
+    /// Returns the name under which events record the caller: `key:<id>` or `user:<id>`.
     pub(super) fn actor(&self) -> Arc<str> {
         match self.caller.key_id() {
             Some(key) => format!("key:{key}").into(),
@@ -80,7 +80,7 @@ impl CallContext {
         Ok(self.access.role_of(&self.record().id, user_id).await?.is_some())
     }
 
-    /// Returns the members of the workspace, and those who are invited.
+    /// Returns the members of the workspace and its invitations.
     pub(super) async fn members(&self) -> Result<Vec<Member>> {
         self.access.members_of(&self.record().id).await
     }
@@ -100,7 +100,7 @@ impl CallContext {
         self.access.devices_of(&self.caller.user_id).await
     }
 
-    /// Returns the grant of the caller's right: whether the caller still holds it.
+    /// Returns the grant of the caller's right, which tells when the right ends.
     pub(super) fn grant(&self) -> Grant {
         self.access.grant(&self.caller)
     }
@@ -120,8 +120,8 @@ pub struct Operation {
 }
 
 impl Operation {
-    /// Runs a change to the workspace as a separate task and waits for it. The task continues even if the caller stops
-    /// waiting.
+    /// Runs a change to the workspace as a separate task, and waits for the task to end. The task continues even if the
+    /// caller stops waiting.
     pub(super) async fn perform<T, F>(handle: &impl Changing, work: impl FnOnce(Operation) -> F) -> Result<T>
     where
         T: Send + 'static,
@@ -150,7 +150,7 @@ impl Operation {
         self.context.state()
     }
 
-    /// Waits for the graph worker to be free, and takes a turn on it.
+    /// Waits until the graph worker is free, and reserves the worker until the returned turn is dropped.
     pub async fn worker(&self) -> Result<WorkerTurn<'_>> {
         self.working().turn(self.state(), self.appender()).await
     }
@@ -172,14 +172,14 @@ impl Operation {
         &self.context.runtime.working
     }
 
-    /// Appends events; managed types are allowed. `given_bytes` is the size of the data passed to the operation.
+    /// Appends events, which may be of managed types. `given_bytes` is the size of the data passed to the operation.
     pub async fn append(&self, decide: Decide, request: Option<RequestId>, given_bytes: usize) -> Result<Appended> {
         let (event_ids, actor, size_bytes) = (Vec::new(), self.context.actor(), EVENT_BASE_BYTES + given_bytes);
         let append = Append { decide, event_ids, request, actor, managed: true, size_bytes, upload: None };
         self.appender().append(append).await
     }
 
-    /// Like [`Operation::append`], for the event by which a file names an upload.
+    /// Like [`Operation::append`], but for the event that points a file at uploaded bytes.
     pub(super) async fn append_upload(
         &self,
         decide: Decide,
@@ -192,13 +192,14 @@ impl Operation {
         self.appender().append(append).await
     }
 
-    /// Waits for other requests with this idempotency key to end, and blocks later ones until the turn is dropped.
+    /// Waits for other requests with this idempotency key to end. Blocks later requests with the key until the returned
+    /// lock is dropped.
     pub async fn turn(&self, key: &str) -> NamedLock {
         self.context.runtime.turns.take(key).await
     }
 }
 
-/// Returns the event that creates an aggregate. Fails on append if the aggregate already exists.
+/// Returns the event that creates an aggregate. The append fails if the aggregate already exists.
 pub(super) fn first_event(id: &str, aggregate_type: &str, project: Option<String>, payload: Object) -> NewEvent {
     NewEvent {
         aggregate_id: id.to_owned(),

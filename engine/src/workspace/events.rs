@@ -27,7 +27,7 @@ impl LogFilter {
     }
 }
 
-/// The limits of a list. It ends at whichever limit is reached first, but contains at least one event.
+/// The limits of a list of events. The list ends at the limit that is reached first, but contains at least one event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
     pub events: usize,
@@ -45,9 +45,10 @@ impl Limit {
 #[derive(Debug, Clone)]
 pub struct LogPage {
     pub items: Vec<Arc<Event>>,
-    /// The start of the next page, if there is one.
+    /// The cursor of the next page, if there is a next page.
     pub next: Option<u64>,
-    /// The position up to which the log was read. A reader that continues after it misses no event and gets none twice.
+    /// The position up to which the log was read. A reader that continues after this position gets every event exactly
+    /// once.
     pub position: u64,
 }
 
@@ -59,14 +60,13 @@ pub enum Direction {
     Backward,
 }
 
-/// The maximum number of events examined for one page, and the maximum number of bytes that the filter may reject for
-/// it. A filter that rejects many events gets a shorter page and continues from there.
+/// The maximum number of events examined for one page, and the maximum size of the events that the filter may reject
+/// for one page, in bytes. If the filter rejects more events, the page ends early.
 const MAX_EXAMINED_EVENTS: usize = 5_000;
 const MAX_REJECTED_BYTES: usize = 16 << 20;
 
-/// The minimum time between two checks by a waiting reader whose first check found nothing. Appends within this time
-/// that do not concern the reader wake it only once. Readers that follow the end of the log collect the appends of this
-/// time in the same way.
+/// The minimum time between two checks of the log by a waiting reader. All appends within this time together wake the
+/// reader only once. Readers that follow the end of the log collect appends for the same time.
 pub const PACE: Duration = Duration::from_millis(20);
 
 impl Writer {
@@ -98,7 +98,7 @@ impl Writer {
 }
 
 impl Reader {
-    /// Returns events of one stream after a version, or before the version if read backwards. Fails with
+    /// Returns events of one stream after a version, or before the version if the direction is backward. Fails with
     /// [`Error::NotFound`] if the stream has no events.
     pub async fn stream(
         &self,
@@ -179,7 +179,7 @@ impl Reader {
         }
     }
 
-    /// Returns events of the log after a position. If there are none, waits up to `wait` for one.
+    /// Returns events of the log after a position. If there are none, waits up to `wait` for a new event.
     pub async fn log(&self, after: u64, limit: Limit, filter: &LogFilter, wait: Duration) -> Result<LogPage> {
         let state = self.context.state();
         let mut head = state.folded.head().follow();
@@ -192,7 +192,7 @@ impl Reader {
             if !page.items.is_empty() || tokio::time::Instant::now() >= deadline {
                 return Ok(page);
             }
-            // The filter has rejected the events up to here, so they are not read again.
+            // The filter has rejected the events up to `page.position`, so the next round starts there.
             from = page.position;
             if page.next.is_some() {
                 tokio::task::yield_now().await;

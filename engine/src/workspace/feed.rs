@@ -1,4 +1,5 @@
-//! The feed of agents: the changes to their tasks, read from the log from any position, the same as delivered live.
+//! The feed of agents: the changes to their tasks. A feed can be read after any position of the log, with the same
+//! items as delivered live.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use crate::model::feed::{self, Delivery};
 use crate::model::id::AggregateId;
 use crate::store::log::EventRef;
 
-/// The number of log positions examined per page, and the maximum number of events read for it.
+/// The number of log positions examined per page, and the maximum number of events read per page.
 const POSITIONS_PER_PAGE: usize = 2_048;
 const EVENTS_PER_PAGE: usize = 64;
 /// The number of tasks whose state after the last delivered event is cached.
@@ -27,7 +28,7 @@ const REMEMBERED: usize = 4_096;
 #[derive(Debug, Clone)]
 pub enum Item {
     Delivery(Delivery),
-    /// The agent was deleted.
+    /// The agent with this id was deleted.
     AgentDeleted(AggregateId),
 }
 
@@ -51,13 +52,13 @@ pub struct Page {
     pub more: bool,
 }
 
-/// A reader of the feed and its position.
+/// A reader of a feed, at a position of the log.
 pub struct Feed {
     context: CallContext,
-    /// The agent whose feed this is. `None` means all agents.
+    /// The id of the agent whose feed is read. `None` means all agents.
     agent: Option<Arc<str>>,
     position: u64,
-    /// Changes when there is a new item.
+    /// The receiver that changes when the feed has a new item.
     concerned: watch::Receiver<u64>,
     known: FxHashMap<AggregateId, Arc<Aggregate>>,
 }
@@ -89,7 +90,7 @@ impl Feed {
                     bytes += new_items.iter().map(Item::size_bytes).sum::<usize>();
                     items.extend(new_items);
                 }
-                // Items already read are returned before the error.
+                // Returns the items that were read before the error. The next call tries again.
                 Err(_) if !items.is_empty() => return Ok(Page { items, position: self.position, more: true }),
                 Err(error) => return Err(error),
             }
@@ -111,7 +112,7 @@ impl Feed {
         Ok(own.map(Item::Delivery).collect())
     }
 
-    /// Returns the next page with at least one item. Waits up to `wait` for it, then returns an empty page.
+    /// Returns the next page with at least one item. If no item arrives within `wait`, returns an empty page.
     pub async fn wait(&mut self, limit: Limit, wait: Duration) -> Result<Page> {
         let deadline = tokio::time::Instant::now() + wait;
         loop {
@@ -158,7 +159,7 @@ impl Feed {
     }
 }
 
-/// Events that may give items, and the position up to which there are no others.
+/// The events that may give items, and the position up to which these events are complete.
 struct Found {
     events: Vec<Arc<Event>>,
     position: u64,
@@ -189,7 +190,8 @@ async fn read(state: &State, agent: Option<&str>, after: u64) -> Result<Found> {
     Ok(Found { events: events.into_iter().map(Arc::new).collect(), position })
 }
 
-/// Scans the next part of the log. Only the events of tasks and agents are read in full.
+/// Scans the next part of the log. Returns the references to the events of tasks and agents, and the position of the
+/// scan.
 async fn scan_log(state: &State, after: u64, head: u64) -> Result<(Vec<EventRef>, u64)> {
     let mut refs = state.db.event_refs_after(after, POSITIONS_PER_PAGE).await?;
     refs.truncate(POSITIONS_PER_PAGE);
@@ -279,7 +281,7 @@ mod tests {
                 writer.act_on_task(task.id.as_str(), reject, Expected::Any).await.expect("rejected");
             }
             if number % 4 == 0 {
-                // Puts events that do not belong to tasks between them.
+                // Adds events of another agent between the events of tasks.
                 agent(&writer, &format!("other {number}")).await;
             }
         }

@@ -1,4 +1,4 @@
-//! Following one aggregate live: returns its events after a version as they are appended.
+//! Follows one aggregate live: returns the aggregate's events after a version as they are appended.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::model::event::Event;
 use crate::model::id::AggregateId;
 
-/// A reader of one aggregate and its current version.
+/// A reader of one aggregate's events, and the version of the last returned event.
 pub struct Following {
     reader: Reader,
     id: AggregateId,
@@ -32,8 +32,7 @@ impl Reader {
 }
 
 impl Following {
-    /// Returns the next events. Waits up to `wait` for the first one, and returns an empty list if there is none by
-    /// then.
+    /// Returns the next events. If no event arrives within `wait`, returns an empty list.
     pub async fn next(&mut self, limit: Limit, wait: Duration) -> Result<Vec<Arc<Event>>> {
         let deadline = Instant::now() + wait;
         loop {

@@ -9,7 +9,7 @@ use crate::model::graph::{Direction, Edge, EnrichmentFacts};
 use crate::model::id::AggregateId;
 use crate::resident::graph::{Kinds, Neighbourhood, Walk};
 
-/// The maximum depth of a walk.
+/// The maximum number of edges between a returned node and the requested one.
 pub const MAX_DEPTH: u32 = 3;
 /// The maximum number of nodes returned.
 const MAX_NODES: usize = 1_000;
@@ -18,7 +18,7 @@ const MAX_NODES: usize = 1_000;
 pub struct Node {
     pub aggregate: Arc<Aggregate>,
     pub label: Option<Arc<str>>,
-    /// The facts found by plugins.
+    /// The facts that plugins derived for the aggregate.
     pub facts: Arc<EnrichmentFacts>,
     /// The number of edges between this node and the requested one.
     pub distance: u32,

@@ -1,4 +1,4 @@
-//! Licenses: activation of devices, and the usage of the workspace's limits.
+//! Licenses: activation of devices, and the workspace's usage of the resources that its plan limits.
 
 use super::call_context::{CallContext, Operation};
 use super::rights::{Reader, Unlocker, Writer};
@@ -12,7 +12,7 @@ const FILE: &str = "file";
 /// The maximum length of a text sent by a device, in characters.
 const MAX_CHARACTERS: usize = 200;
 
-/// The usage of the workspace's limits.
+/// The workspace's usage of the resources that its plan limits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     pub storage_bytes: u64,
@@ -21,7 +21,7 @@ pub struct Usage {
 }
 
 impl Unlocker {
-    /// Activates a device, or confirms that it is active. Also returns the usage of the workspace's limits.
+    /// Activates a device, or confirms that it is active. Also returns the workspace's usage.
     pub async fn validate_device(&self, device: Device) -> Result<(Validation, Usage)> {
         check(&device)?;
         self.context.state().refresh().await?;
@@ -33,7 +33,7 @@ impl Unlocker {
         Ok((validation, usage))
     }
 
-    /// Removes a device. It may be activated again.
+    /// Removes a device. The device may be activated again.
     pub async fn deactivate_device(&self, device: Device) -> Result<Activation> {
         check(&device)?;
         Operation::perform(self, |operation| async move {
@@ -42,7 +42,7 @@ impl Unlocker {
         .await
     }
 
-    /// Returns the Ed25519 signature of a response.
+    /// Returns the Ed25519 signature of a license response.
     pub async fn sign(&self, message: Vec<u8>) -> Result<Vec<u8>> {
         Operation::perform(self, |operation| async move { operation.access().sign_license(&message).await }).await
     }
@@ -67,7 +67,7 @@ impl Writer {
 }
 
 impl CallContext {
-    /// Returns the usage of the workspace's limits.
+    /// Returns the workspace's usage of the resources that its plan limits.
     pub fn usage(&self) -> Usage {
         let mut usage = Usage::default();
         let snapshot = self.state().folded.snapshot();

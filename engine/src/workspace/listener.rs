@@ -21,7 +21,7 @@ const MAX_IN_CREDENTIAL: usize = 100;
 pub struct Connected {
     pub agents: Vec<Arc<Aggregate>>,
     pub credential: String,
-    /// Milliseconds since the epoch.
+    /// The expiry time of the credential, in milliseconds since the epoch.
     pub expires_at: i64,
 }
 
@@ -38,13 +38,12 @@ impl Listener {
         self.context.record()
     }
 
-    /// Returns the grant of this right, for long-running listeners.
+    /// Returns the grant of this right, which tells a long-running listener when the right ends.
     pub fn grant(&self) -> Grant {
         self.context.grant()
     }
 
-    /// Restricts the right to the agents that a credential names. The result may do no more than the creator of the
-    /// credential.
+    /// Restricts the right to the agents that a credential names, and to what the creator of the credential may do.
     pub(crate) fn for_agents(self, listening: &Listening) -> Listener {
         Listener { agents: listening.agents.clone(), acts: listening.acts, ..self }
     }
@@ -68,8 +67,8 @@ impl Listener {
         self.agents.as_ref().is_none_or(|agents| agents.iter().any(|agent| **agent == *id))
     }
 
-    /// Marks agents as present and issues a credential for listening. Without `named`, the credential covers all agents
-    /// that no plugin works for and that are not disabled.
+    /// Marks agents as present and issues a credential for listening. Without `named`, the credential covers all
+    /// enabled agents, except those whose work a plugin does.
     pub async fn connect(&self, named: Option<Vec<String>>) -> Result<Connected> {
         let state = self.context.state();
         state.refresh().await?;
@@ -129,7 +128,8 @@ impl Listener {
         Ok(())
     }
 
-    /// Returns the position up to which an agent has acknowledged its feed. A new agent starts at its own first event.
+    /// Returns the position up to which an agent has acknowledged its feed. The feed of a new agent starts at the
+    /// agent's first event.
     pub async fn cursor(&self, agent: &Aggregate) -> Result<u64> {
         let state = self.context.state();
         state.presence.refresh(state.clock.now_ms()).await?;
@@ -139,7 +139,7 @@ impl Listener {
     }
 
     /// Records that an agent has processed its feed up to a position. Acknowledged items are not delivered again.
-    /// Therefore the caller must be allowed to act for the agent, as for claiming its tasks; the right to listen is not
+    /// Therefore the caller needs the right to act for the agent, as for claiming tasks. The right to listen is not
     /// enough.
     pub async fn acknowledge(&self, agent: &Aggregate, position: u64) -> Result<()> {
         if !self.acts {
@@ -165,7 +165,8 @@ impl Listener {
         Feed::new(self.context.clone(), Some(agent.id.text()), after)
     }
 
-    /// Returns the feed of all agents from now on. Its reader passes each item on to the listeners that it concerns.
+    /// Returns the feed of all agents, starting at the end of the log. The reader of this feed passes each item to the
+    /// listeners for the item's agent.
     pub async fn feed_of_all(&self) -> Result<Feed> {
         let state = self.context.state();
         state.refresh().await?;

@@ -13,7 +13,7 @@ use crate::model::plan::Plan;
 const MAX_EMAIL_BYTES: usize = 320;
 
 impl ProfileReader {
-    /// Returns the caller's user record. It contains the address only if the caller has the scope `email:read`.
+    /// Returns the caller's user record. The record contains the address only if the caller has the scope `email:read`.
     pub async fn profile(&self) -> Result<UserRecord> {
         let user = self.context.user().await?;
         let shows = self.caller().holds(Scope::EmailRead);
@@ -22,8 +22,8 @@ impl ProfileReader {
 }
 
 impl Reader {
-    /// Returns the members of the workspace, then those who are invited. The records contain addresses, which must be
-    /// hidden from users without the scope `email:read`.
+    /// Returns the members of the workspace, then its invitations. The records contain addresses, which must be hidden
+    /// from users without the scope `email:read`.
     pub async fn list_members(&self) -> Result<Vec<Member>> {
         self.context.members().await
     }
@@ -35,8 +35,8 @@ impl Reader {
 }
 
 impl Owner {
-    /// Invites an address. A user who signs in with this verified address may accept. If the caller used a key, the
-    /// invitation expires with that key.
+    /// Invites an address. A user who signs in with this verified address may accept the invitation. If the caller used
+    /// a key, the invitation expires with that key.
     pub async fn invite(&self, email: &str, role: Role) -> Result<Invitation> {
         let email = address::normal(email);
         let is_address = email.len() <= MAX_EMAIL_BYTES

@@ -7,7 +7,6 @@ pub mod agents;
 pub mod aggregates;
 pub mod answers;
 pub mod articles;
-mod offload;
 mod call_context;
 pub mod events;
 pub mod feed;
@@ -19,6 +18,7 @@ pub mod licenses;
 pub mod listener;
 pub mod mailbox;
 pub mod members;
+mod offload;
 pub mod parked;
 pub mod plugins;
 pub mod projects;
@@ -32,13 +32,13 @@ pub mod told_again;
 pub mod tools;
 pub mod types;
 
-pub use call_context::Changing;
 pub(crate) use call_context::CallContext;
+pub use call_context::Changing;
 
 /// A page of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page<T> {
     pub items: Vec<T>,
-    /// The start of the next page, if there is one.
+    /// The cursor of the next page, if there is a next page.
     pub next: Option<u64>,
 }

@@ -1,10 +1,10 @@
-//! Moves computations that clients can make long off the threads that serve requests.
+//! Runs computations whose duration depends on client input on threads that serve no requests.
 
 use std::time::Duration;
 
 use crate::error::{Error, Result};
 
-/// The time limit for a computation. Its own limits normally end it much earlier.
+/// The time limit for a computation. Most computations end much earlier, because they have lower limits themselves.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Runs a computation on a thread for blocking work.

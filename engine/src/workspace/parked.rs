@@ -16,13 +16,13 @@ pub struct Replayed {
     pub done: u64,
     /// The steps that failed again.
     pub failed: Vec<Parked>,
-    /// Whether steps are left to replay.
+    /// Whether more parked steps matched the request than one request replays.
     pub more: bool,
 }
 
 impl Reader {
-    /// Returns parked steps in the order of their events, starting after one of them. `plugin` selects the steps of one
-    /// plugin.
+    /// Returns parked steps in the order of their events, starting after the step `after`. `plugin` selects the steps
+    /// of one plugin.
     pub async fn list_parked(&self, plugin: Option<&str>, after: Option<&StepId>, limit: usize) -> Result<Vec<Parked>> {
         Ok(self.context.state().db.read_parked(plugin, after, limit).await?)
     }
@@ -57,7 +57,7 @@ impl Writer {
     pub async fn delete_parked(&self, id: &str) -> Result<()> {
         let parked = self.context.parked(id).await?;
         Operation::perform(self, |operation| async move {
-            // Deletes between two steps of the follower, so that neither overwrites the other's change.
+            // Pauses the follower, so that the follower and the deletion do not overwrite each other's changes.
             let _paused = operation.working().pause().await;
             operation.state().db.delete_parked(&parked.id).await?;
             Ok(())
@@ -74,7 +74,7 @@ async fn replay_steps(operation: &Operation, parked: Vec<Parked>) -> Result<Repl
         if steps.is_empty() {
             return Ok(replayed);
         }
-        // Ends the turn between two batches, so that plugins also process events appended meanwhile.
+        // Takes a new turn for each batch, so that plugins can process new events between two batches.
         let mut turn = operation.worker().await?;
         let count = steps.len() as u64;
         let failed = late_steps::replay_parked(&mut turn, steps).await?;

@@ -20,7 +20,7 @@ pub use crate::consumer::replay::Tally;
 
 /// The maximum number of events in one dry run.
 pub const MAX_TRIALS: usize = 200;
-/// The maximum number of events that a dry run reads to find those that the plugin is called for.
+/// The maximum number of events that a dry run reads to find events for the plugin.
 const MAX_EXAMINED_EVENTS: usize = 20_000;
 
 /// A plugin and its status in this workspace.
@@ -80,7 +80,7 @@ impl Writer {
         .await
     }
 
-    /// Closes the circuit of a plugin. Returns whether it was open.
+    /// Closes the circuit of a plugin. Returns whether the circuit was open.
     pub async fn resume_plugin(&self, name: &str) -> Result<bool> {
         let plugin = self.context.plugin_index(name)?;
         Operation::perform(self, move |operation| async move {

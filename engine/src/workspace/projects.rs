@@ -18,7 +18,7 @@ use crate::model::value::Value;
 #[derive(Debug, Clone, Default)]
 pub struct NewProject {
     pub name: String,
-    /// The slug. `None` derives it from the name.
+    /// The slug. `None` derives the slug from the name.
     pub slug: Option<String>,
     pub description: Option<String>,
     /// The identity of the request. A repeat of the request returns the project created first.
@@ -84,8 +84,8 @@ impl Reader {
 }
 
 impl ContentReader {
-    /// Returns the project that a request refers to in addition to its main resource. An unknown project is an error in
-    /// the input. So is a project without any content that the caller may see.
+    /// Returns the project that a request names besides its main resource. Fails with an input error if the project
+    /// does not exist, or if the caller may see none of its content.
     pub async fn project_named(&self, id_or_slug: &str) -> Result<Arc<Aggregate>> {
         self.context.state().refresh().await?;
         let found = self.context.find_project(id_or_slug).filter(|project| self.shows(project));
@@ -104,7 +104,8 @@ impl CallContext {
         })
     }
 
-    /// Returns a page of the aggregates of a type, newest first. The cursor of a page is a first position.
+    /// Returns a page of the aggregates of a type, newest first. The cursor of a page is the position of an aggregate's
+    /// first event.
     pub(super) async fn list_aggregates(
         &self,
         aggregate_type: &str,

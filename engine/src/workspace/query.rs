@@ -31,10 +31,11 @@ pub struct Query {
     pub explain: bool,
     /// Whether the pipeline is only checked and planned.
     pub dry_run: bool,
-    /// The source of states, and whether optimizer rules apply. Neither changes the result.
+    /// The source that states are read from. Does not change the result.
     pub source: SourceChoice,
+    /// Whether optimizer rules apply. Does not change the result.
     pub push_down: bool,
-    /// The requested part of the result. `None` requests all of it.
+    /// The requested part of the result. `None` requests the whole result.
     pub page: Option<Paging>,
     /// Whether columns of the states are used. Does not change the result.
     pub columns: bool,
@@ -56,7 +57,7 @@ pub struct Answer {
     pub explain: Option<Value>,
     /// The normalised pipeline and its plan, if `dry_run` was set.
     pub plan: Option<Value>,
-    /// The start of the next page, if there is one.
+    /// The cursor of the next page, if there is a next page.
     pub next: Option<Continuation>,
 }
 
@@ -109,7 +110,7 @@ impl rights::Reader {
         Ok(Answer { rows, warnings, explain, plan: None, next })
     }
 
-    /// Returns the requested rows and their moment. A query without paging is one page as of now.
+    /// Returns the requested page and the moment of its rows. Without paging, the page is the whole result as of now.
     fn page(&self, query: &Query, position: u64) -> Result<Continuation> {
         let first = |limit, binding| {
             let clock = &self.context.state().clock;
@@ -124,9 +125,8 @@ impl rights::Reader {
         }
     }
 
-    /// Prepares a pipeline on a thread for blocking work. Preparation evaluates constants and compiles patterns. That
-    /// takes time and memory, which count toward the query's limits, and must not block the threads that serve
-    /// requests.
+    /// Prepares a pipeline on a thread for blocking work. Preparation evaluates constants and compiles patterns, which
+    /// must not block the threads that serve requests. The time and memory spent count toward the query's limits.
     async fn prepare_offloaded(
         &self,
         pipeline: Value,
@@ -155,7 +155,7 @@ impl rights::Reader {
         tokio::task::spawn_blocking(prepare).await.map_err(Error::internal)?
     }
 
-    /// Returns the context of a query with its limits, less what is already spent.
+    /// Returns the context of a query. The limits are reduced by the time and memory in `spent`.
     fn context<'a>(
         &self,
         now_ms: i64,
@@ -175,8 +175,8 @@ impl rights::Reader {
         context
     }
 
-    /// Runs a query on a thread for blocking work. Producing rows takes processor time and reading them blocks, so
-    /// neither may happen on the threads that serve requests.
+    /// Runs a query on a thread for blocking work. Queries use much processor time and block on reads, so they must not
+    /// run on the threads that serve requests.
     async fn run_offloaded(
         &self,
         prepared: Prepared,
@@ -227,7 +227,7 @@ impl rights::Reader {
         if is_refused.get() {
             return Err(Admitted::out_of_memory());
         }
-        // A table cannot return an error when it ends early. The reader has stored it.
+        // A table that ends early cannot return an error, so the reader stores the error.
         match reader.failed.take() {
             Some(error) => Err(error),
             None => output,
@@ -236,7 +236,7 @@ impl rights::Reader {
 }
 
 impl CallContext {
-    /// Waits for admission of a query by the caller.
+    /// Waits until the caller may run another query.
     pub(super) async fn admit_query(&self) -> Result<Admitted> {
         self.state().admission.admit(&self.actor()).await
     }
@@ -253,7 +253,8 @@ impl CallContext {
     }
 }
 
-/// Returns a function that reserves parts of the memory shared by queries, and records whether one was denied.
+/// Returns a function that reserves parts of the memory shared by queries, and records in `is_refused` whether a
+/// reservation was denied.
 fn sharing<'a>(admitted: &'a Admitted, is_refused: &'a Cell<bool>) -> impl Fn(usize) -> bool + 'a {
     move |bytes| {
         let granted = admitted.grant(bytes);

@@ -16,7 +16,7 @@ pub struct Reader {
     pub(super) context: CallContext,
 }
 
-/// Changes the contents of the workspace. Needs `api:write`. Reads only what it has changed.
+/// Changes the contents of the workspace. Needs `api:write`. Returns only the records that it has changed.
 #[derive(Clone)]
 pub struct Writer {
     pub(super) context: CallContext,
@@ -26,7 +26,7 @@ pub struct Writer {
 #[derive(Clone)]
 pub struct ContentReader {
     pub(super) context: CallContext,
-    /// The most that this caller may see.
+    /// The widest perspective that this caller may use: `Draft` includes published content.
     sees: Perspective,
 }
 
@@ -36,8 +36,8 @@ pub struct ProfileReader {
     pub(super) context: CallContext,
 }
 
-/// Listens for agents: reads their feeds, reports their presence and acknowledges their progress. It changes nothing
-/// else. Needs `api:read`, or a credential issued to a caller with `api:read`.
+/// Listens for agents: reads their feeds, reports their presence and acknowledges their progress. Changes nothing else.
+/// Needs `api:read`, or a credential issued to a caller with `api:read`.
 #[derive(Clone)]
 pub struct Listener {
     pub(super) context: CallContext,
@@ -66,13 +66,15 @@ pub struct Unlocker {
     pub(super) context: CallContext,
 }
 
-/// Reads everything on behalf of a model. Needs `mcp:read`, which grants nothing else. Converts into a [`Reader`].
+/// Reads everything on behalf of a model. Needs `mcp:read`, a scope that grants no other right. Converts into a
+/// [`Reader`].
 #[derive(Clone)]
 pub struct McpReader {
     context: CallContext,
 }
 
-/// Changes things on behalf of a model. Needs `mcp:write`, which grants nothing else. Converts into a [`Writer`].
+/// Changes things on behalf of a model. Needs `mcp:write`, a scope that grants no other right. Converts into a
+/// [`Writer`].
 #[derive(Clone)]
 pub struct McpWriter {
     context: CallContext,
@@ -85,11 +87,12 @@ pub struct Uploader {
     context: CallContext,
 }
 
-/// What a caller may do in a workspace, as a type. A handle of this type exists only for a caller who holds the right.
+/// A right in a workspace, represented by the type of its handle. A handle exists only for a caller who holds the
+/// right.
 pub trait Right: Handle + Sized {
     /// The scopes that grant the right. The caller must hold at least one.
     const ONE_OF: &[Scope];
-    /// Whether the caller must hold all of these scopes.
+    /// Whether the caller must hold all scopes of `ONE_OF`.
     const NEEDS_ALL: bool = false;
     /// The lowest role that the caller may have.
     const LEAST: Role = Role::Viewer;
@@ -222,21 +225,21 @@ impl Right for Uploader {
 }
 
 impl McpReader {
-    /// Returns the handle for tools that read.
+    /// Converts the right to the handle with the operations that read.
     pub fn into_reader(self) -> Reader {
         Reader { context: self.context }
     }
 }
 
 impl McpWriter {
-    /// Returns the handle for tools that change something.
+    /// Converts the right to the handle with the operations that change the workspace.
     pub fn into_writer(self) -> Writer {
         Writer { context: self.context }
     }
 }
 
 impl Uploader {
-    /// Returns the handle that stores the file.
+    /// Converts the right to the handle that stores the file.
     pub(super) fn into_writer(self) -> Writer {
         Writer { context: self.context }
     }
@@ -248,7 +251,7 @@ impl Reader {
         self.context.record()
     }
 
-    /// Returns the grant of this right, for long-running readers. It ends when the caller's key does.
+    /// Returns the grant of this right, which tells a long-running reader when the right ends.
     pub fn grant(&self) -> Grant {
         self.context.grant()
     }
@@ -260,7 +263,7 @@ impl ContentReader {
         self.context.record()
     }
 
-    /// Returns the perspective that the caller gets for the requested one.
+    /// Returns the requested perspective, limited to what the caller may see.
     pub(super) fn shown(&self, requested: Perspective) -> Perspective {
         match self.sees {
             Perspective::Draft => requested,

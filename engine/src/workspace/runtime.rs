@@ -19,15 +19,15 @@ use crate::mailbox::timers::Timers;
 use crate::model::agent::is_agent;
 use crate::named_locks::NamedLocks;
 
-/// How long a stopping workspace waits for running operations, whose clients may be gone.
+/// The maximum time that a stopping workspace waits for running operations. Their clients may already be gone.
 const STOP_WITHIN: Duration = Duration::from_secs(1);
 
-/// A workspace that is open in this process, with its tasks. Dropping it ends them.
+/// A workspace that is open in this process, with its tasks. Dropping the runtime ends the tasks.
 pub struct Runtime {
     pub state: Arc<State>,
     pub appender: Appender,
-    /// The appender's task. It is never aborted, since it may be committing. It ends when all handles to it are
-    /// dropped.
+    /// The appender's task. The task is never aborted, since it may be committing, and ends when all handles to the
+    /// appender are dropped.
     appending: JoinHandle<()>,
     consumer: tokio::sync::Mutex<Option<Consumer>>,
     timers: tokio::sync::Mutex<Option<Timers>>,
@@ -36,7 +36,7 @@ pub struct Runtime {
     /// Locks by idempotency key for requests whose responses are stored.
     pub turns: Arc<NamedLocks>,
     forgetting: Background,
-    /// Writes the presence of agents.
+    /// The task that writes the presence of agents.
     attending: Background,
     clearing: Background,
 }
@@ -56,7 +56,7 @@ impl Runtime {
         let consumer = Consumer::start(state.clone(), appender.clone(), working.clone());
         let timers = Timers::start(state.clone(), appender.clone());
         let loaded = state.clone();
-        // Nothing waits for this task: a list that needs the columns earlier builds them itself.
+        // Nothing waits for this task: if a list needs the columns before this task ends, the list builds them.
         drop(tokio::task::spawn_blocking(move || selection::prepare(&loaded.folded)));
         Ok(Runtime {
             appender,
@@ -117,7 +117,7 @@ async fn keep_writing_presence(state: Arc<State>) {
     state.presence.keep_writing().await;
 }
 
-/// Removes the presence of deleted agents that was not removed when they were deleted.
+/// Removes the presence of deleted agents, in case the deletion of an agent failed to do so.
 async fn forget_absent(state: &State) -> Result<()> {
     let kept = state.presence.kept().await?;
     // Every agent with a presence row is in the log, so after a refresh no agent is missing.

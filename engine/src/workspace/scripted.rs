@@ -1,4 +1,5 @@
-//! Scripted agents: registers an agent in the workspace for each plugin that works, so that the plugin can get tasks.
+//! Scripted agents: registers an agent in the workspace for each plugin with the hook `work`, so that the plugin can
+//! get tasks.
 
 use std::sync::Arc;
 
@@ -25,7 +26,7 @@ fn works_by(known: &Aggregate, plugin: &str) -> bool {
     &*known.aggregate_type == AGENT && known.state.get(PLUGIN).and_then(Value::as_str) == Some(plugin)
 }
 
-/// Creates the agents of the plugins that work, and updates existing ones. If an agent is rejected, the workspace opens
+/// Creates or updates the agents of the plugins with the hook `work`. If an agent is rejected, the workspace opens
 /// without that agent.
 pub async fn register_scripted(state: &State, appender: &Appender) -> Result<()> {
     let plugins = &state.plugins;

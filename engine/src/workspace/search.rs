@@ -19,7 +19,8 @@ pub const DEFAULT_LIMIT: u64 = 10;
 pub const MAX_LIMIT: u64 = 100;
 /// The maximum length of a query, in characters.
 const MAX_QUERY: usize = 1_000;
-/// Types that are found only on request. A task, for example, repeats the label of its aggregate.
+/// The types that a search includes only if the request names them. A task, for example, repeats the label of its
+/// aggregate.
 const WITHOUT_TYPES: &[&str] = &["task"];
 
 /// The kind of a match by vector similarity.
@@ -28,8 +29,8 @@ const VECTOR: &str = "vector";
 /// of the neighbours.
 const MAX_NEIGHBOURS: usize = 100;
 const MAX_TEXT_MATCHES: usize = 100;
-/// If vectors are searched too, a text match without a BM25 score must reach this score. A weaker match says less than
-/// a near vector.
+/// The minimum score of a text match without a BM25 score, if vectors are searched too. Weaker matches are less
+/// relevant than near vectors.
 const MIN_TEXT_SCORE: f64 = 0.5;
 /// The constant of reciprocal rank fusion.
 const RANK_SHIFT: f64 = 60.0;
@@ -164,7 +165,7 @@ impl CallContext {
     }
 }
 
-/// Returns what a rank adds to the score. Being first in both rankings gives 1.
+/// Returns the contribution of a rank to the score. The first rank in both rankings gives a score of 1.
 fn reciprocal(rank: usize) -> f64 {
     (RANK_SHIFT + 1.0) / (RANK_SHIFT + 1.0 + rank as f64) / 2.0
 }

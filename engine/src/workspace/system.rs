@@ -47,7 +47,7 @@ impl Reader {
 }
 
 impl Writer {
-    /// Rebuilds the graph from the first event of the log. The old graph stays in use meanwhile.
+    /// Rebuilds the graph from the first event of the log. The old graph stays in use until the new one is complete.
     pub async fn rebuild_graph(&self) -> Result<Rebuilt> {
         Operation::perform(self, |operation| async move {
             rebuild::rebuild(operation.state(), operation.appender(), operation.working()).await

@@ -21,9 +21,9 @@ pub struct Again {
     pub after: u64,
     /// The position of the last selected delivery.
     pub until: u64,
-    /// The earliest recording time, in milliseconds since the epoch.
+    /// The earliest time at which a selected delivery was recorded, in milliseconds since the epoch.
     pub since: Option<i64>,
-    /// The maximum number of deliveries. The newest ones are selected.
+    /// The maximum number of deliveries. If more deliveries match, the newest are selected.
     pub most: usize,
 }
 
@@ -71,7 +71,7 @@ impl Listener {
     }
 }
 
-/// Returns the position before the last [`PART`] events of a feed up to `end`.
+/// Returns a position that is followed by the last [`PART`] events of the feed up to `end`.
 async fn part_before(state: &State, agent: &Aggregate, after: u64, end: u64) -> Result<u64> {
     // For events appended by an older version of the program, the store does not know the agents concerned.
     if end <= state.feed_begin {

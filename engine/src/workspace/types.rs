@@ -18,7 +18,7 @@ const MAX_PATTERNS: usize = 1_000;
 /// A type and the observed shapes of its events.
 pub struct Schema {
     pub definition: Arc<Definition>,
-    /// The event types observed in the log. Each maps its fields to the types of their values.
+    /// The event types observed in the log, each with the fields of its payloads and the types of their values.
     pub observed: Vec<(String, Object)>,
 }
 
@@ -47,7 +47,7 @@ impl Operation {
         for _ in retry::waits() {
             state.refresh().await?;
             match self.try_define(definition.clone(), force).await {
-                // Another server changed the type meanwhile. Decide again based on that change.
+                // Another server changed the type in the meantime. The next round decides based on that change.
                 Err(Error::Unavailable(store::Error::Conflict)) if !state.is_exclusive() => {}
                 defined => return defined,
             }
@@ -87,7 +87,8 @@ impl Operation {
             definition.revision += 1;
         }
         let definition = Arc::new(definition);
-        // Folds into separate states while the old ones stay in use. The appender only adds what changed meanwhile.
+        // Folds new states while the old states stay in use. The appender then adds only the changes made in the
+        // meantime.
         let refolded =
             if refold { state.fold_separately(&definition).await? } else { Refolded::under(definition.clone()) };
         self.appender().define(Redefinition { refolded, types_changed }).await?;

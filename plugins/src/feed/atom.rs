@@ -14,7 +14,7 @@ use super::html;
 use crate::mount::Request;
 
 const ATOM: &str = "application/atom+xml";
-/// Limit on a body in the feed, in bytes. An article with a longer body has only its link.
+/// The maximum size of a body in the feed, in bytes. For an article with a longer body, the feed contains only a link.
 const MAX_BODY_BYTES: usize = 256 << 10;
 
 /// Writes the feed of a workspace or of one of its projects.
@@ -32,7 +32,7 @@ pub fn write(
     let query = project.map(|project| format!("?project_id={}", project.id.as_str())).unwrap_or_default();
     let feed = Feed {
         title: Text::plain(text(title)),
-        // The prefix distinguishes the feed's id from the project's own id.
+        // The prefix `feed/` distinguishes the feed's id from the id of the project.
         id: urn(&workspace.id, &format!("feed/{own}")),
         updated: date(last),
         authors: vec![Person { name: text(&workspace.name), ..Person::default() }],
@@ -66,7 +66,7 @@ fn entry(workspace: &WorkspaceRecord, article: &Aggregate, api_url: &str) -> Ent
     }
 }
 
-/// Returns the label of an aggregate; never empty.
+/// Returns the title, name, slug or id of an aggregate: the first that is not empty.
 fn label(aggregate: &Aggregate) -> &str {
     let field = |name: &str| aggregate.state.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     ["title", "name", "slug"].into_iter().find_map(field).unwrap_or(aggregate.id.as_str())
@@ -76,20 +76,20 @@ fn link(rel: &str, href: String, media_type: &str) -> Link {
     Link { rel: rel.into(), href: text(&href), mime_type: Some(media_type.into()), ..Link::default() }
 }
 
-/// Returns a permanent, globally unique id of an object in a workspace: its own id if that is a UUID, otherwise a UUID
-/// derived from it.
+/// Returns a permanent, globally unique id of an object in a workspace. If the object's own id is a UUID, the result
+/// contains this UUID. Otherwise the result contains a UUID derived from the workspace's id and the own id.
 fn urn(workspace_id: &str, id: &str) -> String {
     let namespace = Uuid::try_parse(workspace_id).unwrap_or(Uuid::NAMESPACE_OID);
     let made = || Uuid::new_v5(&namespace, id.as_bytes());
     Uuid::try_parse(id).unwrap_or_else(|_| made()).urn().to_string()
 }
 
-/// Returns a time as Atom writes it. A year that Atom cannot express becomes the default date.
+/// Returns a time as an Atom date. A time whose year Atom cannot express becomes the default date.
 fn date(ms: i64) -> FixedDateTime {
     format_date(ms).parse().unwrap_or_default()
 }
 
-/// Returns a text with characters that XML cannot express replaced.
+/// Returns a text in which characters that XML cannot express are replaced.
 fn text(text: &str) -> String {
     let is_written = |c: &char| match c {
         '\t' | '\n' | '\r' => true,

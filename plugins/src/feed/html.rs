@@ -2,10 +2,11 @@
 
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, html};
 
-/// Schemes that links may have.
+/// The URL schemes that links and images may have.
 const SCHEMES: [&str; 4] = ["http", "https", "mailto", "tel"];
 
-/// Renders Markdown as HTML. Leaves out embedded HTML, and empties the targets of links and images with other schemes.
+/// Renders Markdown as HTML. Omits embedded HTML. Links and images with other schemes than [`SCHEMES`] get an empty
+/// target.
 pub fn rendered(markdown: &str) -> String {
     let options = Options::ENABLE_TABLES | Options::ENABLE_FOOTNOTES | Options::ENABLE_STRIKETHROUGH;
     let safe = Parser::new_ext(markdown, options).filter_map(|event| match event {
@@ -23,7 +24,7 @@ pub fn rendered(markdown: &str) -> String {
     output
 }
 
-/// Returns the target if it has no scheme or a harmless one, otherwise an empty target.
+/// Returns the URL of a link or image if its scheme is allowed or missing, otherwise an empty URL.
 fn target(url: CowStr<'_>) -> CowStr<'_> {
     let scheme = url.split_once(':').map(|(scheme, _)| scheme).filter(|scheme| !scheme.contains(['/', '?', '#']));
     match scheme {

@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use crate::mount::{self, Answer, Endpoint, Handler, Request};
 use crate::native::Native;
 
-/// Limit on the articles in a feed.
+/// The maximum number of articles in a feed.
 const MAX_ARTICLES: usize = 50;
 
 struct Feed {
@@ -65,7 +65,7 @@ async fn respond(reader: ContentReader, request: Request) -> Result<Answer> {
     };
     let project_id = project.as_ref().map(|project| project.id.as_str());
     let articles = reader.newest_published(project_id, MAX_ARTICLES).await?;
-    // Bodies may be long; writing them on another thread does not delay other responses.
+    // Bodies may be long. The feed is written on another thread, so that it does not delay other responses.
     let render = move || atom::write(reader.record(), project.as_deref(), &articles, &request);
     let feed = tokio::task::spawn_blocking(render).await.map_err(Error::internal)?.map_err(Error::internal)?;
     let tag = format!("\"{}\"", hex::encode(&Sha256::digest(&feed)[..16]));

@@ -12,18 +12,18 @@ use super::File;
 use crate::error::LoadError;
 use crate::mcp;
 
-/// The table as it is written.
+/// The `[tool]` table as it is written in the manifest.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Tool {
     title: Option<String>,
     input: Option<Spanned<Object>>,
     output: Option<Spanned<Object>>,
-    /// A pipeline as JSON text.
+    /// The text of the pipeline, in JSON.
     pipeline: Option<Spanned<String>>,
 }
 
-/// The schemas of a tool's arguments and of its answer.
+/// The schemas of a tool's arguments and result.
 #[derive(Debug)]
 pub(crate) struct ToolSchemas {
     pub input: Schema,
@@ -31,7 +31,7 @@ pub(crate) struct ToolSchemas {
 }
 
 impl File<'_> {
-    /// Reads `[tool]`, which is required for plugins with the hook `tool` and not allowed for others.
+    /// Reads the `[tool]` table. The table is required for plugins with the hook `tool`, and not allowed for others.
     pub(super) fn tool(
         &self,
         raw: Option<Spanned<Tool>>,
@@ -67,7 +67,8 @@ impl File<'_> {
         Ok((ToolProfile { title, input, output, pipeline }, schemas))
     }
 
-    /// Compiles a schema. The schema must describe an object, since arguments and answers are objects.
+    /// Compiles a schema. The schema must describe an object, because the arguments and the result of a tool are
+    /// objects.
     fn schema(&self, raw: &Spanned<Object>) -> Result<Schema, LoadError> {
         let at = raw.span().start;
         let refused = |reason: String| self.at(at, format!("not a valid JSON Schema: {reason}"));
@@ -102,7 +103,7 @@ impl File<'_> {
     }
 }
 
-/// Collects the arguments that a pipeline refers to.
+/// Adds the names of the arguments that a pipeline refers to.
 fn arguments<'p>(pipeline: &'p Value, named: &mut Vec<&'p str>) {
     match pipeline {
         Value::Array(items) => items.iter().for_each(|item| arguments(item, named)),

@@ -21,13 +21,13 @@ impl Settings {
                 result.structured_content = Some(value);
                 result
             }
-            // An error is not structured, because clients validate structured content against the schema of the tool's
-            // answer.
+            // Errors have no structured content, because clients validate structured content against the schema of the
+            // tool's result.
             Err(described) => CallToolResult::error(vec![ContentBlock::text(text_of(&described))]),
         }
     }
 
-    /// Rejects an answer that is too large for a model to use.
+    /// Rejects a result that is too large for a model to use.
     pub(super) fn admit(&self, bytes: usize) -> Result<()> {
         if bytes <= self.answer_bytes {
             return Ok(());
@@ -39,7 +39,7 @@ impl Settings {
         Err(Error::Invalid { code: "answer_too_large", message, violations: Vec::new() })
     }
 
-    /// Returns an error as clients see it.
+    /// Converts an error to the object that clients receive.
     pub(super) fn described(&self, error: Error) -> Object {
         (self.describe)(error)
     }

@@ -1,4 +1,4 @@
-//! Closed sets of words in the arguments and answers of tools. The words are the engine's own names, so a new member is
+//! Closed sets of words in the arguments and results of tools. The words are the engine's own names, so new members are
 //! included automatically.
 
 use std::borrow::Cow;
@@ -17,7 +17,7 @@ pub trait ClosedSet: Copy {
     fn name(self) -> &'static str;
 }
 
-/// A member of a set, represented by its name.
+/// A member of a closed set. In JSON, a member is represented by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OneOf<S>(pub S);
 
@@ -91,7 +91,7 @@ impl ClosedSet for WantedTasks {
     }
 }
 
-/// The kind of match by which something was found.
+/// The kind of match by which a search found an aggregate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MatchKind(pub &'static str);
 

@@ -9,12 +9,12 @@ use rmcp::model::{CompleteRequestParams, CompletionInfo, Reference};
 use super::prompts::{REVIEW_TASK, TASK_ID};
 use super::resources::{AGGREGATE, SCHEMA};
 
-/// Limit on the values offered.
+/// The maximum number of values that a completion offers.
 const MAX_VALUES: usize = 20;
-/// Limit on the tasks read.
+/// The maximum number of tasks that are read for one completion.
 const MAX_TASKS: usize = 200;
 
-/// Returns values for the argument, the best first.
+/// Returns values for the requested argument, best match first.
 pub(super) async fn of(reader: &Reader, request: &CompleteRequestParams) -> Result<CompletionInfo> {
     let (name, prefix) = (request.argument.name.as_str(), request.argument.value.as_str());
     let values = match &request.r#ref {
@@ -33,7 +33,7 @@ pub(super) async fn of(reader: &Reader, request: &CompleteRequestParams) -> Resu
     Ok(info.unwrap_or_default())
 }
 
-/// Returns aggregates whose labels resemble the beginning.
+/// Returns the ids of aggregates whose labels resemble `prefix`.
 async fn found(reader: &Reader, prefix: &str) -> Result<Vec<String>> {
     if prefix.trim().is_empty() {
         return Ok(Vec::new());
@@ -43,7 +43,7 @@ async fn found(reader: &Reader, prefix: &str) -> Result<Vec<String>> {
     Ok(found.into_iter().map(|hit| hit.aggregate.id.to_string()).collect())
 }
 
-/// Returns tasks that wait for a person.
+/// Returns the ids of tasks that wait for a person, if the ids begin with `prefix`.
 async fn waiting(reader: &Reader, prefix: &str) -> Result<Vec<String>> {
     let filter = TaskFilter { statuses: Some(vec![Status::Review, Status::InputRequired]), ..TaskFilter::default() };
     let tasks = reader.list_tasks(&filter, None, MAX_TASKS).await?.items;

@@ -1,7 +1,7 @@
 //! The plugin `mcp`: serves a workspace to models over the Model Context Protocol.
 //!
-//! There are no sessions: each request carries its caller as [`Access`]. What a tool may do follows from the type of
-//! its handle, a [`Reader`] or a [`Writer`].
+//! There are no sessions. Each request carries the rights of its caller as [`Access`]. The type of the handle that a
+//! tool receives, [`Reader`] or [`Writer`], determines what the tool can do.
 
 mod answer;
 mod closed_sets;
@@ -24,39 +24,41 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use crate::native::{Native, Protocol};
 use server::Server;
 
-/// The plugin's name.
+/// The name of the plugin.
 pub const NAME: &str = "mcp";
-/// The path of the service.
+/// The URL path at which the protocol is served.
 pub const PATH: &str = "/mcp";
 
-/// The handles of a caller. Each request carries them, and there is no other way to the data of a workspace.
+/// The handles of a caller. Each request carries them. A tool can access the data of a workspace only through these
+/// handles.
 #[derive(Clone)]
 pub struct Access {
     pub reader: Reader,
-    /// The writer of callers who may write. For others, the error that explains why they may not.
+    /// The handle for writing, or the error that explains why the caller may not write.
     pub writer: Result<Writer, Object>,
-    /// The beginning of the URL of an upload link; the link's token follows.
+    /// The first part of the URL of an upload link. The link's token is appended to it.
     pub upload_url: Arc<str>,
 }
 
-/// Settings of the server.
+/// The settings of the MCP server.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Host names to which requests may be sent.
+    /// The host names to which requests may be sent.
     pub allowed_hosts: Vec<String>,
-    /// Origins of pages that may call. As in the API, an empty list allows any origin.
+    /// The origins of web pages that may send requests. As in the API, an empty list allows all origins.
     pub allowed_origins: Vec<String>,
-    /// Limit on the JSON of an answer, in bytes.
+    /// The maximum size of a result's JSON, in bytes.
     pub answer_bytes: usize,
-    /// Limit on a request, in bytes.
+    /// The maximum size of a request, in bytes.
     pub request_bytes: usize,
-    /// Limit on an uploaded file, in bytes, if there is one.
+    /// The maximum size of an uploaded file, in bytes. `None` means no limit.
     pub upload_bytes: Option<u64>,
-    /// Returns an error as clients see it: `error`, `code` and its position.
+    /// The function that converts an error to the object that clients receive: `error`, `code` and the error's
+    /// position.
     pub describe: fn(Error) -> Object,
 }
 
-/// The protocol over HTTP. Requests must carry an [`Access`] in their extensions.
+/// The HTTP service of the protocol. Requests must carry an [`Access`] in their extensions.
 pub type Service = StreamableHttpService<Server, NeverSessionManager>;
 
 /// Returns the service for requests at [`PATH`].
@@ -86,7 +88,7 @@ impl Plugin for Mcp {
     }
 }
 
-/// Returns the plugin, which is served over its own protocol.
+/// Returns the plugin. The plugin has no endpoints, because it serves its own protocol.
 pub fn plugin() -> Native {
     let about = About {
         name: NAME.into(),

@@ -1,12 +1,12 @@
-//! Pages of the protocol's lists.
+//! Splits the lists that the protocol returns into pages.
 
 use rmcp::ErrorData;
 use rmcp::model::PaginatedRequestParams;
 
-/// Number of items on a page.
+/// The number of items on a page.
 const PAGE: usize = 100;
 
-/// Returns the requested page, and the cursor of the next one.
+/// Returns the items of the requested page, and the cursor of the next page if there is one.
 pub(super) fn page<T>(
     items: Vec<T>,
     request: Option<PaginatedRequestParams>,

@@ -1,4 +1,4 @@
-//! Prompts: requests to a model that a person starts with a click, with the data that they need.
+//! Prompts: prepared requests to a model, with the data that they need. A person selects a prompt in the client.
 
 use foldwork_engine::model::json;
 use foldwork_engine::model::value::Value;
@@ -75,7 +75,7 @@ async fn explain_pipeline(reader: &Reader, text: &str) -> Result<GetPromptResult
     Ok(user_prompt("A pipeline to explain", text))
 }
 
-/// Returns whether a pipeline's text contains a name as a whole word.
+/// Returns whether a pipeline's text contains a name that does not continue with a letter or digit.
 fn names(text: &str, name: &str) -> bool {
     text.match_indices(name).any(|(at, _)| !text[at + name.len()..].starts_with(|next: char| next.is_alphanumeric()))
 }

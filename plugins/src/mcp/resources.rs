@@ -17,7 +17,7 @@ pub(super) const SCHEMA: &str = "schema://";
 const JSON: &str = "application/json";
 const MARKDOWN: &str = "text/markdown";
 
-/// The pipeline language, with a line for each of its words.
+/// The reference of the pipeline language, with one line for each stage, operator and variable.
 static LANGUAGE: LazyLock<String> = LazyLock::new(|| {
     let mut text = "# Stages, operators and variables of pipelines\n\nEach line: name, kind, what it does, how it is \
         written.\n\n"
@@ -30,7 +30,8 @@ static LANGUAGE: LazyLock<String> = LazyLock::new(|| {
     text
 });
 
-/// Returns the listed resources. Aggregates are not listed because there are too many; `search` finds them.
+/// Returns the listed resources. Aggregates are not listed, because there are too many. Clients find aggregates with
+/// the tool `search`.
 pub(super) fn all(reader: &Reader) -> Vec<Resource> {
     let operators = Resource::new(OPERATORS, "operators")
         .with_title("Pipeline language")
@@ -58,7 +59,7 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
     ]
 }
 
-/// Reads the resource at a URI. Returns the length of its text, and the result.
+/// Reads the resource at a URI. Returns the length of the resource's text in bytes, and the result.
 pub(super) async fn read(reader: &Reader, uri: &str) -> Result<(usize, ReadResourceResult)> {
     let missing = || Error::not_found("resource", uri);
     let name = |prefix| {

@@ -1,4 +1,4 @@
-//! Handles the protocol's requests, each for its own caller.
+//! Handles the requests of the protocol, each with the rights of its own caller.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use super::pages::page;
 use super::tool::{Call, Run, Tool};
 use super::{Access, Settings, completions, prompts, resources, tools};
 
-/// Instructions that models get first.
+/// The instructions that models receive before they call tools.
 const INSTRUCTIONS: &str = "Foldwork stores everything as events that fold to states (aggregates). To answer a \
     question: `search` finds aggregates by their labels and texts, `get_aggregate` returns one, `list_events` its \
     history, and `query` runs a pipeline in MongoDB's aggregation language over events and states; `get_schema` lists \
@@ -27,7 +27,7 @@ const INSTRUCTIONS: &str = "Foldwork stores everything as events that fold to st
     listed only for keys that may use them. An error is JSON with `error`, `code` and, if known, its position in \
     `details`.";
 
-/// Handles requests. The server holds no data of a workspace; each request carries its handles.
+/// The handler of requests. The server keeps no data of a workspace, because each request carries its handles.
 #[derive(Clone)]
 pub struct Server {
     tools: Arc<[Tool]>,
@@ -39,7 +39,7 @@ impl Server {
         Server { tools: tools::all().into(), settings: Arc::new(settings) }
     }
 
-    /// Returns the tools that a caller may use: the built-in ones, then those of scripts.
+    /// Returns the tools that a caller may use: the built-in tools, then the scripted tools.
     fn tools_of(&self, access: &Access) -> Vec<Description> {
         let may_use = |tool: &&Tool| !tool.writes() || access.writer.is_ok();
         let own = self.tools.iter().filter(may_use).map(|tool| tool.description.clone());
@@ -67,7 +67,7 @@ impl Server {
         serde_json::to_value(result).map_err(Error::internal)
     }
 
-    /// Converts an error of a request that is not a tool call.
+    /// Converts the error of a request other than a tool call to an error of the protocol.
     fn refused(&self, error: Error) -> ErrorData {
         let (is_missing, is_ours) = (
             matches!(error, Error::NotFound { .. }),
@@ -84,14 +84,14 @@ impl Server {
     }
 }
 
-/// Returns the caller of the request. Nothing is kept between requests.
+/// Returns the handles of the request's caller. Nothing is kept between requests.
 fn access(context: &RequestContext<RoleServer>) -> Result<Access, ErrorData> {
     let parts = context.extensions.get::<Parts>();
     let access = parts.and_then(|parts| parts.extensions.get::<Access>()).cloned();
     access.ok_or_else(|| ErrorData::internal_error("the request has no caller", None))
 }
 
-/// Returns the description of a plugin that is a tool.
+/// Returns the description of a scripted tool, or `None` if the plugin is not a tool.
 fn scripted(about: &About) -> Option<Description> {
     let profile = about.tool.as_ref()?;
     let schema = |schema: &Object| match serde_json::to_value(schema) {
@@ -211,7 +211,7 @@ impl ServerHandler for Server {
     ) -> Result<GetPromptResponse, ErrorData> {
         let reader = access(&context)?.reader;
         let prompt = prompts::get(&reader, &request.name, &request.arguments.unwrap_or_default()).await;
-        // The name of a prompt is a parameter, so an unknown prompt is an error in the parameters.
+        // The name of a prompt is a parameter, so an unknown prompt is reported as an invalid parameter.
         prompt.map(GetPromptResponse::from).map_err(|error| {
             let refused = self.refused(error);
             ErrorData::invalid_params(refused.message, refused.data)

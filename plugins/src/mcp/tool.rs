@@ -1,4 +1,5 @@
-//! A tool: its description for models, and the function that handles calls, by the right that it needs.
+//! Tools: a tool consists of a description for models and a function that handles calls. The function's kind names the
+//! right that the function needs.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,32 +17,32 @@ use serde_json::Value;
 /// A built-in tool.
 pub struct Tool {
     pub description: Description,
-    /// The schema of the arguments.
+    /// The compiled schema of the arguments.
     pub input: Arc<Schema>,
     pub run: Run,
 }
 
-/// The function of a tool, by the right that it needs.
+/// The function of a tool. The variant names the right that the function needs.
 pub enum Run {
     Read(Running<Reader>),
     Write(Running<Writer>),
 }
 
-/// What a tool knows about a call in addition to the arguments.
+/// The data of a call that a tool receives in addition to the arguments.
 #[derive(Clone)]
 pub struct Call {
-    /// Limit on the answer, in bytes.
+    /// The maximum size of the result, in bytes.
     pub answer_bytes: usize,
-    /// Limit on an uploaded file, in bytes, if there is one.
+    /// The maximum size of an uploaded file, in bytes. `None` means no limit.
     pub upload_bytes: Option<u64>,
-    /// The beginning of the URL of an upload link; the link's token follows.
+    /// The first part of the URL of an upload link. The link's token is appended to it.
     pub upload_url: Arc<str>,
 }
 
-/// Handles a call with a handle of type `R`.
+/// A function that handles a call with a handle of type `R`.
 pub type Running<R> = Box<dyn Fn(R, JsonObject, Call) -> Answering + Send + Sync>;
 
-/// The future of an answer.
+/// The future that resolves to the result of a call.
 pub type Answering = Pin<Box<dyn Future<Output = Result<Value>> + Send>>;
 
 /// The texts that describe a tool to models.
@@ -51,7 +52,7 @@ pub struct Words {
     pub description: &'static str,
 }
 
-/// How a writing tool affects existing data.
+/// The effects of a writing tool on existing data.
 #[derive(Clone, Copy)]
 pub struct Effect {
     /// Whether the tool may remove or revert something.
@@ -61,7 +62,7 @@ pub struct Effect {
 }
 
 impl Tool {
-    /// Creates a tool that reads.
+    /// Creates a tool that only reads.
     pub fn reading<A, O, F>(words: &Words, run: impl Fn(Reader, A, Call) -> F + Copy + Send + Sync + 'static) -> Tool
     where
         A: DeserializeOwned + JsonSchema + Send + 'static,
@@ -93,7 +94,7 @@ impl Tool {
         let description = Description::new(words.name, words.description, Arc::new(input))
             .with_title(words.title)
             .with_raw_output_schema(Arc::new(output))
-            // A tool sees only the data of the workspace.
+            // A tool accesses only the data of the workspace.
             .with_annotations(annotations.open_world(false));
         Tool { description, input: Arc::new(compiled), run }
     }
@@ -103,9 +104,10 @@ impl Tool {
         matches!(self.run, Run::Write(_))
     }
 
-    /// Validates the arguments. Errors name their position. A null argument counts as missing.
+    /// Validates the arguments. Each violation names the position of the wrong value. An argument that is null counts
+    /// as missing.
     ///
-    /// Long arguments take time to validate, so this runs outside the threads that serve requests.
+    /// Validating long arguments takes time, so it runs outside the threads that serve requests.
     pub async fn check(&self, mut arguments: JsonObject) -> Result<JsonObject> {
         arguments.retain(|_, value| !value.is_null());
         let (input, arguments) = (self.input.clone(), Value::Object(arguments));
@@ -136,8 +138,8 @@ where
     })
 }
 
-/// Returns the schema of a type in a form that most clients and models support: without references, with a single type
-/// per value, and without number formats.
+/// Returns the schema of a type in a form that most clients and models support. Such a schema has no references, a
+/// single type per value, and no number formats.
 fn schema_of<T: JsonSchema>(contract: Contract) -> JsonObject {
     let is_input = matches!(contract, Contract::Deserialize);
     let plain = move |schema: &mut Described| {
@@ -154,8 +156,8 @@ fn schema_of<T: JsonSchema>(contract: Contract) -> JsonObject {
     schema
 }
 
-/// Replaces a nullable type. In an answer, null becomes one of two alternatives; an argument that may be null is simply
-/// optional.
+/// Replaces a nullable type by a single one. In a result, null becomes one of two alternatives. An argument that may be
+/// null becomes optional.
 fn with_one_type(schema: &mut Described, is_input: bool) {
     let types = schema.get("type").and_then(Value::as_array).cloned().unwrap_or_default();
     let mut others = types.iter().filter(|name| *name != "null");

@@ -1,4 +1,5 @@
-//! Runs a plugin's cases from `cases.toml`: inputs of its hooks and the results expected. Cases need no server.
+//! Runs a plugin's cases from `cases.toml`. A case consists of an input for a hook and the expected result. Cases need
+//! no server.
 
 mod given;
 
@@ -14,7 +15,7 @@ use crate::error::LoadError;
 use crate::folder::{CASES, Folder};
 use crate::manifest::{line_and_column, refusal};
 
-/// The outcome of a case.
+/// The outcome of one case.
 #[derive(Debug)]
 pub struct Outcome {
     pub name: String,
@@ -28,12 +29,12 @@ struct File {
     case: Vec<Spanned<Case>>,
 }
 
-/// A case as it is written.
+/// A case as it is written in `cases.toml`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Case {
     name: String,
-    /// May be omitted if the plugin has only one hook.
+    /// The name of the hook. Optional if the plugin has only one hook.
     hook: Option<String>,
     #[serde(default)]
     settings: Object,
@@ -59,7 +60,8 @@ struct Case {
     error: Option<String>,
 }
 
-/// Factor for the deadline in cases. A case tests what a script does, not how busy the machine is.
+/// The factor by which deadlines are longer in cases. A case tests the result of a script, and must not fail because
+/// the machine is busy.
 const DEADLINE_FACTOR: u64 = 100;
 
 /// Runs the cases of a folder with the manifest's settings, overridden by those of each case.
@@ -107,8 +109,8 @@ impl Case {
         }
     }
 
-    /// Returns the hook that was called, and its result or the message of its failure. Returns an error if the case
-    /// itself is invalid.
+    /// Returns the hook that was called, with the hook's result or the message of its failure. Returns an error if the
+    /// case itself is invalid.
     fn returned(self, script: &Script, folder: &Folder) -> Result<(Hook, Result<Value, String>), String> {
         let hook = self.hook(script)?;
         let script = script.with_settings(&self.settings).map_err(|error| error.to_string())?;
@@ -140,11 +142,11 @@ impl Case {
     }
 }
 
-/// Reads an expected value as strictly as the result of a hook.
+/// Reads an expected value with the same checks as the result of a hook.
 fn expected(hook: Hook, value: &Value) -> Result<Value, String> {
     Ok(canonical(match hook {
         Hook::Enrich => {
-            // The type prefix of the events was already checked on the hook's result.
+            // The hook's result was already checked for the type prefix of its events, so any prefix is accepted here.
             let prefix = value.get("events").and_then(Value::as_array).and_then(|events| events.first());
             let prefix = prefix.and_then(|event| event.get("event_type")).and_then(Value::as_str).unwrap_or_default();
             Value::from(&result::facts::read(value, prefix.split('.').next().unwrap_or_default())?)
@@ -155,7 +157,8 @@ fn expected(hook: Hook, value: &Value) -> Result<Value, String> {
     }))
 }
 
-/// Returns the value with its fields in alphabetical order, without nulls and empty lists, which a case may omit.
+/// Returns the value with its fields in alphabetical order. Nulls and empty lists are removed, because a case may omit
+/// them.
 fn canonical(value: Value) -> Value {
     match value {
         Value::Object(object) => {
@@ -170,7 +173,8 @@ fn canonical(value: Value) -> Value {
     }
 }
 
-/// Returns the lines in which two results differ: `-` was expected, `+` was returned. `None` if they are equal.
+/// Returns the lines in which two results differ, or `None` if the results are equal. Lines that begin with `-` were
+/// expected, and lines that begin with `+` were returned.
 fn difference(expected: &Value, returned: &Value) -> Option<String> {
     if expected == returned {
         return None;

@@ -1,4 +1,4 @@
-//! Checks a script before its first call: its syntax, its hooks, and calls that cannot succeed.
+//! Checks a script before its first call: its syntax, its hooks, and calls of functions that cannot succeed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,12 +11,12 @@ use crate::manifest::{SCRIPTED, line_and_column};
 use crate::script::{Body, declaration};
 use crate::suggestion::nearest;
 
-/// Functions of the interpreter that a script may not call.
+/// The functions of the interpreter that a script must not call.
 const FORBIDDEN: [&str; 5] = ["eval", "sleep", "curry", "exit", "get_fn_metadata_list"];
-/// Functions that are built into the parser.
+/// The functions that are built into the parser, each with its number of arguments.
 const KEYWORDS: [(&str, usize); 6] =
     [("Fn", 1), ("is_def_fn", 2), ("is_def_var", 1), ("is_shared", 1), ("type_of", 1), ("print", 1)];
-/// Functions that take a closure and do not keep it.
+/// The functions that take a closure and do not keep it.
 const TAKE_CLOSURES: [&str; 18] = [
     "filter",
     "map",
@@ -38,7 +38,7 @@ const TAKE_CLOSURES: [&str; 18] = [
     "none",
 ];
 
-/// Returns the parameters of a hook's function.
+/// Returns the names of the parameters of a hook's function.
 fn parameters(hook: Hook) -> &'static [&'static str] {
     match hook {
         Hook::Enrich => &["event", "state", "settings"],
@@ -49,7 +49,7 @@ fn parameters(hook: Hook) -> &'static [&'static str] {
     }
 }
 
-/// Compiles a folder's script into a program for each hook. Rejects scripts that could never run.
+/// Compiles the script of a plugin's folder into one program for each hook. Rejects scripts that cannot run.
 pub(super) fn compile(engine: &Engine, folder: &Folder, hooks: &[Hook]) -> Result<Vec<(Hook, Body)>, LoadError> {
     let script = Source { path: folder.file(SCRIPT), text: &folder.script };
     let ast = engine.compile(&folder.script).map_err(|error| {
@@ -64,7 +64,7 @@ pub(super) fn compile(engine: &Engine, folder: &Folder, hooks: &[Hook]) -> Resul
     hooks.iter().map(|hook| Ok((*hook, script.body(engine, &ast, *hook)?))).collect()
 }
 
-/// The text of a script, for messages that name a position in it.
+/// The path and text of a script. Error messages use them to name a line and column.
 struct Source<'a> {
     path: String,
     text: &'a str,
@@ -108,13 +108,14 @@ impl Source<'_> {
         Ok(())
     }
 
-    /// Compiles the body of a hook's function as a separate program, with the parameters as its variables.
+    /// Compiles the body of a hook's function as a separate program. The function's parameters become variables of the
+    /// program.
     fn body(&self, engine: &Engine, ast: &AST, hook: Hook) -> Result<Body, LoadError> {
         let param_count = parameters(hook).len();
         let function = ast.iter_fn_def().find(|f| f.name == hook.name() && f.params.len() == param_count);
         let function = function.ok_or_else(|| LoadError::new(&self.path, format!("there is no {}", hook.name())))?;
         let (start, end) = (self.offset(function.body.start_position()), self.offset(function.body.end_position()));
-        // The positions in the remaining text must stay the same.
+        // The text before the body is replaced by blanks, so that positions in the body stay the same.
         let blank = |text: &str| text.chars().map(|c| if c == '\n' { '\n' } else { ' ' }).collect::<String>();
         let inside = self.text.get(start + 1..end).unwrap_or_default();
         let alone = blank(self.text.get(..=start).unwrap_or_default()) + inside;
@@ -143,7 +144,7 @@ impl Source<'_> {
         LoadError { line, column, ..LoadError::new(&self.path, message) }
     }
 
-    /// Checks every call: the function must exist, take this number of arguments, and be allowed.
+    /// Checks every call in the script: the function must exist, accept the number of arguments, and be allowed.
     fn calls(&self, engine: &Engine, ast: &AST) -> Result<(), LoadError> {
         let known = Known::of(engine, ast);
         let mut refused = None;
@@ -166,7 +167,7 @@ impl Source<'_> {
                 self.call(known, call, call.args.len() + 1, *position)
             }
             Some(ASTNode::Stmt(Stmt::Share(_))) => self.closure(known, path),
-            // The size of the value of `this` cannot be measured while the value grows.
+            // The size of `this` cannot be measured while the value grows.
             Some(ASTNode::Expr(Expr::ThisPtr(position))) => Err(self.at(*position, "a script may not use 'this'")),
             _ => Ok(()),
         }
@@ -197,10 +198,11 @@ impl Source<'_> {
         Err(LoadError { hint, ..error })
     }
 
-    /// Checks a closure that captures variables. It may only be passed to a function that uses it immediately: if
-    /// closures could be kept in variables and captured by other closures, they could nest without limit.
+    /// Checks a closure that captures variables. Such a closure must be passed directly to a function that does not
+    /// keep it. If scripts could keep closures in variables that other closures capture, closures could nest without
+    /// limit.
     fn closure(&self, known: &Known, path: &[ASTNode<'_>]) -> Result<(), LoadError> {
-        // The statement is in the block that forms the closure, and this block is in the call.
+        // The closure's statement is in a block, and this block is an argument of the call.
         let call = path.iter().rev().skip(2).find(|node| !matches!(node, ASTNode::Stmt(Stmt::Expr(_))));
         let name = match call {
             Some(
@@ -220,7 +222,7 @@ impl Source<'_> {
     }
 }
 
-/// Returns whether a call is the one that the parser creates for a closure with captured variables.
+/// Returns whether a node is the call that the parser creates for a closure with captured variables.
 fn is_capture(path: &[ASTNode<'_>]) -> bool {
     let called = match path.last() {
         Some(ASTNode::Expr(Expr::FnCall(call, _)) | ASTNode::Stmt(Stmt::FnCall(call, _))) => call.name.as_str(),
@@ -255,7 +257,8 @@ impl Known {
     }
 
     fn takes(&self, name: &str, arguments: usize) -> bool {
-        // A scripted function called as a method gets the value before the dot as `this`.
+        // If a scripted function is called as a method, the value before the dot becomes `this` and counts as an
+        // argument.
         let scripted =
             |counts: &BTreeSet<usize>| counts.contains(&arguments) || counts.contains(&arguments.wrapping_sub(1));
         self.host.get(name).is_some_and(|counts| counts.contains_key(&arguments))

@@ -1,11 +1,12 @@
-//! Converts between values of the engine and values of the interpreter, without text in between.
+//! Converts between values of the engine and values of the interpreter, without converting to text.
 
 use foldwork_engine::model::date::format_date;
 use foldwork_engine::model::json::MAX_DEPTH;
 use foldwork_engine::model::value::{Object, Value};
 use rhai::{Array, Dynamic, ImmutableString, Map};
 
-/// Returns a value as scripts see it: null is `()`, and a date is its RFC 3339 text.
+/// Converts a value of the engine into a value of the interpreter. Null becomes `()`, and a date becomes its RFC 3339
+/// text.
 pub(super) fn to_dynamic(value: &Value) -> Dynamic {
     match value {
         Value::Null => Dynamic::UNIT,
@@ -27,14 +28,14 @@ pub(super) fn text_to_dynamic(text: &str) -> Dynamic {
     Dynamic::from(ImmutableString::from(text))
 }
 
-/// Converts a script's value into a value of the engine. The size is limited.
+/// Converts values of the interpreter into values of the engine. Rejects values that are too large.
 pub(super) struct Reader {
     bytes_left: usize,
     path: String,
 }
 
 impl Reader {
-    /// Creates a reader of a value that messages call `name`.
+    /// Creates a reader for one value of at most `bytes` bytes. `name` is the name of the value in messages.
     pub(super) fn new(name: &str, bytes: usize) -> Reader {
         Reader { bytes_left: bytes, path: name.to_owned() }
     }
@@ -123,7 +124,7 @@ impl Reader {
     }
 }
 
-/// Returns the beginning of a path that may be long.
+/// Returns at most the first 100 bytes of a path.
 fn cut(path: &str) -> &str {
     let end = (0..=path.len().min(100)).rev().find(|end| path.is_char_boundary(*end)).unwrap_or(0);
     &path[..end]

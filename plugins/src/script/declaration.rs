@@ -1,4 +1,4 @@
-//! Lists the functions that a script may call, for `host.d.rhai` and for the checks at load.
+//! Lists the functions that a script may call. The file `host.d.rhai` and the checks at load use the list.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::sandbox;
 use crate::limits::Limits;
 
-/// Functions by name and number of arguments, each with its signatures.
+/// The functions by name and number of arguments, each with its signatures.
 pub(super) type Functions = BTreeMap<String, BTreeMap<usize, Vec<String>>>;
 
 #[derive(Deserialize)]
@@ -27,10 +27,10 @@ struct Function {
     doc_comments: Vec<String>,
 }
 
-/// Returns all functions of an engine, including those of the language.
+/// Returns all functions of an engine, including the functions of the language.
 pub(super) fn functions(engine: &Engine) -> Functions {
     let mut functions = Functions::new();
-    // Documented functions come first, so that messages show them.
+    // Documented functions come first, so that messages prefer their signatures.
     let mut all = registered(engine, true);
     all.sort_by_key(|function| function.doc_comments.is_empty());
     for function in all {
@@ -64,7 +64,7 @@ pub fn examples() -> Vec<String> {
     lines.filter_map(|line| Some(line.strip_prefix("/// `")?.strip_suffix('`')?.to_owned())).collect()
 }
 
-/// Evaluates an expression where scripts run. Returns whether it is true.
+/// Evaluates an expression in the sandbox of scripts. Returns whether the result is true.
 pub fn holds(expression: &str) -> Result<bool, String> {
     let engine = sandbox::engine("example", &Limits::default());
     engine.eval_expression::<bool>(expression).map_err(|error| error.to_string())
@@ -80,7 +80,7 @@ fn registered(engine: &Engine, with_language: bool) -> Vec<Function> {
     serde_json::from_str::<Metadata>(&metadata).map(|metadata| metadata.functions).unwrap_or_default()
 }
 
-/// Returns a signature with the names of the parameters only.
+/// Returns a signature with only the names of the parameters, without their types.
 fn named(signature: &str) -> String {
     let Some((name, rest)) = signature.split_once('(') else { return signature.to_owned() };
     let parameters = rest.rsplit_once(')').map_or(rest, |(parameters, _)| parameters);

@@ -1,4 +1,4 @@
-//! Converts an interpreter's error into a failure that the author of the plugin understands.
+//! Converts an error of the interpreter into a failure that the author of the plugin can understand.
 
 use std::any::Any;
 
@@ -8,7 +8,7 @@ use rhai::{Dynamic, EvalAltResult, Position};
 use super::guard::Stop;
 use crate::limits::Limits;
 
-/// Maximum length of a message, in bytes.
+/// The maximum length of a message, in bytes.
 const MAX_BYTES: usize = 2_000;
 
 /// Returns the failure of a call that ended with an error.
@@ -74,7 +74,7 @@ fn thrown_text(thrown: &Dynamic) -> String {
     }
 }
 
-/// Returns the message with a lower-case first letter.
+/// Returns the message with its first letter in lower case.
 fn lowered(message: &str) -> String {
     let mut rest = message.chars();
     let first = rest.next().map(|first| first.to_ascii_lowercase());

@@ -1,4 +1,4 @@
-//! Watches a running call: its time, memory, operations and log lines.
+//! Enforces the limits of a running call: its time, memory, operations and log lines.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -8,18 +8,18 @@ use rhai::{Dynamic, EvalAltResult, Position};
 use crate::limits::Limits;
 use crate::memory::allocated;
 
-/// Number of lines that one call may log.
+/// The number of lines that one call may log.
 const LOG_LINES: u32 = 100;
 
 const FAR_FUTURE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The limits of the call that runs on this thread.
+/// The limits of the call that is running on this thread.
 #[derive(Clone, Copy)]
 struct Watch {
     deadline: Instant,
-    /// Limit on the result of [`allocated`].
+    /// The value of [`allocated`] at which the call is stopped, in bytes.
     memory_end: i64,
-    /// The time of the event that the call is about.
+    /// The time of the call's event, in milliseconds since the epoch.
     now_ms: i64,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Guard {
 impl Guard {
     pub(super) fn begin(limits: &Limits, now_ms: i64) -> Guard {
         let memory_end = allocated().saturating_add(i64::try_from(limits.memory_bytes).unwrap_or(i64::MAX));
-        // A deadline beyond the range of the clock is never reached.
+        // A deadline beyond the range of the clock is replaced by one that no call reaches.
         let now = Instant::now();
         let deadline = now.checked_add(Duration::from_millis(limits.deadline_ms)).unwrap_or(now + FAR_FUTURE);
         OPERATIONS.set(0);
@@ -45,7 +45,7 @@ impl Guard {
         Guard { previous: WATCH.replace(Some(Watch { deadline, memory_end, now_ms })) }
     }
 
-    /// Returns the number of operations of the call.
+    /// Returns the number of operations that the call has executed.
     pub(super) fn operations() -> u64 {
         OPERATIONS.get()
     }
@@ -57,20 +57,21 @@ impl Drop for Guard {
     }
 }
 
-/// Why a call is stopped from outside.
+/// The limit that stops a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stop {
     Deadline,
     Memory,
 }
 
-/// Called by the interpreter for every operation.
+/// Records the number of operations and returns a value if the call must stop. The interpreter calls this function for
+/// every operation.
 pub(super) fn progress(operations: u64) -> Option<Dynamic> {
     OPERATIONS.set(operations);
     stop().map(Dynamic::from)
 }
 
-/// Called by host functions that may run long.
+/// Fails if the call must stop. Host functions that may run long call this function repeatedly.
 pub(super) fn checkpoint() -> Result<(), Box<EvalAltResult>> {
     match stop() {
         Some(stop) => Err(EvalAltResult::ErrorTerminated(Dynamic::from(stop), Position::NONE).into()),
@@ -78,12 +79,12 @@ pub(super) fn checkpoint() -> Result<(), Box<EvalAltResult>> {
     }
 }
 
-/// Returns the only time that the call can see.
+/// Returns the time of the call's event, in milliseconds since the epoch. A script has no other clock.
 pub(super) fn now_ms() -> i64 {
     WATCH.get().map_or(0, |watch| watch.now_ms)
 }
 
-/// Counts a log line. Returns whether the call may write it.
+/// Counts a log line. Returns whether the call may write the line.
 pub(super) fn may_log() -> bool {
     let logged = LOGGED.get();
     LOGGED.set(logged.saturating_add(1));

@@ -1,4 +1,4 @@
-//! Builds the arguments of hooks as scripts see them.
+//! Converts the arguments of hooks to values of the interpreter.
 
 use foldwork_engine::hook::LABEL;
 use foldwork_engine::model::aggregate::Aggregate;
@@ -10,8 +10,8 @@ use rhai::{Dynamic, Map};
 
 use super::convert::{text_to_dynamic, to_dynamic, to_map};
 
-/// Returns `{event_id, aggregate_id, aggregate_type, event_type, project_id, version, position, payload, metadata,
-/// actor, occurred_at, recorded_at}`.
+/// Converts an event to `{event_id, aggregate_id, aggregate_type, event_type, project_id, version, position, payload,
+/// metadata, actor, occurred_at, recorded_at}`.
 pub(super) fn event(event: &Event) -> Dynamic {
     let text = |text: &str| text_to_dynamic(text);
     let mut map = Map::new();
@@ -30,7 +30,8 @@ pub(super) fn event(event: &Event) -> Dynamic {
     Dynamic::from_map(map)
 }
 
-/// Returns the aggregate as a pipeline shows it after `$fold`, with its label and without facts of plugins.
+/// Converts an aggregate to the row that a pipeline shows after `$fold`, with the label and without the facts of
+/// plugins.
 pub(super) fn state(aggregate: &Aggregate, definition: &Definition) -> Dynamic {
     let mut map = to_map(&aggregate.state);
     map.insert("_id".into(), text_to_dynamic(aggregate.id.as_str()));
@@ -46,7 +47,7 @@ pub(super) fn state(aggregate: &Aggregate, definition: &Definition) -> Dynamic {
     Dynamic::from_map(map)
 }
 
-/// Returns `{name, display_name, traits}`.
+/// Converts an aggregate type to `{name, display_name, traits}`.
 pub(super) fn aggregate_type(definition: &Definition) -> Dynamic {
     let mut map = Map::new();
     map.insert("name".into(), text_to_dynamic(&definition.type_name));

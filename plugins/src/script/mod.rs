@@ -1,7 +1,8 @@
-//! Scripted plugins: a folder with a manifest, functions in rhai and their cases, run in a sandbox.
+//! Scripted plugins. Such a plugin is a folder with a manifest, functions in rhai and test cases. Scripts run in a
+//! sandbox.
 //!
-//! A script is a function from data to data. It is compiled and checked once. A call gets its arguments, runs under its
-//! limits on the caller's thread, and its result is read strictly.
+//! A script is a function from data to data. It is compiled and checked once. A call runs on the caller's thread within
+//! the script's limits, and the result of the call is checked strictly.
 
 pub mod case;
 mod check;
@@ -31,41 +32,41 @@ use crate::folder::{Folder, MANIFEST};
 use crate::limits::Limits;
 use crate::manifest::{Manifest, ToolSchemas, merged};
 
-/// Minimum stack of a call: nested values of a script are traversed and dropped recursively.
+/// The minimum stack of a call, in bytes. Nested values of a script are traversed and dropped recursively.
 const STACK_BYTES: usize = 64 << 20;
 
-/// A scripted plugin, ready to be called.
+/// A scripted plugin that is ready to be called.
 #[derive(Clone)]
 pub struct Script {
     about: About,
-    /// The settings as they are passed to the script.
+    /// The settings in the form in which the script receives them.
     settings: Dynamic,
     limits: Limits,
-    /// Present for plugins with the hook `tool`.
+    /// The schemas of a plugin with the hook `tool`. `None` for other plugins.
     schemas: Option<Arc<ToolSchemas>>,
     program: Arc<Program>,
 }
 
-/// The parts that do not depend on the settings.
+/// The parts of a scripted plugin that do not depend on the settings.
 struct Program {
     engine: Engine,
     hooks: Vec<(Hook, Body)>,
 }
 
-/// A hook's function: the names of its parameters, and its body as a separate program. If the body were called as a
-/// function, the interpreter could not report the position at which it was stopped.
+/// A hook's function, as the names of its parameters and its body as a separate program. If the interpreter called the
+/// body as a function, it could not report the position at which the script was stopped.
 struct Body {
     parameters: Vec<ImmutableString>,
     ast: AST,
 }
 
 impl Script {
-    /// Reads, compiles and checks a folder. Its cases are run by [`case::run`].
+    /// Reads, compiles and checks the plugin of a folder. Does not run the plugin's cases: [`case::run`] does.
     pub fn load(folder: &Folder, limits: Limits) -> Result<Script, LoadError> {
         Script::load_with(folder, limits, |_| {})
     }
 
-    /// Like [`Script::load`], with additional host functions.
+    /// Does the same as [`Script::load`], with additional host functions.
     pub fn load_with(folder: &Folder, limits: Limits, extend: impl FnOnce(&mut Engine)) -> Result<Script, LoadError> {
         let Manifest { about, limits, schemas } = Manifest::read(folder, limits)?;
         let mut engine = sandbox::engine(&about.name, &limits);
@@ -124,8 +125,8 @@ impl Script {
             drop(guard);
             value.map(|value| Done { value, operations })
         };
-        // A panic leaves no broken state: engine and program are never written, and everything else is dropped with the
-        // call.
+        // A panic leaves no broken state. The engine and the program are never written, and all other values are
+        // dropped with the call.
         on_large_stack(|| catch_unwind(AssertUnwindSafe(run)))
             .unwrap_or_else(|payload| Err(failure::of_panic(&*payload)))
     }
@@ -190,7 +191,7 @@ impl Plugin for Script {
     }
 }
 
-/// Returns a failure with the path and position of the script.
+/// Converts a failure of a script to an error with the script's path and the failure's position.
 pub(crate) fn located(folder: &Folder, failure: &Failure) -> LoadError {
     LoadError {
         line: failure.line.map(|line| line as usize),

@@ -1,7 +1,9 @@
-//! Replaces language functions whose result can become huge in one call. The replacements check the size first.
+//! Replaces the functions of the language whose result can become huge in one call. The replacements check the size
+//! first.
 //!
-//! rhai checks sizes only after a function has made its result, and does not count what `map[key] = value` adds. A text
-//! that is stored once could therefore be written out ten thousand times.
+//! rhai checks the size of a result only after the function has created it, and does not count the values that
+//! `map[key] = value` adds. A text that is stored once but referred to ten thousand times would therefore be formatted
+//! ten thousand times.
 
 use std::cmp::Ordering;
 
@@ -46,7 +48,8 @@ pub(super) fn register(engine: &mut Engine) {
         .register_fn("sleep", |_: FLOAT| -> Result<(), Refused> { Err(no_clock()) });
 }
 
-/// Formats a map or an array as text. Returning an error here would make rhai format the value itself, without a limit.
+/// Formats a map or an array as text. Returns a placeholder instead of an error, because rhai would handle an error by
+/// formatting the value without a limit.
 fn display_text(context: &NativeCallContext, json: Result<ImmutableString, Refused>) -> ImmutableString {
     let short = json.ok().filter(|text| text.len() <= context.engine().max_string_size());
     short.unwrap_or_else(|| "(too large, or not data)".into())
@@ -69,7 +72,7 @@ fn replace(context: &NativeCallContext, text: &mut ImmutableString, find: &str, 
     Ok(())
 }
 
-/// Sorts values of one type. Rejects texts that are too long in total.
+/// Sorts values of one type. Rejects arrays whose texts are too long in total.
 fn sort(context: &NativeCallContext, array: &mut Array, descending: bool) -> Result<(), Refused> {
     let first = array.first().map(Dynamic::type_id);
     if array.iter().any(|item| Some(item.type_id()) != first) {

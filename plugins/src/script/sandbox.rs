@@ -1,5 +1,5 @@
-//! The interpreter that runs scripts: without clock, network, files, randomness, modules and `eval`, and with a limit
-//! on everything.
+//! The interpreter that runs scripts. Scripts have no access to the clock, the network, files, randomness, modules or
+//! `eval`, and all resources are limited.
 
 use rhai::module_resolvers::DummyModuleResolver;
 use rhai::packages::{Package, StandardPackage};
@@ -8,7 +8,7 @@ use rhai::{Engine, OptimizationLevel};
 use super::{functions, guard, replaced, variables};
 use crate::limits::Limits;
 
-/// Returns an engine with the host functions and these limits.
+/// Returns an interpreter with the host functions and these limits.
 pub(super) fn engine(plugin: &str, limits: &Limits) -> Engine {
     let mut engine = Engine::new_raw();
     StandardPackage::new().register_into_engine(&mut engine);

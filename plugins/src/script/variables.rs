@@ -1,7 +1,7 @@
-//! Measures the arrays and maps in variables while they grow.
+//! Measures the arrays and maps in a script's variables while they grow.
 //!
-//! rhai does not measure what `map[key] = value` adds. It may later format or traverse such a map in one operation that
-//! cannot be interrupted. A variable is therefore measured when it is used.
+//! rhai does not measure the values that `map[key] = value` adds. It may later format or traverse such a map in one
+//! operation that cannot be interrupted. Therefore a variable is measured when the script uses it.
 
 use std::cell::RefCell;
 use std::hash::{Hash, Hasher};
@@ -11,24 +11,25 @@ use rustc_hash::FxHasher;
 
 use crate::limits::Limits;
 
-/// Number of slots for variables. Variables that share a slot are measured more often than necessary.
+/// The number of slots for variables. Variables that share a slot are measured more often than necessary.
 const SLOTS: usize = 32;
-/// Number of uses between two measurements of a variable: one per [`ITEMS_PER_PAUSE`] items, at most this many.
+/// The maximum number of uses of a variable between two measurements. The number grows with the size of the variable.
 const MAX_PAUSE: usize = 16;
+/// The number of items in a variable for each use that is allowed without a new measurement.
 const ITEMS_PER_PAUSE: usize = 32;
 
-/// The size of values: items of arrays and maps, and bytes of texts.
+/// The size of values: the number of items in arrays and maps, and the number of bytes in texts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Size {
     items: usize,
     text: usize,
 }
 
-/// Measurements of the call that runs on this thread.
+/// The measurements of the call that is running on this thread.
 struct CallSizes {
-    /// The size of the arguments, which may be larger than what a script may create.
+    /// The size of the arguments. It may exceed the size that a script may create.
     argument_size: Size,
-    /// The hash of a variable's name, and the uses left before the variable is measured again.
+    /// For each slot, the hash of a variable's name, and the number of uses left before the variable is measured again.
     pauses: [(u64, usize); SLOTS],
 }
 

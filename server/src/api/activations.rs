@@ -31,7 +31,7 @@ enum Revoked {
 impl Api {
     /// Lists the caller's devices, oldest first, including revoked ones.
     ///
-    /// Only active devices count towards the plan's limit.
+    /// Only active devices count towards the plan's limit. Revoked devices do not.
     #[oai(path = "/license/activations", method = "get", operation_id = "list_activations")]
     async fn list_activations(&self, access: ApiRead) -> ApiResult<JsonResponse<ActivationPage>> {
         let activations = access.0.list_activations().await?;
@@ -39,10 +39,10 @@ impl Api {
         Ok(JsonResponse::new(&PageBody { data, next_cursor: None }))
     }
 
-    /// Revokes one of the caller's devices, which frees its place in the plan. The device learns of the revocation at
-    /// its next validation.
+    /// Revokes one of the caller's devices. A revoked device no longer counts towards the plan's limit, and its next
+    /// validation fails.
     ///
-    /// The device stays revoked, whatever key it uses, until it is activated under another id.
+    /// The revocation applies to the device's id with any key. The device can be activated again only under another id.
     #[oai(path = "/license/activations/:activation_id", method = "delete", operation_id = "revoke_activation")]
     async fn revoke_activation(&self, access: ApiWrite, activation_id: Path<String>) -> ApiResult<Revoked> {
         access.0.revoke_activation(&activation_id).await?;

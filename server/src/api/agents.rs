@@ -23,7 +23,7 @@ use crate::wire::state::text;
 
 pub struct Api;
 
-/// An agent.
+/// An agent of the workspace, whose work a program or a plugin does.
 #[derive(Object, Serialize)]
 #[oai(rename = "Agent")]
 struct AgentBody {
@@ -34,7 +34,7 @@ struct AgentBody {
     /// Maps the name of each capability to whether the agent has it.
     capabilities: AnyObject,
     status: OneOf<AgentStatuses>,
-    /// The plugin that does the agent's work, or null if a program does it.
+    /// The name of the plugin that does the agent's work, or null if a program does the work.
     #[oai(nullable)]
     plugin: Option<String>,
     #[oai(nullable)]
@@ -80,7 +80,7 @@ struct AgentPage {
     next_cursor: Option<String>,
 }
 
-/// The card of an agent: what a caller needs to know before it gives the agent work.
+/// The card of an agent: a description for callers that want to assign tasks to the agent.
 #[derive(Object, Serialize)]
 #[oai(rename = "AgentCard")]
 struct CardBody {
@@ -89,7 +89,7 @@ struct CardBody {
     description: String,
     capabilities: AnyObject,
     traits: Vec<String>,
-    /// One skill per trait.
+    /// The skills of the agent, one per subscribed trait.
     skills: Vec<SkillBody>,
     version: u64,
     status: OneOf<AgentStatuses>,
@@ -137,7 +137,7 @@ struct WorkloadBody {
     agent_id: String,
     name: String,
     pending: u64,
-    /// Open tasks that nobody has read, whatever their status.
+    /// The number of open tasks that are unread, in any status.
     unread: u64,
     in_progress: u64,
     review: u64,
@@ -157,11 +157,12 @@ struct RosterBody {
 /// An agent to register.
 #[derive(Object, Deserialize)]
 struct CreateAgent {
-    /// Unique in the workspace.
+    /// The name, which must be unique in the workspace.
     name: String,
     #[oai(nullable)]
     description: Option<String>,
-    /// The agent gets a task for each event of a type that has one of these traits.
+    /// The traits that the agent subscribes to. Each event of a type with one of these traits creates a task for the
+    /// agent.
     #[oai(nullable)]
     subscribed_traits: Option<Vec<String>>,
     /// Maps the name of each capability to whether the agent has it.
@@ -169,7 +170,7 @@ struct CreateAgent {
     capabilities: Option<AnyObject>,
 }
 
-/// Changes to an agent. Fields that are absent stay as they are.
+/// Changes to an agent. Absent fields do not change.
 #[derive(Object, Deserialize, Default)]
 #[serde(default)]
 struct ChangeAgent {
@@ -181,7 +182,7 @@ struct ChangeAgent {
     subscribed_traits: Option<Vec<String>>,
     #[oai(nullable)]
     capabilities: Option<AnyObject>,
-    /// `disabled` stops new tasks for the agent, and `active` resumes them.
+    /// The new status. A `disabled` agent is assigned no new tasks; an `active` agent is.
     #[oai(nullable)]
     status: Option<OneOf<AgentSwitch>>,
 }
@@ -206,7 +207,8 @@ const LIST: &str = "agents";
 impl Api {
     /// Lists agents, newest first. Agents whose work is done by a plugin are included.
     ///
-    /// An agent is `active` if it was heard from within three heartbeats, or if a plugin does its work.
+    /// An agent is `active` if its last heartbeat is at most three heartbeat intervals old, or if a plugin does the
+    /// agent's work.
     #[oai(path = "/agents", method = "get", operation_id = "list_agents")]
     async fn list_agents(
         &self,
@@ -228,8 +230,8 @@ impl Api {
 
     /// Registers an agent.
     ///
-    /// The name must be unique in the workspace (409 `name_taken`). From then on, each event of a type that has one of
-    /// the agent's traits becomes a task for the agent.
+    /// The name must be unique in the workspace (409 `name_taken`). After the registration, each event of a type that
+    /// has one of the agent's traits creates a task for the agent.
     #[oai(path = "/agents", method = "post", operation_id = "create_agent")]
     async fn create_agent(
         &self,
@@ -250,8 +252,8 @@ impl Api {
 
     /// Lists the workload of every agent, newest agent first.
     ///
-    /// The workload has the numbers of tasks that are pending, unread, in progress and in review, and the creation time
-    /// of the oldest pending task.
+    /// A workload has the numbers of pending tasks, of unread tasks, of tasks in progress and of tasks in review, and
+    /// the creation time of the oldest pending task.
     #[oai(path = "/agents/roster", method = "get", operation_id = "get_roster")]
     async fn get_roster(&self, access: ApiRead) -> ApiResult<JsonResponse<RosterBody>> {
         let roster = access.0.roster().await?;
@@ -269,7 +271,7 @@ impl Api {
 
     /// Returns one agent.
     ///
-    /// The response includes the current status and the time at which the agent was last heard from.
+    /// The response includes the agent's current status and the time of the agent's last heartbeat.
     #[oai(path = "/agents/:agent_id", method = "get", operation_id = "get_agent")]
     async fn get_agent(&self, access: ApiRead, agent_id: Path<String>) -> ApiResult<Changed> {
         Ok(changed_response(&access.0.agent(&agent_id).await?))
@@ -285,7 +287,7 @@ impl Api {
 
     /// Changes an agent. If a plugin does the agent's work, only the status can be changed.
     ///
-    /// Only the fields in the body change. A disabled agent gets no new tasks and cannot claim any.
+    /// Only the fields in the body change. A disabled agent is assigned no new tasks and cannot claim tasks.
     #[oai(path = "/agents/:agent_id", method = "patch", operation_id = "change_agent")]
     async fn change_agent(
         &self,
@@ -302,9 +304,9 @@ impl Api {
         Ok(changed_response(&access.0.change_agent(&agent_id, change, expected).await?))
     }
 
-    /// Deletes an agent. Its tasks stay as they are.
+    /// Deletes an agent. The agent's tasks do not change.
     ///
-    /// The agent's history stays in the log, and its name becomes free.
+    /// The agent's history stays in the log. Another agent can then use the name.
     #[oai(path = "/agents/:agent_id", method = "delete", operation_id = "delete_agent")]
     async fn delete_agent(
         &self,

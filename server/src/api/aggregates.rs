@@ -1,4 +1,5 @@
-//! `/aggregates/query` and the folded state of one aggregate.
+//! `/aggregates/query`, which runs pipelines, and `/aggregates/:aggregate_id`, which returns the folded state of one
+//! aggregate.
 
 use foldwork_engine::Error;
 use foldwork_engine::model::date::parse_date;
@@ -26,17 +27,18 @@ struct QueryBody {
     /// The stages, each an object with one operator key.
     #[serde(default)]
     pipeline: Stages,
-    /// Adds a report on what was read, pushed down and left over, with rows and time per stage.
+    /// Whether the response includes a report on the execution: the data that was read, the stages that were pushed
+    /// down and the remaining stages, with rows and time per stage.
     #[oai(nullable)]
     explain: Option<bool>,
-    /// Returns the normalised pipeline and its plan without reading anything.
+    /// Whether to return only the normalised pipeline and its plan. A dry run reads no data.
     #[oai(nullable)]
     dry_run: Option<bool>,
-    /// Rows per page, 1 to 10000; without it all rows are returned in one response.
+    /// The maximum number of rows per page, 1 to 10000. If `limit` is absent, the response has all rows.
     #[oai(nullable, validator(minimum(value = "1"), maximum(value = "10000")))]
     limit: Option<u64>,
     /// The `next_cursor` of the previous page, sent with the same pipeline. All pages show the state at the time of the
-    /// first one.
+    /// first page.
     #[oai(nullable)]
     cursor: Option<String>,
 }
@@ -45,16 +47,16 @@ struct QueryBody {
 #[derive(Object, Serialize)]
 struct QueryResult {
     results: Vec<AnyValue>,
-    /// The number of rows in this response.
+    /// The number of rows in `results`.
     count: u64,
-    /// Present if `limit` was given: the cursor of the next page, or null after the last page.
+    /// The cursor of the next page, or null on the last page. Present if the request has a `limit`.
     #[oai(skip_serializing_if_is_none)]
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<AnyValue>,
     #[oai(skip_serializing_if_is_none)]
     #[serde(skip_serializing_if = "Option::is_none")]
     explain: Option<AnyValue>,
-    /// Present if `dry_run` was given.
+    /// The plan of the pipeline. Present for a dry run.
     #[oai(skip_serializing_if_is_none)]
     #[serde(skip_serializing_if = "Option::is_none")]
     plan: Option<AnyValue>,
@@ -65,7 +67,7 @@ struct QueryResult {
 
 #[derive(ApiResponse)]
 enum State {
-    /// The folded state.
+    /// The folded state of the aggregate.
     #[oai(status = 200)]
     Found(JsonResponse<AnyObject>, #[oai(header = "ETag")] String),
     /// The client has the current version.
@@ -106,15 +108,16 @@ impl Api {
     /// Returns the folded state of an aggregate, now or at an earlier version or time.
     ///
     /// The state has the fields that the aggregate's events set, and system fields whose names begin with `_`. Without
-    /// `version` and `at` the current state is returned, which includes every event appended before this request.
+    /// `version` and `at` the server returns the current state. The current state includes every event appended before
+    /// this request.
     #[oai(path = "/aggregates/:aggregate_id", method = "get", operation_id = "get_aggregate")]
     async fn get_aggregate(
         &self,
         access: ApiRead,
         aggregate_id: Path<String>,
-        /// The state after the event with this version.
+        /// The version of the event after which the state is returned.
         version: Query<Option<page::Whole>>,
-        /// The state after the events that occurred up to this time, RFC 3339.
+        /// The time up to which events are included in the state, RFC 3339.
         at: Query<Option<String>>,
         #[oai(name = "If-None-Match")] if_none_match: Header<Option<String>>,
     ) -> ApiResult<State> {

@@ -23,21 +23,21 @@ pub struct Api;
 /// An article to create.
 #[derive(Object, Deserialize)]
 struct CreateArticle {
-    /// A project's id or slug.
+    /// The id or slug of the article's project.
     #[oai(nullable)]
     project_id: Option<String>,
     title: String,
     /// The text of the article in Markdown.
     #[oai(nullable)]
     body: Option<String>,
-    /// Unique in its project; the default is made from the title.
+    /// The slug, which must be unique in the project; the default is derived from the title.
     #[oai(nullable)]
     slug: Option<String>,
     #[oai(nullable)]
     tags: Option<Vec<String>>,
 }
 
-/// Changes to an article. Fields that are absent stay as they are.
+/// Changes to an article. Absent fields do not change.
 #[derive(Object, Deserialize, Default)]
 #[serde(default)]
 struct ChangeArticle {
@@ -78,7 +78,7 @@ enum Changed {
 
 #[derive(ApiResponse)]
 enum Deleted {
-    /// The article is hidden. Its history stays in the log.
+    /// The article was deleted. Its history stays in the log.
     #[oai(status = 204)]
     Done,
 }
@@ -89,8 +89,7 @@ const LIST: &str = "articles";
 impl Api {
     /// Lists articles, newest first. A key with only the scope `content:read` sees published revisions only.
     ///
-    /// `perspective` selects the revision to return. With `published`, the filters match the published revision as
-    /// well.
+    /// `perspective` selects the revision to return. The filters apply to the selected revision.
     #[oai(path = "/articles", method = "get", operation_id = "list_articles")]
     #[expect(clippy::too_many_arguments, reason = "one argument a query parameter")]
     async fn list_articles(
@@ -100,7 +99,7 @@ impl Api {
         #[oai(name = "limit")] Query(rows): Query<Option<u64>>,
         /// The `next_cursor` of the previous page.
         cursor: Query<Option<String>>,
-        /// Only the article with this slug, which is unique per project.
+        /// Only articles with this slug. A slug is unique within a project.
         slug: Query<Option<String>>,
         /// Only articles with this tag.
         tag: Query<Option<String>>,
@@ -130,8 +129,8 @@ impl Api {
 
     /// Creates an article, which is a draft until it is published.
     ///
-    /// The slug must be unique in its project (409 `slug_taken`). If it is absent, it is made from the title. Agents
-    /// that subscribe to a trait of articles get tasks for the appended event.
+    /// The slug must be unique in its project (409 `slug_taken`). A slug that is absent is derived from the title.
+    /// Agents that subscribe to a trait of articles get tasks for the appended event.
     #[oai(path = "/articles", method = "post", operation_id = "create_article")]
     async fn create_article(
         &self,
@@ -189,8 +188,8 @@ impl Api {
 
     /// Publishes an article in its current state.
     ///
-    /// From then on, callers with the scope `content:read` see this revision. Agents that subscribe to the trait
-    /// `publishable` get tasks for it.
+    /// Callers with the scope `content:read` then see this revision. Agents that subscribe to the trait `publishable`
+    /// get tasks for the publication.
     #[oai(path = "/articles/:aggregate_id/publish", method = "post", operation_id = "publish_article")]
     async fn publish_article(
         &self,
@@ -204,7 +203,7 @@ impl Api {
 
     /// Unpublishes an article, which becomes a draft again.
     ///
-    /// Callers with only the scope `content:read` no longer see the article. Its fields stay as they are.
+    /// Callers with only the scope `content:read` no longer see the article. Its fields do not change.
     #[oai(path = "/articles/:aggregate_id/unpublish", method = "post", operation_id = "unpublish_article")]
     async fn unpublish_article(
         &self,
@@ -218,7 +217,7 @@ impl Api {
 
     /// Deletes an article. Its history stays in the log.
     ///
-    /// The server appends `article.deleted`. The article disappears from lists, searches and pipelines.
+    /// The server appends `article.deleted`. Lists, searches and pipelines no longer include the article.
     #[oai(path = "/articles/:aggregate_id", method = "delete", operation_id = "delete_article")]
     async fn delete_article(
         &self,

@@ -31,7 +31,7 @@ use crate::wire::page::{PageBody, PageBytes, Whole, limit};
 
 pub struct Api;
 
-/// The longest time that a request for events waits, in milliseconds.
+/// The maximum value of `wait_ms` in milliseconds.
 const MAX_WAIT_MS: u64 = 30_000;
 
 /// An event to append.
@@ -39,32 +39,33 @@ const MAX_WAIT_MS: u64 = 30_000;
 #[serde(default)]
 #[oai(rename = "NewEvent")]
 struct EventInput {
-    /// The stream. The path's stream is used if the path names one.
+    /// The id of the aggregate whose stream receives the event. Not needed if the path names the aggregate.
     #[oai(nullable)]
     aggregate_id: Option<String>,
     #[oai(nullable)]
     aggregate_type: Option<String>,
-    /// `<type>.<verb>`.
+    /// The type of the event, written `<type>.<verb>`.
     #[oai(nullable)]
     event_type: Option<String>,
-    /// A project's id or slug.
+    /// The id or slug of the aggregate's project.
     #[oai(nullable)]
     project_id: Option<String>,
     #[oai(nullable)]
     payload: Option<AnyObject>,
     #[oai(nullable)]
     metadata: Option<AnyObject>,
-    /// Makes the append idempotent: the same id is never appended twice.
+    /// An id chosen by the client, which makes the append idempotent: the server never appends two events with the same
+    /// id.
     #[oai(nullable)]
     event_id: Option<String>,
     /// The expected version of the stream, or `none`, `exists` or `any`.
     #[oai(nullable)]
     expected_version: Option<ExpectedVersion>,
-    /// RFC 3339; the default is the time of the append.
+    /// The time at which the event occurred, RFC 3339; the default is the time of the append.
     #[oai(nullable)]
     occurred_at: Option<String>,
-    /// Brings the aggregate back if it is deleted. Without `restore` only `<type>.created` does so, and any other event
-    /// is a conflict.
+    /// Whether to restore the aggregate if it is deleted. Without `restore`, only `<type>.created` restores a deleted
+    /// aggregate; any other event is a conflict.
     #[oai(nullable)]
     restore: Option<bool>,
 }
@@ -79,33 +80,34 @@ struct AppendBody {
     aggregate_id: Option<String>,
     #[oai(nullable)]
     aggregate_type: Option<String>,
-    /// `<type>.<verb>`.
+    /// The type of the event, written `<type>.<verb>`.
     #[oai(nullable)]
     event_type: Option<String>,
-    /// A project's id or slug.
+    /// The id or slug of the aggregate's project.
     #[oai(nullable)]
     project_id: Option<String>,
     #[oai(nullable)]
     payload: Option<AnyObject>,
     #[oai(nullable)]
     metadata: Option<AnyObject>,
-    /// Makes the append idempotent: the same id is never appended twice.
+    /// An id chosen by the client, which makes the append idempotent: the server never appends two events with the same
+    /// id.
     #[oai(nullable)]
     event_id: Option<String>,
     /// The expected version of the stream, or `none`, `exists` or `any`.
     #[oai(nullable)]
     expected_version: Option<ExpectedVersion>,
-    /// RFC 3339; the default is the time of the append.
+    /// The time at which the event occurred, RFC 3339; the default is the time of the append.
     #[oai(nullable)]
     occurred_at: Option<String>,
-    /// Brings the aggregate back if it is deleted. Without `restore` only `<type>.created` does so, and any other event
-    /// is a conflict.
+    /// Whether to restore the aggregate if it is deleted. Without `restore`, only `<type>.created` restores a deleted
+    /// aggregate; any other event is a conflict.
     #[oai(nullable)]
     restore: Option<bool>,
 }
 
 impl AppendBody {
-    /// Returns the events, and whether the body had them as a list.
+    /// Returns the events and whether the body has a list of events.
     fn into_events(self) -> (Vec<EventInput>, bool) {
         let AppendBody { events, aggregate_id, aggregate_type, event_type, project_id, .. } = self;
         if let Some(events) = events {
@@ -140,7 +142,8 @@ struct AppendedBody {
     #[oai(skip_serializing_if_is_none)]
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<Vec<EventBody>>,
-    /// Events that this request appended. `repeated` counts the events that the log had already.
+    /// The number of events that this request appended. `repeated` is the number of events that were already in the
+    /// log.
     appended: u64,
     repeated: u64,
 }
@@ -160,12 +163,12 @@ struct LogPageBody {
     data: Vec<EventBody>,
     #[oai(nullable)]
     next_cursor: Option<String>,
-    /// The position up to which the log was searched. A client that sends it as `after` continues where this page ends,
-    /// even if no event on the page matched the filter.
+    /// The position up to which the server searched the log, even if no event matched the filter. A client sends this
+    /// position as `after` to continue after this page.
     position: u64,
 }
 
-/// The appended event, or the counts of several.
+/// The response to an append: the event for one event, otherwise the counts.
 #[derive(Union, Serialize)]
 #[oai(one_of = true)]
 #[serde(untagged)]
@@ -174,7 +177,8 @@ enum AppendAnswer {
     Many(AppendedBody),
 }
 
-/// Adds the list index to an error. The engine cannot tell a single event from a list of one.
+/// Adds the list index to an error of a list with one event. The engine cannot distinguish such a list from a single
+/// event.
 fn in_place<T>(result: Result<T, Error>, list_of_one: bool) -> Result<T, Error> {
     if list_of_one { result.map_err(Error::in_list) } else { result }
 }
@@ -183,7 +187,8 @@ fn in_place<T>(result: Result<T, Error>, list_of_one: bool) -> Result<T, Error> 
 impl Api {
     /// Appends one event to a stream, or several (`events`) atomically.
     ///
-    /// For one event the response is the event. For several the response has `data`, `appended` and `repeated`.
+    /// If the body is one event, the response is that event. If the body has `events`, the response has `data`,
+    /// `appended` and `repeated`.
     #[oai(path = "/aggregates/:aggregate_id/events", method = "post", operation_id = "append_event")]
     async fn append_event(
         &self,
@@ -216,8 +221,9 @@ impl Api {
 
     /// Appends events to any streams, in order and atomically.
     ///
-    /// Meant for imports: one request may have as many events as fit into the body limit. Events of one stream keep
-    /// their order. An event whose `event_id` is already in the log is skipped and counted as repeated.
+    /// This operation is meant for imports. The number of events is limited only by the maximum size of a request body.
+    /// Events of one stream keep their order. An event whose `event_id` is already in the log is skipped and counted as
+    /// repeated.
     #[oai(path = "/events", method = "post", operation_id = "append_events")]
     async fn append_events(
         &self,
@@ -242,19 +248,19 @@ impl Api {
 
     /// Lists the raw events of one stream.
     ///
-    /// The events are returned as they were appended, without folding. With `Accept: text/event-stream` the events are
-    /// sent as server-sent events whose ids are positions, and new events follow as they are appended.
+    /// The response has the events as they were appended, without folding. With `Accept: text/event-stream` the events
+    /// are sent as server-sent events whose ids are positions, and new events follow as they are appended.
     #[oai(path = "/aggregates/:aggregate_id/events", method = "get", operation_id = "list_aggregate_events")]
     #[expect(clippy::too_many_arguments, reason = "one argument a parameter of the request")]
     async fn list_aggregate_events(
         &self,
         access: ApiRead,
         aggregate_id: Path<String>,
-        /// Events after this version or, with `direction=desc`, before it.
+        /// The version after which the page begins or, with `direction=desc`, before which the page begins.
         after_version: Query<Option<Whole>>,
         #[oai(name = "limit")] Query(rows): Query<Option<u64>>,
-        /// `asc` returns the oldest event first and is the default, `desc` the newest. `forward` and `backward` are
-        /// synonyms.
+        /// The order: `asc` (the default, or `forward`) returns the oldest event first, and `desc` (or `backward`) the
+        /// newest.
         direction: Query<Option<OneOf<EventOrder>>>,
         /// The `next_cursor` of the previous page.
         cursor: Query<Option<String>>,
@@ -269,7 +275,7 @@ impl Api {
         if is_stream(accept.as_deref()) {
             let permit = streams.enter(&reader.record().id)?;
             let after = Start::position(last_event_id.as_deref())?;
-            // A missing stream is reported before the response starts to stream.
+            // Returns an error for a missing stream before the streaming response begins.
             let start = Start::of_aggregate(&reader, &aggregate_id, after_version.0.map(u64::from), after);
             let start = start.await?;
             return Ok(stream_of(reader, start, bytes, permit, shutdown.clone()));
@@ -285,21 +291,21 @@ impl Api {
 
     /// Lists the events of the workspace's log, in order.
     ///
-    /// Positions begin at 1, have no gaps and never change. A client that stores `position` and sends it as `after`
-    /// sees every event once. With `wait_ms` the server waits for an event before it returns an empty page. With
-    /// `Accept: text/event-stream` the events are sent live.
+    /// Positions begin at 1, have no gaps and never change. A client that sends the `position` of each response as the
+    /// next `after` sees every event once. With `wait_ms`, the server waits for new events if there are none. With
+    /// `Accept: text/event-stream`, the server streams new events as they are appended.
     #[oai(path = "/events", method = "get", operation_id = "list_events")]
     #[expect(clippy::too_many_arguments, reason = "one argument a parameter of the request")]
     async fn list_events(
         &self,
         access: ApiRead,
-        /// Events after this position.
+        /// The position after which the page begins.
         after: Query<Option<Whole>>,
-        /// A comma-separated list of event types.
+        /// A comma-separated list of event types. Other events are left out.
         types: Query<Option<String>>,
         aggregate_type: Query<Option<String>>,
         #[oai(name = "limit")] Query(rows): Query<Option<u64>>,
-        /// How long to wait for an event if there is none yet, in milliseconds.
+        /// The maximum time to wait for an event if there is none yet, in milliseconds.
         wait_ms: Query<Option<Whole>>,
         /// The `next_cursor` of the previous page.
         cursor: Query<Option<String>>,
@@ -327,7 +333,7 @@ impl Api {
         let page = tokio::select! {
             page = access.0.log(after, limit, &filter, wait) => page,
             () = grant.ended(), if !wait.is_zero() => Err(Error::Unauthenticated("the key was revoked or has expired")),
-            // A shutdown ends the wait.
+            // When the server shuts down, the request returns without waiting longer.
             () = shutdown.clone().begun() => access.0.log(after, limit, &filter, Duration::ZERO).await,
         };
         let page = page?;
@@ -392,7 +398,7 @@ fn new_event(input: EventInput, stream: Option<&str>, at: &str) -> Result<NewEve
     })
 }
 
-/// Returns the expected version that a body names.
+/// Parses the `expected_version` of a request body.
 pub(super) fn read_expected(expected: Option<ExpectedVersion>, at: &str) -> Result<Expected, Error> {
     let wrong = || {
         let allowed = "expected a version, \"none\", \"exists\" or \"any\"";

@@ -36,15 +36,15 @@ struct UploadFile {
     filename: String,
     /// The bytes, in base64.
     data: String,
-    /// The default follows from the filename.
+    /// The media type; the default is derived from the filename.
     #[oai(nullable)]
     mime_type: Option<String>,
-    /// The aggregate that the file is attached to.
+    /// The id of the aggregate that the file is attached to.
     #[oai(nullable)]
     aggregate_id: Option<String>,
     #[oai(nullable)]
     aggregate_type: Option<String>,
-    /// A project's id or slug.
+    /// The id or slug of the file's project.
     #[oai(nullable)]
     project_id: Option<String>,
 }
@@ -54,20 +54,20 @@ struct DeleteFile {
     path: String,
 }
 
-/// A file.
+/// The metadata of a stored file.
 #[derive(Object, Serialize)]
 #[oai(rename = "StoredFile")]
 pub(super) struct FileBody {
-    /// `workspace/project/type/aggregate/filename`, with `_` for each part that is absent.
+    /// The path `workspace/project/type/aggregate/filename`, with `_` for each part that is absent.
     path: String,
-    /// The id of the file's own aggregate, whose events are the file's history.
+    /// The id of the aggregate that represents the file. Its events are the file's history.
     file_id: String,
     filename: String,
     mime_type: String,
     /// The size in bytes.
     size: u64,
     sha256: String,
-    /// The aggregate that the file is attached to.
+    /// The id of the aggregate that the file is attached to.
     #[oai(nullable)]
     aggregate_id: Option<String>,
     #[oai(nullable)]
@@ -108,7 +108,7 @@ struct FilePage {
     next_cursor: Option<String>,
 }
 
-/// A link to a file's bytes that needs no token.
+/// A link for downloading a file's bytes. The link needs no token.
 #[derive(Object, Serialize)]
 #[oai(rename = "FileLink")]
 struct LinkBody {
@@ -120,13 +120,13 @@ struct LinkBody {
 #[derive(Object, Serialize)]
 #[oai(rename = "StorageUsage")]
 struct UsageBody {
-    /// Bytes of stored files, of unfinished uploads, and of files that are not removed from the store yet.
+    /// The number of bytes of stored files, of unfinished uploads, and of deleted files that the store still holds.
     used_bytes: u64,
-    /// The limit of `used_bytes`, or null if there is none.
+    /// The limit of `used_bytes`, or null if the workspace has no limit.
     #[oai(nullable)]
     quota_bytes: Option<u64>,
     files: u64,
-    /// Bytes of the files in the list.
+    /// The number of bytes of the files that `GET /files` lists.
     file_bytes: u64,
 }
 
@@ -135,7 +135,7 @@ pub(super) enum Stored {
     /// A new file was stored.
     #[oai(status = 201)]
     New(JsonResponse<FileBody>, #[oai(header = "Location")] String),
-    /// The file at this path was replaced, or the request is a repeat.
+    /// The file at this path was replaced, or an earlier request with the same idempotency key stored the file.
     #[oai(status = 200)]
     Known(
         JsonResponse<FileBody>,
@@ -152,25 +152,25 @@ enum Deleted {
 }
 
 const LIST: &str = "files";
-/// Base64 with or without padding.
+/// The base64 decoder. Padding is optional.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
-/// The bytes of a decoded file that are passed on in one block.
+/// The maximum size in bytes of a block of a decoded file.
 const BLOCK_BYTES: usize = 128 << 10;
 
 #[OpenApi(tag = "Section::Files")]
 impl Api {
     /// Lists files, newest first.
     ///
-    /// With `prefix` only a part of the workspace is listed. The list has metadata only; `GET /files/{path}` returns a
-    /// link to the bytes.
+    /// The list has metadata only. `GET /files/{path}` returns a link to the bytes of a file.
     #[oai(path = "/files", method = "get", operation_id = "list_files")]
     async fn list_files(
         &self,
         access: ApiRead,
-        /// Only files below this path, given by its first segments from the workspace's id on.
+        /// Only files below this path. A prefix consists of the first segments of a path, beginning with the
+        /// workspace's id.
         prefix: Query<Option<String>>,
         #[oai(name = "limit")] Query(rows): Query<Option<u64>>,
         /// The `next_cursor` of the previous page.
@@ -181,7 +181,7 @@ impl Api {
         Ok(JsonResponse::new(&PageBody::new(page, LIST, |found| FileBody::from(&*found))))
     }
 
-    /// Stores a file whose bytes are in the body, in base64. A file at the same path is replaced.
+    /// Stores a file whose bytes are in the JSON body, encoded in base64. A file at the same path is replaced.
     ///
     /// The path is built from the project, the aggregate and the filename. An upload that would exceed the workspace's
     /// quota is rejected (400 `storage_quota_exceeded`).
@@ -214,14 +214,14 @@ impl Api {
 
     /// Returns a link to the file's bytes that is valid for an hour and needs no token.
     ///
-    /// Slashes in the path may be sent as they are or as `%2F`. Anybody with the link can download this file until the
-    /// link expires.
+    /// Slashes in the path may be sent as `/` or as `%2F`. Anybody with the link can download this file until the link
+    /// expires.
     #[oai(path = "/files/:path", method = "get", operation_id = "get_file")]
     async fn get_file(
         &self,
         access: ContentRead,
         request: &Request,
-        /// `workspace/project/type/aggregate/filename`, with slashes as they are or as `%2F`.
+        /// The path `workspace/project/type/aggregate/filename`. Slashes may be sent as `/` or as `%2F`.
         path: Path<String>,
     ) -> ApiResult<JsonResponse<LinkBody>> {
         Ok(JsonResponse::new(&match access.0.file_link(&path).await? {
@@ -233,15 +233,15 @@ impl Api {
         }))
     }
 
-    /// Stores a file whose bytes are the body. A file at the same path is replaced.
+    /// Stores a file whose bytes are the request body. A file at the same path is replaced.
     ///
-    /// Meant for files of any size: the bytes are streamed to the store. The path is the file's full path, as in
-    /// responses.
+    /// The server streams the bytes to the store, so the file may have any size. The path is the file's full path, as
+    /// in responses.
     #[oai(path = "/files/:path", method = "put", operation_id = "upload_file")]
     async fn upload_file(
         &self,
         access: ApiWrite,
-        /// `workspace/project/type/aggregate/filename`, with slashes as they are or as `%2F`.
+        /// The path `workspace/project/type/aggregate/filename`. Slashes may be sent as `/` or as `%2F`.
         path: Path<String>,
         body: RawBody,
     ) -> ApiResult<Stored> {
@@ -266,7 +266,7 @@ impl Api {
 
     /// Returns the workspace's storage usage and its quota.
     ///
-    /// Unfinished uploads count as well, because they must not exceed the quota either.
+    /// The usage includes unfinished uploads, because the quota also limits unfinished uploads.
     #[oai(path = "/system/storage", method = "get", operation_id = "get_storage")]
     async fn get_storage(&self, access: ApiRead) -> ApiResult<JsonResponse<UsageBody>> {
         let usage = access.0.storage_usage().await?;
@@ -279,7 +279,7 @@ impl Api {
     }
 }
 
-/// Returns the file that a path and the headers of a request describe.
+/// Returns the description of a new file from the path and the headers of a request.
 fn new_at(writer: &Writer, path: String, mime_type: Option<&str>, size: Option<u64>) -> Result<NewFile, Error> {
     let invalid = |message: String| Error::invalid(format!("path: {message}"));
     let (workspace, place, filename) = FilePath::read(&path).map_err(invalid)?;

@@ -24,16 +24,16 @@ use crate::http::streams::StreamPermit;
 use crate::wire::body::JsonResponse;
 use crate::wire::event::EventBody;
 
-/// The number of events that a stream reads in one step.
+/// The maximum number of events that a stream reads in one step.
 const PAGE: usize = 200;
-/// A stream that has been silent for this long sends a comment.
+/// The time after which an idle stream sends a comment.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const CONTENT_TYPE: &str = "text/event-stream";
 const COMMENT: &[u8] = b":\n\n";
-/// The size in bytes up to which messages are written to a socket together. A longer message is written alone.
+/// The size in bytes up to which messages are combined into one chunk. A longer message is a chunk alone.
 const CHUNK: usize = 64 << 10;
 
-/// A page of events, or a stream of them.
+/// A response with events: a page, or a stream.
 pub enum Log<T: Type> {
     Page(JsonResponse<T>),
     Stream(Box<Response>),
@@ -58,7 +58,7 @@ impl<T: Type> ApiResponse for Log<T> {
     }
 }
 
-/// Where a stream of events begins.
+/// The log or the aggregate that a stream reads, with the position at which the stream begins.
 pub enum Start {
     Log {
         after: u64,
@@ -69,8 +69,8 @@ pub enum Start {
 }
 
 impl Start {
-    /// Returns the start of a stream for a client that has an aggregate's events up to a version, or up to a position
-    /// of the log.
+    /// Returns the start of a stream of an aggregate's events. The stream begins after `after_version` or after the log
+    /// position `after`, whichever is later.
     pub async fn of_aggregate(
         reader: &Reader,
         id: &str,
@@ -85,14 +85,14 @@ impl Start {
         Ok(Start::Aggregate(reader.follow_aggregate(id, known_version).await?))
     }
 
-    /// Returns the position in a `Last-Event-ID` header.
+    /// Parses the position in a `Last-Event-ID` header.
     pub fn position(last_event_id: Option<&str>) -> Result<Option<u64>, Error> {
         let wrong = |_| Error::invalid("Last-Event-ID must be a position");
         last_event_id.map(|id| id.trim().parse().map_err(wrong)).transpose()
     }
 }
 
-/// Returns whether the client prefers a stream. If it accepts JSON as well, the stream must have the higher weight.
+/// Returns whether an `Accept` header prefers a stream: `text/event-stream` must have a higher weight than JSON.
 pub fn is_stream(accept: Option<&str>) -> bool {
     let weight = |kind: &str| {
         let ranges = accept.into_iter().flat_map(|accept| accept.split(','));
@@ -106,7 +106,7 @@ pub fn is_stream(accept: Option<&str>) -> bool {
 }
 
 /// Returns the events as a streaming response. The stream holds its permit and at most one page of `page_bytes` in
-/// memory. It ends when the client disconnects, when the client's access ends, or when the server shuts down.
+/// memory. The stream ends when the client disconnects, when the client's access ends, or when the server shuts down.
 pub fn stream_of<T: Type>(
     reader: Reader,
     start: Start,
@@ -132,7 +132,7 @@ pub fn stream_of_feed<T: Type>(
     let pages = stream::unfold((feed, permit), move |(mut feed, permit)| async move {
         match feed.wait(limit, KEEP_ALIVE).await {
             Ok(page) => Some((page.items, (feed, permit))),
-            // The client reconnects with the last id that it received.
+            // Ends the stream. The client reconnects with the id of the last event that it received.
             Err(error) => {
                 tracing::warn!(%error, "the feed of an agent ended");
                 None
@@ -150,8 +150,8 @@ fn put_delivery(item: &Item, chunk: &mut Vec<u8>) {
     chunk.extend_from_slice(message.to_string().as_bytes());
 }
 
-/// Joins the messages of a page into chunks. Each chunk is built when the previous one was taken. A page without
-/// messages becomes a comment.
+/// Combines the messages of a page into chunks lazily: the iterator builds one chunk per call. A page without messages
+/// becomes a comment.
 fn chunks<T>(page: Vec<T>, put: fn(&T, &mut Vec<u8>)) -> impl Iterator<Item = Bytes> {
     let mut rest = page.into_iter();
     let mut is_silent = true;
@@ -188,19 +188,20 @@ fn sent_until<T: Type>(chunks: BoxStream<'static, Bytes>, mut grant: Grant, shut
     Log::Stream(Box::new(response))
 }
 
-/// A reader of events with its position.
+/// The state of a stream: a reader, and the place in the log or in an aggregate up to which events were sent.
 struct Follower {
     reader: Reader,
     limit: Limit,
     start: Start,
-    /// When the next read may begin. Waiting at the end of the log lets events that arrive faster be sent together.
+    /// The earliest time of the next read. After the stream has reached the end of the log, a short wait collects new
+    /// events, which are then sent together.
     next_look: Instant,
     _permit: StreamPermit,
 }
 
 impl Follower {
-    /// Returns the next events, after waiting for them if there are none yet. The result is empty if the wait times
-    /// out.
+    /// Returns the next events. If there are none yet, waits for new events, at most until [`KEEP_ALIVE`] has passed,
+    /// and then returns an empty list.
     async fn next(&mut self) -> Result<Vec<Arc<Event>>, Error> {
         tokio::time::sleep_until(self.next_look).await;
         let (events, is_end) = match &mut self.start {
@@ -227,7 +228,7 @@ fn events(follower: Follower) -> BoxStream<'static, Bytes> {
     let pages = stream::unfold(follower, |mut follower| async move {
         match follower.next().await {
             Ok(events) => Some((events, follower)),
-            // The client reconnects with the last id that it received.
+            // Ends the stream. The client reconnects with the id of the last event that it received.
             Err(error) => {
                 tracing::warn!(%error, "a stream of events ended");
                 None
@@ -237,7 +238,7 @@ fn events(follower: Follower) -> BoxStream<'static, Bytes> {
     pages.flat_map(|events| stream::iter(chunks(events, put_event))).boxed()
 }
 
-/// Appends an event's message to a chunk. The message is serialised once for all streams.
+/// Appends an event's message to a chunk. All streams share the serialised text.
 fn put_event(event: &Arc<Event>, chunk: &mut Vec<u8>) {
     let text = event.sent.text(|| {
         let text =

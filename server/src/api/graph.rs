@@ -19,13 +19,13 @@ use crate::wire::json::AnyObject;
 
 pub struct Api;
 
-/// Nodes and the edges between them.
+/// A part of the knowledge graph: nodes, and the edges between these nodes.
 #[derive(Object, Serialize)]
 struct GraphBody {
-    /// The aggregate itself, then the other nodes by distance.
+    /// The requested aggregate, followed by the other nodes in the order of their distance.
     nodes: Vec<NodeBody>,
     edges: Vec<EdgeBody>,
-    /// Whether nodes were left out because there are too many.
+    /// Whether nodes were left out because the graph exceeds the size limit.
     truncated: bool,
 }
 
@@ -41,7 +41,7 @@ struct NodeBody {
     label: Option<String>,
     /// Further names that plugins found for the aggregate.
     labels: Vec<String>,
-    /// Facts that plugins derived, by plugin.
+    /// The facts about the aggregate, by the plugin that derived them.
     facts: AnyObject,
     /// The number of edges between this node and the requested aggregate.
     distance: u32,
@@ -50,7 +50,7 @@ struct NodeBody {
     deleted: bool,
 }
 
-/// An edge and its source.
+/// An edge of the knowledge graph, with the event that it was found in.
 #[derive(Object, Serialize)]
 #[oai(rename = "Edge")]
 struct EdgeBody {
@@ -77,8 +77,8 @@ struct SourceBody {
 impl Api {
     /// Returns the knowledge graph around an aggregate.
     ///
-    /// Nodes are aggregates, and edges are relations that plugins found in events. Each edge names the plugin and the
-    /// event, and the time at which the edge was closed. The nearest nodes come first, and `truncated` is true if nodes
+    /// Nodes are aggregates, and edges are relations that plugins found in events. Each edge names its plugin and its
+    /// event, and a closed edge has the time of its end. The nearest nodes come first, and `truncated` is true if nodes
     /// were left out.
     #[oai(path = "/aggregates/:aggregate_id/graph", method = "get", operation_id = "get_graph")]
     async fn get_graph(
@@ -87,11 +87,12 @@ impl Api {
         aggregate_id: Path<String>,
         /// The maximum distance in edges, 1 to 3; the default is 1.
         depth: Query<Option<u32>>,
-        /// A comma-separated list of the kinds of edges to follow; the default is all kinds.
+        /// A comma-separated list of edge kinds. The server follows only edges of these kinds; the default is all
+        /// kinds.
         kinds: Query<Option<String>>,
         /// The direction of the edges to follow; the default is both.
         direction: Query<Option<OneOf<EdgeDirection>>>,
-        /// Adds closed edges that start at the aggregate.
+        /// Whether the response includes closed edges that start at the aggregate.
         closed: Query<Option<bool>>,
     ) -> ApiResult<JsonResponse<GraphBody>> {
         let direction = read_direction(direction.0.as_deref())?;

@@ -1,4 +1,4 @@
-//! `/invitations`: the invitations of a signed-in user, and accepting and declining them.
+//! `/invitations`: listing, accepting and declining the invitations of a signed-in user.
 
 use foldwork_engine::model::access::{Invitation, Membership, WorkspaceRecord};
 use foldwork_engine::model::date::format_date;
@@ -22,11 +22,11 @@ struct InvitationBody {
     id: String,
     workspace_id: String,
     workspace_name: String,
-    /// The role that the user gets in the workspace.
+    /// The role of the user in the workspace after accepting the invitation.
     role: OneOf<Roles>,
     created_at: String,
-    /// The time at which the invitation expires together with the key that created it, or null if that key does not
-    /// expire.
+    /// The expiry time of the invitation, which is the expiry time of the key that created the invitation. Null if that
+    /// key does not expire.
     #[oai(nullable)]
     expires_at: Option<String>,
 }
@@ -75,7 +75,7 @@ impl MembershipBody {
 
 #[derive(ApiResponse)]
 enum Declined {
-    /// The invitation is deleted.
+    /// The invitation was declined and deleted.
     #[oai(status = 204)]
     Done,
 }
@@ -84,8 +84,8 @@ enum Declined {
 impl Api {
     /// Lists the signed-in user's open invitations, oldest first.
     ///
-    /// These are the invitations of the address that the identity provider has verified, at most 200 at a time on one
-    /// page. The user need not be a member of any workspace.
+    /// The list has the invitations to the user's verified e-mail address, at most 200 on one page. The user need not
+    /// be a member of any workspace.
     #[oai(path = "/invitations", method = "get", operation_id = "list_invitations")]
     async fn list_invitations(&self, session: Session) -> ApiResult<JsonResponse<InvitationPage>> {
         let invitations = session.0.invitations().await?;
@@ -93,10 +93,11 @@ impl Api {
         Ok(JsonResponse::new(&PageBody { data, next_cursor: None }))
     }
 
-    /// Accepts an invitation. The user becomes a member of its workspace.
+    /// Accepts an invitation. The user becomes a member of the invitation's workspace.
     ///
-    /// Requests reach that workspace with its id in the header `Foldwork-Workspace`. Without the header they reach the
-    /// workspace in which the user has been a member longest. A user who is a member already keeps their role.
+    /// The header `Foldwork-Workspace` with the workspace's id selects the workspace of a request. Without this header,
+    /// requests use the workspace in which the user has been a member longest. A user who already is a member keeps
+    /// their role.
     #[oai(path = "/invitations/:invitation_id/accept", method = "post", operation_id = "accept_invitation")]
     async fn accept_invitation(
         &self,

@@ -32,14 +32,14 @@ const MAX_CODE_TTL_S: u32 = 3_600;
 #[derive(Object, Deserialize)]
 struct CreateKey {
     name: String,
-    /// The caller must have each of these scopes.
+    /// The scopes of the key. The caller must have each of these scopes.
     #[oai(validator(min_items = 1))]
     scopes: Vec<OneOf<Scopes>>,
-    /// RFC 3339; without it the key does not expire.
+    /// The expiry time, RFC 3339. A key without an expiry time does not expire.
     #[oai(nullable)]
     expires_at: Option<String>,
-    /// Whether the key is valid for every workspace of its user instead of this one only. Only an owner with every
-    /// scope can create such a key, with a token or with a key that itself has `all_workspaces`.
+    /// Whether the key is valid for every workspace of its user instead of this workspace only. Only an owner with
+    /// every scope can create such a key, with a token or with a key that itself has `all_workspaces`.
     #[oai(nullable)]
     all_workspaces: Option<bool>,
 }
@@ -48,7 +48,7 @@ struct CreateKey {
 #[derive(Object, Serialize)]
 struct CreatedKey {
     id: String,
-    /// The secret key. It appears in this response only and cannot be retrieved again.
+    /// The secret key. The secret is in the response to the first request only and cannot be retrieved again.
     #[oai(skip_serializing_if_is_none)]
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<String>,
@@ -83,7 +83,8 @@ impl CreatedKey {
         }
     }
 
-    /// Returns what is stored for a repeated request: the record without the secret, which is never stored.
+    /// Serialises the record without the secret. The record is stored for repeated requests; the secret is never
+    /// stored.
     fn without_secret(&self) -> Vec<u8> {
         to_json_bytes(&KeyBody {
             id: self.id.clone(),
@@ -99,15 +100,15 @@ impl CreatedKey {
     }
 }
 
-/// A key to create by exchanging a sign-in code.
+/// A sign-in code to create, with the properties of its key.
 #[derive(Object, Deserialize)]
 struct CreateCode {
     /// The name of the key.
     name: String,
-    /// The caller must have each of these scopes.
+    /// The scopes of the key. The caller must have each of these scopes.
     #[oai(validator(min_items = 1))]
     scopes: Vec<OneOf<Scopes>>,
-    /// The expiry time of the key, RFC 3339; without it the key does not expire.
+    /// The expiry time of the key, RFC 3339. A key without an expiry time does not expire.
     #[oai(nullable)]
     expires_at: Option<String>,
     /// The lifetime of the code in seconds, at most 3,600; the default is 600.
@@ -126,7 +127,7 @@ struct CreatedCode {
 #[derive(Object, Deserialize)]
 struct ExchangeCode {
     code: String,
-    /// The name of the key, instead of the one that the code was created with.
+    /// The name of the key; the default is the name in the request that created the code.
     #[oai(nullable)]
     name: Option<String>,
 }
@@ -165,7 +166,8 @@ impl Api {
     /// Lists the keys of the workspace, newest first, without their secrets. Callers who are not owners see only their
     /// own keys.
     ///
-    /// All keys are on one page, because a workspace has few. `display`, such as `sk_ab12…9f`, tells the keys apart.
+    /// The list has one page with all keys, because a workspace has few keys. The field `display`, such as
+    /// `sk_ab12…9f`, identifies a key without its secret.
     #[oai(path = "/keys", method = "get", operation_id = "list_keys")]
     async fn list_keys(&self, access: ApiRead) -> ApiResult<JsonResponse<KeyPage>> {
         let keys = access.0.list_keys().await?;
@@ -175,10 +177,11 @@ impl Api {
 
     /// Creates a key. The secret is in this response only.
     ///
-    /// The key belongs to the caller's user. A key cannot create a key with a scope that it lacks
-    /// (`insufficient_scope`) or that expires after itself (`outlives_caller`). If the plan has lapsed, keys with paid
-    /// scopes cannot be created (`subscription_required`). A key that was created with another key stops working when
-    /// that key is revoked or expires. The key is valid for this workspace only, unless `all_workspaces` is set.
+    /// The key belongs to the caller's user. A new key cannot have a scope that the caller's key lacks
+    /// (`insufficient_scope`), and cannot expire after the caller's key (`outlives_caller`). If the plan has lapsed,
+    /// keys with paid scopes cannot be created (`subscription_required`). A key that was created with another key stops
+    /// working when the other key is revoked or expires. The key is valid for this workspace only, unless
+    /// `all_workspaces` is set.
     #[oai(path = "/keys", method = "post", operation_id = "create_key")]
     async fn create_key(
         &self,
@@ -198,8 +201,8 @@ impl Api {
 
     /// Creates a short-lived code that can be exchanged once for a key.
     ///
-    /// Another device gets a key this way without a key being sent to it. The key has the limits of a key that the
-    /// caller creates, and stops working with the caller's own key.
+    /// A code gives another device a key without sending the key to that device. The limits for the new key are the
+    /// same as for `POST /keys`. When the caller's key is revoked or expires, the new key stops working as well.
     #[oai(path = "/keys/sign-in-codes", method = "post", operation_id = "create_sign_in_code")]
     async fn create_sign_in_code(&self, access: ApiWrite, body: Body<CreateCode>) -> ApiResult<CodeMade> {
         let ttl_s = body.expires_in_seconds.unwrap_or(CODE_TTL_S);
@@ -217,9 +220,9 @@ impl Api {
         })))
     }
 
-    /// Exchanges a sign-in code for its key. The request needs no other credential, and each code works once.
+    /// Exchanges a sign-in code for a new key. The request needs no other credential. Each code works once.
     ///
-    /// A program gets its key this way without anybody copying one: the signed-in user gives the code to the program.
+    /// The signed-in user enters the code in the program, and does not have to copy a key.
     #[oai(path = "/keys/sign-in-codes/exchange", method = "post", operation_id = "exchange_sign_in_code")]
     async fn exchange_sign_in_code(
         &self,
@@ -237,7 +240,7 @@ impl Api {
 
     /// Returns the key that this request was made with.
     ///
-    /// The response tells a program which scopes it has and when its key expires.
+    /// A program can find out the scopes and the expiry time of its key with this request.
     #[oai(path = "/keys/self", method = "get", operation_id = "get_own_key")]
     async fn get_own_key(&self, access: ApiRead) -> ApiResult<JsonResponse<KeyBody>> {
         let key = access.0.own_key().await?;
@@ -247,8 +250,9 @@ impl Api {
     /// Revokes a key and all keys derived from it, immediately.
     ///
     /// A key can revoke itself and any key that it could have created. Other keys can be revoked only by a key that has
-    /// all their scopes (`insufficient_scope`) and expires no earlier (`outlives_caller`). A key that revokes the key
-    /// it was derived from takes that key's place. Callers who are not owners can revoke only their own keys.
+    /// all their scopes (`insufficient_scope`) and expires no earlier (`outlives_caller`). A key that revokes a key it
+    /// was derived from stays valid and takes the place of the revoked key. Callers who are not owners can revoke only
+    /// their own keys.
     #[oai(path = "/keys/:key_id", method = "delete", operation_id = "revoke_key")]
     async fn revoke_key(&self, access: ApiWrite, key_id: Path<String>) -> ApiResult<Revoked> {
         access.0.revoke_key(&key_id).await?;

@@ -1,4 +1,4 @@
-//! `/functions/v1`: operations that apps on devices call.
+//! `/functions/v1`: license operations for apps on devices.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -21,16 +21,17 @@ use crate::wire::plan::LimitsBody;
 
 pub struct Api;
 
-/// How long a validation is valid, and how much longer a device may work without reaching the server, in seconds.
+/// The time in seconds for which a validation is valid, followed by the time in seconds for which a device may then
+/// work offline.
 const TTL_S: i64 = 86_400;
 const GRACE_S: i64 = 604_800;
 /// The maximum length of a nonce in characters.
 const MAX_NONCE: usize = 200;
 
-/// A device that asks for validation.
+/// A device to validate.
 #[derive(Object, Deserialize)]
 struct ValidateLicense {
-    /// An id that the device chooses and sends each time.
+    /// The id of the device. The device chooses the id and sends the same id with every validation.
     #[oai(rename = "instanceId")]
     #[serde(rename = "instanceId")]
     instance_id: String,
@@ -40,7 +41,7 @@ struct ValidateLicense {
     platform: Option<String>,
     #[oai(nullable)]
     app_version: Option<String>,
-    /// Returned in the response, so that an old response cannot be passed off as a new one.
+    /// A random text that the response repeats. A client that checks the nonce detects a replayed old response.
     #[oai(nullable)]
     nonce: Option<String>,
 }
@@ -53,18 +54,18 @@ struct DeactivateLicense {
     instance_id: String,
 }
 
-/// Whether a device may work, and until when the response is valid.
+/// The result of a validation: whether the device may work, and the time until which the response is valid.
 #[derive(Object, Serialize)]
 struct License {
     valid: bool,
     code: OneOf<LicenseCodes>,
     status: OneOf<LicenseStates>,
-    /// The code as text for a person.
+    /// A description of `code` for people.
     detail: String,
-    /// The device, if it is known.
+    /// The device, or null if the server does not know the device.
     #[oai(nullable)]
     activation: Option<ActivationBody>,
-    /// The active devices, if the plan's limit is reached.
+    /// The active devices if the plan's limit is reached, otherwise an empty list.
     activations: Vec<ActivationBody>,
     usage: LicenseUsage,
     limits: LimitsBody,
@@ -74,7 +75,7 @@ struct License {
     server_time: String,
     #[oai(nullable)]
     nonce: Option<String>,
-    /// An Ed25519 signature in base64 over the rest of this body in canonical form (RFC 8785).
+    /// An Ed25519 signature in base64. The signed text is this body without `signature` in canonical form (RFC 8785).
     #[oai(skip_serializing_if_is_none)]
     #[serde(skip_serializing_if = "Option::is_none")]
     signature: Option<String>,
@@ -89,7 +90,7 @@ struct LicenseUsage {
     agents: u64,
 }
 
-/// The plan that sets the limits.
+/// The plan that limits the number of devices.
 #[derive(Object, Serialize)]
 struct LicensePlan {
     id: String,
@@ -99,18 +100,18 @@ struct LicensePlan {
     trial_ends_at: Option<String>,
 }
 
-/// How long a client may cache the response.
+/// The period for which a client may cache the response.
 #[derive(Object, Serialize)]
 struct Cache {
     ttl_seconds: i64,
     grace_seconds: i64,
-    /// The time from which the device must validate again.
+    /// The time after which the device must validate again.
     revalidate_after: String,
     /// The time until which the device may work without reaching the server.
     offline_until: String,
 }
 
-/// A device that was deactivated, and may be activated again.
+/// The result of a deactivation. The device may be activated again.
 #[derive(Object, Serialize)]
 struct Deactivated {
     deactivated: bool,
@@ -120,7 +121,7 @@ struct Deactivated {
 /// The public key that verifies license signatures.
 #[derive(Object, Serialize)]
 struct LicenseKey {
-    /// `Ed25519`.
+    /// The signature algorithm, always `Ed25519`.
     algorithm: String,
     /// The 32 bytes of the key, in base64.
     public_key: String,
@@ -142,7 +143,7 @@ struct LicenseJwk {
 impl Api {
     /// Validates a device, and activates an unknown device if the plan's limit allows.
     ///
-    /// A device over the limit or a revoked device gets 200 with `valid: false`.
+    /// If the limit is reached or the device is revoked, the response is 200 with `valid: false`.
     #[oai(path = "/validate-license", method = "post", operation_id = "validate_license")]
     async fn validate_license(&self, access: Unlock, body: Body<ValidateLicense>) -> ApiResult<JsonResponse<License>> {
         let ValidateLicense { instance_id, name, platform, app_version, nonce } = body.value;
@@ -156,9 +157,9 @@ impl Api {
         Ok(JsonResponse::new(&signed(&access.0, license).await?))
     }
 
-    /// Deactivates a device, which frees its place in the plan. A revoked device stays revoked.
+    /// Deactivates a device, which then no longer counts towards the plan's limit. A revoked device stays revoked.
     ///
-    /// Meant for a device that is sold or set up again.
+    /// This operation is meant for devices that are sold or set up again.
     #[oai(path = "/deactivate-license", method = "post", operation_id = "deactivate_license")]
     async fn deactivate_license(
         &self,
@@ -172,7 +173,7 @@ impl Api {
 
     /// Returns the public key that verifies license signatures. The request needs no credential.
     ///
-    /// The key is an Ed25519 key, and the same for all workspaces of the server.
+    /// The key is an Ed25519 key. All workspaces of the server have the same key.
     #[oai(path = "/license-key", method = "get", operation_id = "get_license_key")]
     async fn get_license_key(&self, engine: Data<&Arc<Engine>>) -> ApiResult<JsonResponse<LicenseKey>> {
         let key = engine.license_key().await?;
@@ -232,7 +233,7 @@ impl License {
 }
 
 impl Cache {
-    /// Only a valid device gets an offline period.
+    /// Returns the caching period of a response. The period is zero for devices that are not valid.
     fn new(verdict: Verdict, now: i64) -> Cache {
         let (ttl_ms, grace_ms) = if verdict == Verdict::Valid { (TTL_S * 1_000, GRACE_S * 1_000) } else { (0, 0) };
         Cache {

@@ -24,7 +24,7 @@ struct Profile {
     id: String,
     #[oai(nullable)]
     name: Option<String>,
-    /// Only for callers with the scope `email:read`, otherwise null.
+    /// The e-mail address, or null if the caller lacks the scope `email:read`.
     #[oai(nullable)]
     email: Option<String>,
     workspace_id: String,
@@ -42,12 +42,12 @@ struct MemberBody {
     id: String,
     #[oai(nullable)]
     name: Option<String>,
-    /// Only for callers with the scope `email:read`, otherwise null.
+    /// The e-mail address, or null if the caller lacks the scope `email:read`.
     #[oai(nullable)]
     email: Option<String>,
     role: OneOf<Roles>,
     status: OneOf<Memberships>,
-    /// When the person joined or was invited.
+    /// The time at which the person joined or was invited.
     created_at: String,
 }
 
@@ -84,7 +84,7 @@ struct MemberPage {
 #[derive(Object, Deserialize)]
 struct InviteMember {
     email: String,
-    /// The default is `editor`.
+    /// The role; the default is `editor`.
     #[oai(nullable)]
     role: Option<OneOf<Roles>>,
 }
@@ -97,14 +97,14 @@ struct ChangeMember {
 
 #[derive(ApiResponse)]
 enum Invited {
-    /// The user who signs in with this address may accept the invitation.
+    /// The invitation was created. The user who signs in with the invited address can accept it.
     #[oai(status = 201)]
     Done(JsonResponse<MemberBody>, #[oai(header = "Location")] String),
 }
 
 #[derive(ApiResponse)]
 enum Removed {
-    /// The person has no access to the workspace any more.
+    /// The member was removed, or the invitation was withdrawn.
     #[oai(status = 204)]
     Done,
 }
@@ -113,7 +113,7 @@ enum Removed {
 impl Api {
     /// Returns the caller's user, role, scopes and plan.
     ///
-    /// The e-mail address is included only for keys with the scope `email:read`.
+    /// The response has the e-mail address only if the caller has the scope `email:read`.
     #[oai(path = "/profile", method = "get", operation_id = "get_profile")]
     async fn get_profile(&self, access: ProfileRead) -> ApiResult<JsonResponse<Profile>> {
         let user = access.0.profile().await?;
@@ -131,7 +131,7 @@ impl Api {
 
     /// Lists the members of the workspace and then the invited persons, each oldest first.
     ///
-    /// All of them are on one page.
+    /// The list has one page with all members and invited persons.
     #[oai(path = "/members", method = "get", operation_id = "list_members")]
     async fn list_members(&self, access: ApiRead) -> ApiResult<JsonResponse<MemberPage>> {
         let shows_email = access.0.caller().holds(Scope::EmailRead);
@@ -142,10 +142,10 @@ impl Api {
 
     /// Invites an e-mail address.
     ///
-    /// The user who signs in with this address, verified, may accept with `POST /invitations/{id}/accept`. Only owners
-    /// can invite (`owner_required`). Inviting the same address again replaces the role of the open invitation. An
-    /// invitation ends with the key that created it. Addresses are compared exactly, except for the case of ASCII
-    /// letters.
+    /// A user whose identity provider has verified this address can accept the invitation with `POST
+    /// /invitations/{id}/accept`. Only owners can invite (`owner_required`). Inviting the same address again replaces
+    /// the role of the open invitation. When the key that created an invitation is revoked or expires, the invitation
+    /// expires as well. Addresses are compared exactly, except for the case of ASCII letters.
     #[oai(path = "/members", method = "post", operation_id = "invite_member")]
     async fn invite_member(&self, access: OwnerWrite, body: Body<InviteMember>) -> ApiResult<Invited> {
         let role = body.role.as_deref().map_or(Ok(Role::Editor), read_role)?;
@@ -154,7 +154,7 @@ impl Api {
         Ok(Invited::Done(JsonResponse::new(&MemberBody::new(&Member::Invited(invitation), true)), location))
     }
 
-    /// Changes the role of a member or of an invited person. The user in the workspace's `owner_id` stays an
+    /// Changes the role of a member or of an invited person. The founder of the workspace (`owner_id`) always stays an
     /// owner.
     ///
     /// The scopes of the member's keys change immediately.

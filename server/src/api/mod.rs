@@ -32,7 +32,7 @@ use poem_openapi::OpenApiService;
 use crate::config::Config;
 use crate::http::routes::{API, FUNCTIONS};
 
-/// The handlers of every operation under [`API`].
+/// The handlers of all operations under [`API`].
 pub type Operations = (
     workspace::Api,
     projects::Api,
@@ -52,7 +52,8 @@ pub type Operations = (
     system::Api,
 );
 
-/// Returns the service that handles these operations and describes them in the document.
+/// Returns the service that handles the operations under [`API`] and describes these operations in the OpenAPI
+/// document.
 pub fn service(config: &Config) -> OpenApiService<Operations, ()> {
     let operations = (
         workspace::Api,

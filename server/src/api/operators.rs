@@ -1,4 +1,5 @@
-//! `/pipelines/operators`: the catalogue of the pipeline language, and its page in the documentation.
+//! `/pipelines/operators`: the catalogue of the pipeline language as JSON, and the catalogue as a page of the
+//! documentation.
 
 use std::fmt::Write;
 
@@ -23,11 +24,11 @@ pub struct Api;
 #[derive(Object)]
 struct OperatorArgument {
     name: String,
-    /// `any`, `number`, `integer`, `string`, `boolean`, `date`, `object` or `array`; several types are separated by
-    /// `|`.
+    /// The type: `any`, `number`, `integer`, `string`, `boolean`, `date`, `object` or `array`. Several types are
+    /// separated by `|`.
     r#type: String,
     required: bool,
-    /// Whether the argument may be given any number of times.
+    /// Whether the argument may occur any number of times.
     #[oai(skip_serializing_if_is_none)]
     repeated: Option<bool>,
 }
@@ -37,10 +38,10 @@ struct OperatorArgument {
 struct OperatorExample {
     /// The operator as it is written in a pipeline.
     usage: AnyValue,
-    /// The row or rows that the operator gets. For `$fold`, events.
+    /// The row or rows to which the operator is applied. For `$fold`, the input is events.
     input: AnyValue,
     result: AnyValue,
-    /// The whole example as a pipeline that can be sent.
+    /// The whole example as a pipeline that `POST /aggregates/query` accepts.
     pipeline: Vec<AnyObject>,
 }
 
@@ -52,12 +53,12 @@ struct Operator {
     summary: String,
     arguments: Vec<OperatorArgument>,
     example: OperatorExample,
-    /// How the operator differs from MongoDB's.
+    /// The differences from MongoDB's operator of the same name.
     #[oai(skip_serializing_if_is_none)]
     remark: Option<String>,
 }
 
-/// The entries that match the request.
+/// The entries of the catalogue that match the filters.
 #[derive(Object)]
 struct OperatorPage {
     data: Vec<Operator>,
@@ -69,7 +70,7 @@ struct OperatorPage {
 impl Api {
     /// Lists every stage, operator, accumulator and variable that a pipeline may use.
     ///
-    /// Without parameters the whole catalogue is returned. Each entry has an example that can be sent as it is.
+    /// Without parameters the whole catalogue is returned. Each entry has an example with a complete pipeline.
     #[oai(path = "/pipelines/operators", method = "get", operation_id = "list_operators")]
     async fn list_operators(
         &self,

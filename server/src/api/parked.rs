@@ -1,4 +1,4 @@
-//! `/parked`: failed steps that wait for another attempt.
+//! `/parked`: listing, replaying and deleting failed steps of plugins.
 
 use foldwork_engine::Error;
 use foldwork_engine::model::date::format_date;
@@ -16,7 +16,7 @@ use crate::wire::page::limit;
 
 pub struct Api;
 
-/// A step that failed and is parked: the hook of a plugin for an event.
+/// A parked step: the call of one plugin's hook for one event, which failed.
 #[derive(Object, Serialize)]
 #[oai(rename = "ParkedStep")]
 pub struct ParkedBody {
@@ -31,12 +31,12 @@ pub struct ParkedBody {
     kind: String,
     /// The error message.
     message: String,
-    /// The position in the plugin's file.
+    /// The line in the plugin's file at which the step failed.
     #[oai(nullable)]
     line: Option<u32>,
     #[oai(nullable)]
     column: Option<u32>,
-    /// The version of the plugin that failed.
+    /// The version of the plugin at the time of the failure.
     version: String,
     attempts: u32,
     parked_at: String,
@@ -50,10 +50,10 @@ struct ParkedPage {
     next_cursor: Option<String>,
 }
 
-/// The parked steps to replay.
+/// A selection of the parked steps to replay.
 #[derive(Object, Deserialize)]
 struct ReplayParked {
-    /// Only the steps of this plugin; the default is all plugins.
+    /// The name of the plugin whose steps are replayed; the default is all plugins.
     #[oai(nullable)]
     plugin: Option<String>,
 }
@@ -62,9 +62,9 @@ struct ReplayParked {
 #[derive(Object, Serialize)]
 struct ReplayedBody {
     done: u64,
-    /// The steps that failed again, each with its new reason.
+    /// The steps that failed again, each with the new failure.
     failed: Vec<ParkedBody>,
-    /// Whether more parked steps are left for another request.
+    /// Whether parked steps remain that this request did not replay.
     more: bool,
 }
 
@@ -79,7 +79,7 @@ enum Deleted {
 impl Api {
     /// Lists parked steps in the order of their events.
     ///
-    /// A step is one plugin's hook for one event. Each entry has the reason of the failure and the number of attempts.
+    /// A step is one plugin's hook for one event. Each entry has the last failure and the number of attempts.
     #[oai(path = "/parked", method = "get", operation_id = "list_parked")]
     async fn list_parked(
         &self,
@@ -103,7 +103,7 @@ impl Api {
 
     /// Replays one parked step.
     ///
-    /// If the step succeeds, it is removed from the list. If it fails again, the response has its new reason.
+    /// A step that succeeds is removed from the list. If the step fails again, the response has the new failure.
     #[oai(path = "/parked/:step_id/replay", method = "post", operation_id = "replay_parked_step")]
     async fn replay_parked_step(
         &self,
@@ -115,7 +115,7 @@ impl Api {
 
     /// Replays the parked steps of one plugin or of all plugins, oldest first.
     ///
-    /// One request replays at most 1,000 steps, and `more` is true if others are left.
+    /// One request replays at most 1,000 steps. If `more` is true in the response, further steps remain.
     #[oai(path = "/parked/replay", method = "post", operation_id = "replay_parked")]
     async fn replay_parked(&self, access: ApiWrite, body: Body<ReplayParked>) -> ApiResult<JsonResponse<ReplayedBody>> {
         let replayed = access.0.replay_all_parked(body.plugin.as_deref()).await?;
@@ -124,7 +124,7 @@ impl Api {
 
     /// Deletes a parked step without running it again.
     ///
-    /// The facts that the plugin would have found in the event stay unknown until the plugin is replayed over the log.
+    /// The plugin's facts from this event stay missing until the plugin is replayed over the log.
     #[oai(path = "/parked/:step_id", method = "delete", operation_id = "delete_parked_step")]
     async fn delete_parked_step(&self, access: ApiWrite, step_id: Path<String>) -> ApiResult<Deleted> {
         access.0.delete_parked(&step_id).await?;
@@ -132,7 +132,7 @@ impl Api {
     }
 }
 
-/// Returns the step that the previous page ended with.
+/// Decodes a cursor, which holds the id of the previous page's last step.
 fn read_cursor(cursor: &str) -> Result<StepId, Error> {
     let text = hex::decode(cursor).ok().and_then(|bytes| String::from_utf8(bytes).ok());
     let step = text.and_then(|text| StepId::parse(&text));

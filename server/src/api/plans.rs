@@ -17,7 +17,7 @@ use crate::wire::plan::{LimitsBody, PlanBody};
 
 pub struct Api;
 
-/// A plan to set. Fields that are absent get their values from the server's settings for that plan.
+/// A plan to set. Absent fields have the values from the server's settings for that plan.
 #[derive(Object, Deserialize)]
 struct SetPlan {
     #[oai(nullable)]
@@ -35,7 +35,7 @@ struct SetPlan {
 impl Api {
     /// Sets the plan of a user.
     ///
-    /// Only owners of the installation's first workspace can do so (`operator_required`), even if their own plan has
+    /// Only owners of the installation's first workspace can set plans (`operator_required`). Their own plan may have
     /// lapsed.
     #[oai(path = "/users/:user_id/plan", method = "put", operation_id = "set_plan")]
     async fn set_plan(

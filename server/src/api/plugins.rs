@@ -15,9 +15,9 @@ pub struct Api;
 
 #[OpenApi(tag = "Section::Plugins")]
 impl Api {
-    /// Lists the plugins in execution order, with the measures of their calls.
+    /// Lists the plugins in execution order, each with the statistics of its calls.
     ///
-    /// The measures are those of this workspace since the server started.
+    /// The statistics cover the calls for this workspace since the server started.
     #[oai(path = "/plugins", method = "get", operation_id = "list_plugins")]
     async fn list_plugins(&self, access: ApiRead) -> ApiResult<JsonResponse<PluginList>> {
         let data = access.0.plugins().await?.into_iter().map(PluginBody::from).collect();
@@ -26,16 +26,16 @@ impl Api {
 
     /// Returns one plugin.
     ///
-    /// The response has the plugin's settings, its measures in this workspace, and its last failure.
+    /// The response has the plugin's settings, the statistics of its calls for this workspace, and its last failure.
     #[oai(path = "/plugins/:name", method = "get", operation_id = "get_plugin")]
     async fn get_plugin(&self, access: ApiRead, name: Path<String>) -> ApiResult<JsonResponse<PluginBody>> {
         Ok(JsonResponse::new(&PluginBody::from(access.0.plugin(&name).await?)))
     }
 
-    /// Tries a plugin on events and returns what it would produce. Nothing is written.
+    /// Calls a plugin for events and returns the plugin's output. The server stores nothing.
     ///
-    /// The events are one or several of the log, or a given one. A dry run helps to try a plugin before it is enabled
-    /// or after it was changed: the plugin is called as in normal operation.
+    /// The events are one or several events of the log, or an event in the request. The plugin is called as in normal
+    /// operation. A dry run therefore tests a plugin before it is enabled or after a change.
     #[oai(path = "/plugins/:name/dry-run", method = "post", operation_id = "dry_run_plugin")]
     async fn dry_run_plugin(
         &self,
@@ -48,10 +48,10 @@ impl Api {
         Ok(JsonResponse::new(&DryRunResult { results: trials.into_iter().map(Into::into).collect() }))
     }
 
-    /// Runs a plugin's enrichment again over the log, replacing the facts that it found before.
+    /// Runs a plugin's enrichment again over the log. The new facts replace the plugin's earlier facts.
     ///
-    /// Meant for a plugin that was changed, so that its new version sees old events. Events that the plugin appended
-    /// before are not appended again.
+    /// A replay applies a changed plugin to old events. Events that the plugin has already appended are not appended
+    /// again.
     #[oai(path = "/plugins/:name/replay", method = "post", operation_id = "replay_plugin")]
     async fn replay_plugin(
         &self,

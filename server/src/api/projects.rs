@@ -21,7 +21,7 @@ pub struct Api;
 #[derive(Object, Deserialize)]
 struct CreateProject {
     name: String,
-    /// Unique in the workspace; the default is made from the name.
+    /// The slug, which must be unique in the workspace; the default is derived from the name.
     #[oai(nullable)]
     slug: Option<String>,
     #[oai(nullable)]
@@ -60,7 +60,7 @@ impl Api {
 
     /// Creates a project.
     ///
-    /// The slug must be unique in the workspace (409 `slug_taken`). If it is absent, it is made from the name.
+    /// The slug must be unique in the workspace (409 `slug_taken`). A slug that is absent is derived from the name.
     #[oai(path = "/projects", method = "post", operation_id = "create_project")]
     async fn create_project(
         &self,
@@ -79,8 +79,8 @@ impl Api {
 
     /// Returns one project by its id or slug.
     ///
-    /// The response has the current name, slug and description. A project is an aggregate, so its history is in the
-    /// log.
+    /// The response has the current name, slug and description. The history of a project is in the log, because a
+    /// project is an aggregate.
     #[oai(path = "/projects/:project_id", method = "get", operation_id = "get_project")]
     async fn get_project(
         &self,

@@ -1,5 +1,4 @@
-//! Operations for the program of an agent: connecting, heartbeats, and the agent's feed for programs without a
-//! WebSocket.
+//! Operations for the programs of agents: connecting, heartbeats, and the feed for programs without a WebSocket.
 
 use std::time::Duration;
 
@@ -29,32 +28,32 @@ use crate::wire::state::text;
 
 pub struct Api;
 
-/// The longest time that a request for an agent's feed waits, in milliseconds.
+/// The maximum value of `wait_ms` in milliseconds.
 const MAX_WAIT_MS: u64 = 30_000;
 
 /// The agents to connect.
 #[derive(Object, Deserialize, Default)]
 #[serde(default)]
 struct ConnectBody {
-    /// 1 to 100 ids; the default is all agents whose work is not done by a plugin.
+    /// The ids of 1 to 100 agents; the default is all agents whose work is not done by a plugin.
     #[oai(nullable)]
     agent_ids: Option<Vec<String>>,
 }
 
-/// How to connect to the channels of the agents.
+/// The URL and the token for connecting to the channels of the agents.
 #[derive(Object, Serialize)]
 struct Connection {
     /// The URL for clients of Supabase Realtime or Phoenix, which append `/websocket` themselves.
     url: String,
-    /// A token that can only listen, only to these agents, and expires after an hour.
+    /// A token that permits only listening to the channels of these agents. The token expires after an hour.
     anon_key: String,
     expires_at: String,
     channels: Vec<ChannelBody>,
-    /// Milliseconds between heartbeats.
+    /// The time between heartbeats in milliseconds.
     heartbeat_interval: i64,
 }
 
-/// The channel of an agent.
+/// The channel on which an agent receives notifications.
 #[derive(Object, Serialize)]
 #[oai(rename = "Channel")]
 struct ChannelBody {
@@ -63,7 +62,7 @@ struct ChannelBody {
     channel: String,
 }
 
-/// Agents that are online.
+/// The agents to mark as online.
 #[derive(Object, Deserialize)]
 struct HeartbeatBody {
     agent_ids: Vec<String>,
@@ -96,7 +95,7 @@ struct FeedPage {
     data: Vec<DeliveryBody>,
     #[oai(nullable)]
     next_cursor: Option<String>,
-    /// A client that sends this position as `after` continues where this page ends.
+    /// The position at which this page ends. A client sends this position as `after` to continue after this page.
     position: u64,
 }
 
@@ -104,8 +103,8 @@ struct FeedPage {
 impl Api {
     /// Marks agents as online, and returns the URL and the token for their channels.
     ///
-    /// Clients of Supabase Realtime and Phoenix can use the response as it is. The token can only listen, so that it
-    /// may be part of a URL.
+    /// Clients of Supabase Realtime and Phoenix can use the response as it is. The token permits only listening,
+    /// because clients send the token as part of a URL.
     #[oai(path = "/agents/connect", method = "post", operation_id = "connect_agents")]
     async fn connect_agents(
         &self,
@@ -129,10 +128,10 @@ impl Api {
         }))
     }
 
-    /// Marks agents as online and renews their leases. 404 if none of the agents is known.
+    /// Marks agents as online and renews their leases. If none of the agents exists, the response is 404.
     ///
-    /// Clients send it as often as `next_heartbeat_ms` says. An agent that misses three heartbeats is offline, and
-    /// other agents can claim the tasks that it held.
+    /// Clients send the next heartbeat after `next_heartbeat_ms` milliseconds. An agent that misses three heartbeats is
+    /// offline. Other agents can then claim the tasks that the agent held.
     #[oai(path = "/agents/heartbeat", method = "post", operation_id = "send_heartbeat")]
     async fn send_heartbeat(
         &self,
@@ -158,10 +157,10 @@ impl Api {
         &self,
         access: AgentListen,
         agent_id: Path<String>,
-        /// Notifications of events after this position.
+        /// The position after which the page begins.
         after: Query<Option<Whole>>,
         #[oai(name = "limit")] Query(rows): Query<Option<u64>>,
-        /// How long to wait for a notification if there is none yet, in milliseconds.
+        /// The maximum time to wait for a notification if there is none yet, in milliseconds.
         wait_ms: Query<Option<Whole>>,
         /// The `next_cursor` of the previous page.
         cursor: Query<Option<String>>,
@@ -193,7 +192,7 @@ impl Api {
         let page = tokio::select! {
             page = feed.wait(limit, wait) => page,
             () = grant.ended(), if !wait.is_zero() => Err(Error::Unauthenticated("the key was revoked or has expired")),
-            // A shutdown ends the wait.
+            // When the server shuts down, the request returns without waiting longer.
             () = shutdown.clone().begun() => listener.feed(&agent, after).next(limit).await,
         };
         let page = page?;
@@ -217,7 +216,7 @@ fn delivered(item: Item) -> Option<DeliveryBody> {
     })
 }
 
-/// Returns the URL that WebSocket clients connect to.
+/// Returns the URL for WebSocket clients.
 fn realtime_url(base: &str) -> String {
     let base = match base.strip_prefix("http") {
         Some(rest) => format!("ws{rest}"),

@@ -17,7 +17,8 @@ pub struct Api;
 #[derive(Object, Deserialize, Default)]
 #[serde(default)]
 struct SearchBody {
-    /// Words of a label, or the beginning of one. Typing errors and another word order are tolerated.
+    /// The text to find: words of a label, or the beginning of a word. Typing errors and another word order are
+    /// tolerated.
     query: String,
     /// An aggregate type; the default is all types except `task`.
     #[oai(nullable)]
@@ -48,7 +49,8 @@ struct SearchHit {
     #[oai(nullable)]
     project_id: Option<String>,
     label: String,
-    /// From 0 to 1: the best of the measures or, with an embedding, the fused ranks of both rankings.
+    /// The score from 0 to 1. Without an embedding, the score is the highest value in `match`. With an embedding, the
+    /// score fuses the hit's ranks in the text search and in the vector search.
     score: f64,
     r#match: SearchMatch,
     #[oai(rename = "_last_event_at")]
@@ -56,20 +58,20 @@ struct SearchHit {
     last_event_at: String,
 }
 
-/// How well the aggregate matches the query by each measure, from 0 to 1.
+/// The similarity of the aggregate and the query by each measure, from 0 to 1.
 #[derive(Object, Serialize)]
 struct SearchMatch {
-    /// The measure with the best value.
+    /// The measure with the highest value.
     kind: OneOf<MatchKinds>,
-    /// The label equals the query, except for case, accents and punctuation.
+    /// The value for an equal label. Case, accents and punctuation are ignored.
     exact: f64,
-    /// The label or, with less weight, a word of the label begins with the query.
+    /// The value for a label that begins with the query or, with less weight, has a word that begins with the query.
     prefix: f64,
-    /// The share of trigrams that label and query have in common.
+    /// The share of trigrams that the label and the query have in common.
     trigram: f64,
-    /// The words that label and query have in common, in any order and with typing errors.
+    /// The value for words that the label and the query have in common, in any order and with typing errors.
     token_set: f64,
-    /// BM25 over label and body.
+    /// The BM25 score of the label and the body.
     bm25: f64,
     /// The cosine similarity of the embeddings of label and query, if an embedding is configured.
     #[oai(skip_serializing_if_is_none)]
@@ -105,7 +107,7 @@ impl Api {
     /// Searches aggregates by their labels: exactly, by prefix, by similarity, and by words of label and body.
     ///
     /// Typing errors, another word order and missing accents are tolerated, and the last word may be incomplete. Each
-    /// hit has its value for each measure. Of hits with equal scores, the one that changed last comes first.
+    /// hit has a value for each measure. Hits with equal scores are ordered by their last change, newest first.
     #[oai(path = "/aggregates/search", method = "post", operation_id = "search_aggregates")]
     async fn search_aggregates(
         &self,

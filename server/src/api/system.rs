@@ -25,13 +25,13 @@ struct Consumers {
 #[oai(rename = "Consumer")]
 struct ConsumerBody {
     name: String,
-    /// What the consumer maintains.
+    /// A description of the data that the consumer maintains.
     keeps: String,
     /// The position of the last event that the consumer has applied.
     position: u64,
     /// The number of events that the consumer has not applied yet.
     lag: u64,
-    /// Failed steps that are parked.
+    /// The number of parked steps.
     parked: u64,
 }
 
@@ -39,11 +39,11 @@ struct ConsumerBody {
 #[derive(Object, Serialize)]
 struct RebuildResult {
     events: u64,
-    /// Aggregates with facts from plugins.
+    /// The number of aggregates with facts from plugins.
     nodes: u64,
-    /// Open edges.
+    /// The number of open edges.
     edges: u64,
-    /// Failed steps that are parked.
+    /// The number of parked steps.
     parked: u64,
 }
 

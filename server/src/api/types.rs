@@ -26,7 +26,7 @@ struct FieldDefinition {
     r#type: OneOf<FieldTypes>,
     #[oai(nullable)]
     required: Option<bool>,
-    /// Any value. It has no type in the document, so it may be null without saying so.
+    /// The default value, of any type. The schema has no type, so null is allowed without `nullable`.
     default: Option<AnyValue>,
     #[oai(nullable)]
     r#enum: Option<Vec<AnyValue>>,
@@ -42,10 +42,10 @@ struct FieldDefinition {
     /// Whether the field holds personal data.
     #[oai(nullable)]
     personal: Option<bool>,
-    /// How the field's values fold; by default the last value is kept.
+    /// The rule that combines the field's values; the default keeps the last value.
     #[oai(nullable)]
     fold: Option<OneOf<FieldFolds>>,
-    /// For references, the type of the referenced aggregate.
+    /// The type of the referenced aggregate, for fields that hold references.
     #[oai(nullable)]
     reference_type: Option<String>,
 }
@@ -86,7 +86,7 @@ struct AggregateTypeSchema {
     fields: Vec<FieldDefinition>,
     builtin: bool,
     managed: bool,
-    /// For each event type, the declared fields and the fields that occur in the log, with their types.
+    /// The schemas of the event types: the declared fields, and the fields that occur in the log with their types.
     event_schemas: Vec<EventSchema>,
 }
 
@@ -112,7 +112,7 @@ enum DefinedType {
     /// The type was created.
     #[oai(status = 201)]
     Created(JsonResponse<AggregateType>, #[oai(header = "Location")] String),
-    /// The type existed. It was changed, or is the same as before.
+    /// The type existed already. Its definition was changed or is the same as before.
     #[oai(status = 200)]
     Present(JsonResponse<AggregateType>),
 }
@@ -128,7 +128,7 @@ impl Api {
         &self,
         access: ApiWrite,
         body: Body<Received<TypeDefinition>>,
-        /// Applies the change even if it is incompatible with the existing definition.
+        /// Whether to apply a change that is incompatible with the existing definition.
         force: Query<Option<bool>>,
     ) -> ApiResult<DefinedType> {
         let defined = access.0.define_type(&body.value.fields.into(), force.unwrap_or(false)).await?;
@@ -152,9 +152,10 @@ impl Api {
         JsonResponse::new(&object([("data", data.into()), ("next_cursor", Value::Null)]))
     }
 
-    /// Returns the schema of a type: its fields, its traits, and its events as declared and as seen.
+    /// Returns the schema of a type: its fields, its traits, and the fields of its events, both as declared and as
+    /// found in the log.
     ///
-    /// The seen fields are taken from the log, and are available for types without declarations as well.
+    /// Types without declared events also have the fields found in the log.
     #[oai(path = "/aggregate-types/:type_name/schema", method = "get", operation_id = "get_type_schema")]
     async fn get_type_schema(
         &self,

@@ -20,9 +20,9 @@ impl Api {
     /// Stores the file that a link was created for. The request body is the file's bytes.
     ///
     /// The tool `upload_file_link` of `/mcp` creates links. A link is valid for 15 minutes and fixes what may be
-    /// stored: the path, the media type and the maximum size. The body's own media type is ignored. The upload is
-    /// made as the user who created the link, and the link becomes invalid with that user's key, membership or plan.
-    /// If the file has changed since the link was created, including by an upload through the same link, the upload is
+    /// stored: the path, the media type and the maximum size. The body's own media type is ignored. The upload is made
+    /// as the user who created the link, and the link becomes invalid when that user's key, membership or plan ends. If
+    /// the file has changed since the link was created, including by an upload through the same link, the upload is
     /// rejected (409 `file_changed`).
     #[oai(path = "/uploads", method = "put", operation_id = "upload_linked_file")]
     async fn upload_linked_file(

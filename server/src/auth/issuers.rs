@@ -1,4 +1,4 @@
-//! Converts the settings of access for the engine, and fetches the keys of issuers.
+//! Passes the settings of authentication and plans to the engine, and fetches the signing keys of issuers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use futures_util::StreamExt;
 use crate::config::Config;
 use crate::config::{Issuer, OfferedPlan as PlanConfig};
 
-/// The time limit for fetching an issuer's keys.
+/// The time limit for fetching an issuer's signing keys.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Applies the settings to the engine. Secrets are read from environment variables here.
+/// Applies the settings of authentication and plans to the engine. Reads the secrets from environment variables.
 pub fn decide(engine: &Engine, config: &Config) -> anyhow::Result<()> {
     let settings = AccessSettings {
         issuers: config.auth.issuers.iter().map(issuer).collect::<anyhow::Result<_>>()?,

@@ -1,10 +1,11 @@
-//! The guards that handlers name in their signatures, which turn a bearer token into a handle.
+//! The guards of handlers. A guard is a parameter of a handler that authenticates the bearer token and holds a handle.
 //!
-//! The document derives the requirements from the name of a scheme. The name has scopes, of which one is required, or
-//! `all` of them, and the minimum role after `@`. `session` requires a token of an identity provider and no scope.
+//! The OpenAPI document derives an operation's requirements from the name of the guard's scheme. The name lists scopes,
+//! of which a caller needs one, or `all` for every scope. The minimum role follows after `@`. `session` requires a
+//! token of an identity provider and no scope.
 //!
-//! A guard exists only for a caller with the required rights, and contains the handle that these rights permit. Code
-//! with a guard needs no further checks, and cannot do more than the handle allows.
+//! A guard exists only for a caller with the required rights, and holds a handle for exactly these rights. Code with a
+//! guard needs no further checks and cannot exceed the caller's rights.
 
 mod issuers;
 
@@ -28,48 +29,49 @@ pub use issuers::decide;
 /// The header that selects one of a user's workspaces.
 pub const WORKSPACE: &str = "foldwork-workspace";
 
-/// Reads data. Requires `api:read`.
+/// Grants reading of data. Requires `api:read`.
 #[derive(SecurityScheme)]
 #[oai(ty = "bearer", rename = "api:read", checker = "guard::<Reader>")]
 pub struct ApiRead(pub Reader);
 
-/// Writes data. Requires `api:write`.
+/// Grants writing of data. Requires `api:write`.
 #[derive(SecurityScheme)]
 #[oai(ty = "bearer", rename = "api:write@editor", checker = "guard::<Writer>")]
 pub struct ApiWrite(pub Writer);
 
-/// Listens for agents. Requires `api:read`.
+/// Grants listening to the channels and feeds of agents. Requires `api:read`.
 #[derive(SecurityScheme)]
 #[oai(ty = "bearer", rename = "api:read", checker = "guard::<Listener>")]
 pub struct AgentListen(pub Listener);
 
-/// Reads content. Requires `content:read` (published only) or `api:read`.
+/// Grants reading of content. Requires `content:read` (published only) or `api:read`.
 #[derive(SecurityScheme)]
 #[oai(ty = "bearer", rename = "content:read|api:read", checker = "guard::<ContentReader>")]
 pub struct ContentRead(pub ContentReader);
 
-/// Reads the caller's profile. Requires `profile:read` or `api:read`.
+/// Grants reading of the caller's profile. Requires `profile:read` or `api:read`.
 #[derive(SecurityScheme)]
 #[oai(ty = "bearer", rename = "profile:read|api:read", checker = "guard::<ProfileReader>")]
 pub struct ProfileRead(pub ProfileReader);
 
-/// Manages the members of a workspace. Requires every scope and the role owner.
+/// Grants managing the members of a workspace. Requires every scope and the role `owner`.
 #[derive(SecurityScheme)]
 #[oai(ty = "bearer", rename = "all@owner", checker = "guard::<Owner>")]
 pub struct OwnerWrite(pub Owner);
 
-/// Operates the installation. Requires every scope, for an owner of the first workspace. The owner's plan may have
-/// lapsed.
+/// Grants operating the installation. Requires every scope and the role `owner` in the installation's first workspace.
+/// The owner's plan may have lapsed.
 #[derive(SecurityScheme)]
 #[oai(ty = "bearer", rename = "all@operator", checker = "guard::<Operator>")]
 pub struct OperatorWrite(pub Operator);
 
-/// Unlocks apps on devices. Requires `extension:unlock`.
+/// Grants validating and deactivating devices. Requires `extension:unlock`.
 #[derive(SecurityScheme)]
 #[oai(ty = "bearer", rename = "extension:unlock", checker = "guard::<Unlocker>")]
 pub struct Unlock(pub Unlocker);
 
-/// Answers invitations. Requires a token of an identity provider, whose user need not be a member of any workspace.
+/// Grants accepting and declining invitations. Requires a token of an identity provider. The user need not be a member
+/// of any workspace.
 #[derive(SecurityScheme)]
 #[oai(ty = "bearer", rename = "session", checker = "signed_in")]
 pub struct Session(pub SignedIn);
@@ -95,13 +97,14 @@ async fn try_enter<R: Right>(request: &Request) -> Result<R, Error> {
     engine.enter(caller).await
 }
 
-/// Returns the access of a model that acts for the caller. `upload_url` is the beginning of the URLs of upload links.
+/// Returns the access rights of an MCP client that acts for the caller. `upload_url` is the part of an upload URL
+/// before the link.
 pub async fn model_access(request: &Request, upload_url: String) -> Result<mcp::Access, Error> {
     let (engine, caller) = caller(request).await?;
     let reader = engine.enter::<McpReader>(caller.clone()).await?.into_reader();
     let writer = match engine.enter::<McpWriter>(caller).await {
         Ok(writer) => Ok(writer.into_writer()),
-        // A caller without the right to write can still use the reading tools.
+        // Without the right to write, the caller can still use the tools that only read.
         Err(
             error @ (Error::InsufficientScope { .. } | Error::Forbidden { .. } | Error::SubscriptionRequired { .. }),
         ) => Err(ApiError::from(error).body),
@@ -110,10 +113,10 @@ pub async fn model_access(request: &Request, upload_url: String) -> Result<mcp::
     Ok(mcp::Access { reader, writer, upload_url: upload_url.into() })
 }
 
-/// Authenticates the caller. This happens for each request.
+/// Authenticates the caller of a request. Every request is authenticated anew.
 async fn caller(request: &Request) -> Result<(&Engine, Caller), Error> {
     let (engine, token) = engine_and_token(request)?;
-    // A header that is not text does not match any workspace.
+    // Reads a header that is not text as an empty id, which matches no workspace.
     let workspace = request.headers().get(WORKSPACE).map(|name| name.to_str().unwrap_or_default());
     let caller = engine.authenticate_in(token, workspace).await?;
     mark_verified(request);

@@ -1,9 +1,9 @@
-//! Collects events, in order, into request bodies of limited size.
+//! Combines events in order into request bodies of limited size.
 
 use std::fmt;
 use std::mem;
 
-/// The maximum size of a batch in bytes, unless a single event is larger.
+/// The maximum size of a batch in bytes. A single event that is larger becomes a batch alone.
 const MAX_BYTES: usize = 512 * 1024;
 const MAX_EVENTS: usize = 256;
 const OPENING: &str = r#"{"events":["#;
@@ -14,20 +14,20 @@ const CLOSING: &str = "]}";
 pub enum Origin {
     /// A line of a file, numbered from 1.
     Line(u64),
-    /// A file's change in a commit.
+    /// The change of a file in a git commit.
     Commit { id: String, path: String },
 }
 
-/// The events of one request.
+/// A batch of events, which one request sends.
 #[derive(Debug, Default)]
 pub struct Batch {
     /// The body of the request.
     pub body: String,
-    /// The source of each event, in order.
+    /// The source of each event, in the order of the events.
     pub origins: Vec<Origin>,
     /// The distinct projects that the events name.
     pub projects: Vec<String>,
-    /// The read position in the source after the last event.
+    /// The read position in the source after the last event of the batch.
     pub read: u64,
 }
 
@@ -38,7 +38,8 @@ pub struct Batcher {
 }
 
 impl Batcher {
-    /// Adds an event's JSON. If the event does not fit into the open batch, returns that batch and starts a new one.
+    /// Adds an event's JSON to the open batch. If the event does not fit, returns the open batch and starts a new batch
+    /// with the event.
     pub fn push(&mut self, json: &str, project: Option<&str>, origin: Origin, read: u64) -> Option<Batch> {
         let full = if self.has_room_for(json) { None } else { self.take() };
         let open = &mut self.open;
@@ -54,7 +55,7 @@ impl Batcher {
         full
     }
 
-    /// Returns the open batch, if it has an event.
+    /// Closes and returns the open batch. Returns `None` if the batch is empty.
     pub fn take(&mut self) -> Option<Batch> {
         if self.open.origins.is_empty() {
             return None;
@@ -76,7 +77,7 @@ impl Batch {
         self.origins.len() as u64
     }
 
-    /// Returns the source of the events for an error message; `index` selects a single event.
+    /// Describes the source of the events for an error message. `index` selects a single event.
     pub fn whereabouts(&self, index: Option<usize>) -> String {
         if let Some(origin) = index.and_then(|index| self.origins.get(index)) {
             return origin.to_string();

@@ -12,10 +12,10 @@ use serde_json::Value;
 use super::retry::RetryPolicy;
 
 const TOKEN_VARIABLE: &str = "FOLDWORK_TOKEN";
-/// How many characters of a response that is not JSON are shown.
+/// The maximum number of characters of a response other than JSON in error messages.
 const MAX_ERROR_CHARS: usize = 200;
 
-/// A server's address and the bearer token for it.
+/// An HTTP client with the address of a server and a bearer token.
 #[derive(Clone, Debug)]
 pub struct Client {
     http: reqwest::Client,
@@ -39,12 +39,12 @@ pub struct Connection {
     pub server: String,
 }
 
-/// Why a call failed.
+/// The reason why a call failed.
 #[derive(Debug)]
 pub enum CallError {
     /// The server responded with an error status.
     Refused(Box<Refusal>),
-    /// No complete response arrived.
+    /// The server could not be reached, or the response is incomplete.
     Unreachable(reqwest::Error),
     /// The response has an unexpected format.
     Unreadable(serde_json::Error),
@@ -70,7 +70,7 @@ pub struct Answer {
 struct Token(String);
 
 impl Connection {
-    /// Returns a client for this server with the token from the environment.
+    /// Creates a client for this server with the token from the environment.
     pub fn client(&self) -> anyhow::Result<Client> {
         let token = std::env::var(TOKEN_VARIABLE).unwrap_or_default();
         if token.trim().is_empty() {
@@ -81,7 +81,7 @@ impl Connection {
 }
 
 impl Client {
-    /// Returns a client for a server with a bearer token.
+    /// Creates a client for a server with a bearer token.
     pub fn new(server: &str, token: &str) -> anyhow::Result<Self> {
         let base = parse_base(server)?;
         let mut bearer = HeaderValue::from_str(&format!("Bearer {token}"))
@@ -94,7 +94,7 @@ impl Client {
             .connect_timeout(Duration::from_secs(10))
             .timeout(Duration::from_secs(120));
         if is_loopback(&base) {
-            // A proxy from the environment cannot reach this machine's loopback addresses.
+            // Ignores proxies from the environment, because a proxy cannot reach this machine's loopback addresses.
             builder = builder.no_proxy();
         }
         let http = builder.build().context("the HTTP client cannot be created")?;
@@ -122,7 +122,7 @@ impl Client {
         &self.retry_policy
     }
 
-    /// Starts a request to a path below the API's root. Each segment is percent-encoded.
+    /// Creates a request to a path below the API's root. Each segment is percent-encoded.
     pub(super) fn request(&self, method: Method, path: &[&str]) -> RequestBuilder {
         let mut url = self.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
@@ -152,7 +152,7 @@ impl Answer {
 }
 
 impl CallError {
-    /// Returns whether the same request may succeed later.
+    /// Returns whether the error is temporary, so that the same request may succeed later.
     pub fn is_passing(&self) -> bool {
         match self {
             Self::Refused(refusal) => {
@@ -165,7 +165,7 @@ impl CallError {
         }
     }
 
-    /// Returns whether the server responded with this status.
+    /// Returns whether the error is a response with this status.
     pub fn has_status(&self, status: StatusCode) -> bool {
         matches!(self, Self::Refused(refusal) if refusal.status == status)
     }

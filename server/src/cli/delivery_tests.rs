@@ -1,4 +1,4 @@
-//! Tests import and export against a stub server: retries, repeats, refusals, and a round trip.
+//! Tests import and export against a stub server: retries, repeated events, error responses, and a round trip.
 
 use std::io::Cursor;
 use std::sync::{Arc, Mutex};

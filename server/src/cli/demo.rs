@@ -17,7 +17,7 @@ use super::output::{print, print_line};
 use super::progress::Progress;
 use super::table::Table;
 
-/// The response to a pipeline.
+/// The response to a pipeline request.
 #[derive(Debug, Deserialize)]
 struct Answer {
     results: Vec<Value>,
@@ -50,7 +50,7 @@ pub async fn present(client: &Client, repo: &Path) -> anyhow::Result<()> {
     print(&next_steps(client, most_revised.as_deref()))
 }
 
-/// Imports the repository, and returns whether there is anything to ask about.
+/// Imports the repository. Returns false if the folder has no repository or the history has no Markdown.
 async fn import(client: &Client, repo: &Path) -> anyhow::Result<bool> {
     let folder = repo.canonicalize().unwrap_or_else(|_| repo.to_owned());
     let project = match git::open(&folder) {
@@ -79,7 +79,7 @@ async fn import(client: &Client, repo: &Path) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-/// Answers the questions, and returns the id of the article with the most revisions.
+/// Prints the answers to the questions. Returns the id of the article with the most revisions.
 async fn ask_questions(client: &Client) -> anyhow::Result<Option<String>> {
     let folders = folders_pipeline();
     let rows = ask(client, "Which folders hold the most articles?", &folders).await?;
@@ -93,7 +93,7 @@ async fn ask_questions(client: &Client) -> anyhow::Result<Option<String>> {
     Ok(Some(id.to_owned()))
 }
 
-/// Shows an article's current state next to its state halfway through its history.
+/// Prints an article's current state and its state halfway through its history.
 async fn compare(client: &Client, id: &str) -> anyhow::Result<()> {
     let now = query(client, &article_pipeline(id, &json!({}))).await?;
     let Some(now) = now.first() else { return Ok(()) };
@@ -170,7 +170,7 @@ fn table(names: &[&str], headings: &[&str], rows: &[Value]) -> String {
     table.render()
 }
 
-/// Returns shell commands that can be pasted in this order.
+/// Returns shell commands that users can run next, in this order.
 fn next_steps(client: &Client, article: Option<&str>) -> String {
     let server = client.server();
     let bearer = r#"-H "Authorization: Bearer $FOLDWORK_TOKEN""#;

@@ -1,4 +1,5 @@
-//! The event format of import and export, one JSON object per line, and the ids of lines that have none.
+//! The event format of import and export, which is one JSON object per line, and the ids of events without an
+//! `event_id`.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -9,11 +10,11 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-/// The namespace of ids for lines without an `event_id`. Changing it would make imports append every event a second
-/// time.
+/// The namespace of ids for lines without an `event_id`. With another namespace, repeated imports would append every
+/// event a second time.
 const LINE_NAMESPACE: Uuid = Uuid::from_u128(0x6d1f_0c3a_5b7e_4d21_9a48_e2c6_71b0_93f5);
 
-/// An event to append. Payload and metadata keep their JSON text.
+/// An event to append. The payload and the metadata are kept as JSON text.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Event<'a> {
     #[serde(borrow)]
@@ -32,12 +33,14 @@ pub struct Event<'a> {
     pub occurred_at: Option<Cow<'a, str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_id: Option<Cow<'a, str>>,
-    /// Restores a deleted aggregate. Set on an event that restored one with a verb other than `created`.
+    /// Whether the event restores a deleted aggregate. Export sets this flag on events that restored an aggregate with
+    /// a verb other than `created`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restore: Option<bool>,
 }
 
-/// Assigns ids to lines. The same file gets the same ids, and equal lines of one file differ by their ordinal.
+/// Assigns ids to events without an id. The ids are derived from the lines and their ordinals, so every import of a
+/// file assigns the same ids, and equal lines have different ids.
 #[derive(Debug, Default)]
 pub struct LineIds {
     ordinals: HashMap<String, u64>,
@@ -69,7 +72,7 @@ impl<'a> Event<'a> {
 }
 
 impl LineIds {
-    /// Counts the line in its stream, and assigns an id to the event if it has none.
+    /// Counts the event in its stream, and assigns an id to an event without an id.
     pub fn assign(&mut self, event: &mut Event<'_>) -> anyhow::Result<()> {
         let ordinal = self.next_ordinal(&event.aggregate_id);
         if event.event_id.is_none() {

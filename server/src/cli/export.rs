@@ -16,9 +16,9 @@ use super::progress::Progress;
 use super::projects::Projects;
 use super::retry;
 
-/// The maximum page size of the server.
+/// The number of events per page, which is the maximum that the server allows.
 const PAGE: u32 = 200;
-/// Types whose events only their own operations may append, so that they cannot be imported.
+/// The aggregate types whose events cannot be imported, because only their own operations may append these events.
 const MANAGED_TYPES: [&str; 4] = ["agent", "file", "project", "task"];
 
 /// Writes the events of the workspace, oldest first, as NDJSON.
@@ -50,7 +50,8 @@ pub(super) struct Selection {
     aggregate_type: Option<String>,
 }
 
-/// The progress of an export.
+/// The progress of an export: the position up to which the log was read, and the numbers of exported and omitted
+/// events.
 #[derive(Debug, Default)]
 pub(super) struct Written {
     position: u64,
@@ -64,7 +65,7 @@ struct Page<'a> {
     data: Vec<Stored<'a>>,
 }
 
-/// An event in the server's response.
+/// An event of the server's response.
 #[derive(Debug, Deserialize)]
 struct Stored<'a> {
     event_id: Cow<'a, str>,
@@ -98,7 +99,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     output::print_line(&closing)
 }
 
-/// Writes the selected events to a file. The file appears when it is complete.
+/// Writes the selected events to a file. The file appears under its name only when it is complete.
 pub(super) async fn write_file(
     client: &Client,
     selection: &Selection,
@@ -135,7 +136,7 @@ async fn write_all(
                 continue;
             }
             if event.project_id.as_deref().is_some_and(|id| !projects.contains(id)) {
-                // The project was created after the projects were listed.
+                // Lists the projects again, because the project was created after the last listing.
                 projects = Projects::load(client, |text| progress.note(text)).await?;
             }
             output.write_line(&event.portable(&projects, &mut deleted).to_json()?)?;
@@ -163,7 +164,8 @@ impl Selection {
 }
 
 impl<'a> Stored<'a> {
-    /// Returns the event in a form for other workspaces, in which the project has the same slug but another id.
+    /// Converts the event for import into other workspaces. The project's id is replaced by its slug, because another
+    /// workspace has another id for the project.
     fn portable(self, projects: &Projects, deleted: &mut HashSet<String>) -> Event<'a> {
         let restores = match self.event_type.split_once('.') {
             Some((_, "deleted")) => {

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context, bail};
 
-/// The largest window of a zstd frame, as a power of two. `zstd --long=27` writes such frames.
+/// The base-2 logarithm of the maximum window size of a zstd frame. `zstd --long=27` writes frames with this window.
 const WINDOW_LOG_MAX: u32 = 27;
-/// The length limit of a line in bytes. The server would reject a longer event.
+/// The maximum length of a line in bytes. The server rejects longer events.
 const MAX_LINE_BYTES: u64 = 64 * 1024 * 1024;
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
@@ -24,7 +24,7 @@ pub struct Input {
     number: u64,
 }
 
-/// Counts the bytes read from the file, before decompression.
+/// A reader that counts the bytes of the file before decompression.
 struct Counting<R> {
     inner: R,
     consumed: Arc<AtomicU64>,
@@ -46,19 +46,19 @@ impl Input {
         Self::from_reader(file, size_bytes).with_context(|| format!("{name} cannot be read"))
     }
 
-    /// Reads from any reader. `size_bytes`, if known, is the compressed size.
+    /// Creates an input for any reader. `size_bytes` is the compressed size, if known.
     pub fn from_reader(reader: impl Read + Send + 'static, size_bytes: Option<u64>) -> io::Result<Self> {
         let consumed = Arc::new(AtomicU64::new(0));
         let reader = unpacked(Counting { inner: reader, consumed: Arc::clone(&consumed) })?;
         Ok(Self { reader, consumed, size_bytes, line: Vec::new(), number: 0 })
     }
 
-    /// Returns the size of the file, if it has one.
+    /// Returns the size of the file in bytes, or `None` if the input is not a regular file.
     pub fn size_bytes(&self) -> Option<u64> {
         self.size_bytes
     }
 
-    /// Returns how many bytes of the file have been read.
+    /// Returns the number of bytes read from the file, before decompression.
     pub fn consumed_bytes(&self) -> u64 {
         self.consumed.load(Ordering::Relaxed)
     }

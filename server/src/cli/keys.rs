@@ -57,7 +57,7 @@ struct Page {
     next_cursor: Option<String>,
 }
 
-/// Runs one action on keys.
+/// Runs a subcommand of `foldwork keys`.
 pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let client = arguments.connection.client()?;
     match arguments.action {
@@ -87,7 +87,7 @@ async fn create(
     let key = record.get("key").and_then(Value::as_str).context("the server's response has no key")?;
     // Only the key is printed to standard output, so that a script can capture it.
     let note = format!("{}The key is shown only once:\n", listing([&record]));
-    // The key is printed even if the note cannot be.
+    // Ignores a failed note, so that the key is printed in any case.
     let _ = io::stderr().write_all(note.as_bytes());
     print_line(key)
 }

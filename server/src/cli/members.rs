@@ -51,7 +51,7 @@ struct Page {
     data: Vec<Value>,
 }
 
-/// Runs one action on members.
+/// Runs a subcommand of `foldwork members`.
 pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let client = arguments.connection.client()?;
     match arguments.action {

@@ -1,4 +1,4 @@
-//! The commands: those that call a server over HTTP, and those that work without one.
+//! The commands of the program: some call a server over HTTP, and some work without a server.
 
 mod batch;
 pub mod client;
@@ -12,7 +12,7 @@ mod import;
 mod input;
 mod keys;
 mod members;
-mod output;
+pub mod output;
 mod plans;
 mod plugins;
 mod progress;
@@ -46,7 +46,8 @@ pub enum Command {
     Plugins(plugins::Arguments),
 }
 
-/// Runs a command. On an error the caller prints the error with its causes and exits with code 1.
+/// Runs a command. Returns the exit code. If `run` returns an error, the caller prints the error with its causes and
+/// exits with code 1.
 pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
     let outcome = match command {
         Command::Keys(arguments) => keys::run(arguments).await,
@@ -63,8 +64,8 @@ pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Returns whether the reader of standard output has closed the pipe, as `head` does. This is not a failure of the
-/// command.
+/// Returns whether an error means that the reader of standard output has closed the pipe, as `head` does. Such an error
+/// is not a failure of the command.
 pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error
         .chain()

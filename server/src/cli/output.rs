@@ -1,4 +1,5 @@
-//! Writes a file that appears only when it is complete, compressed according to its extension.
+//! Writes a file, compressed according to its extension. The file appears under its final name only when it is
+//! complete.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -6,13 +7,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
-/// The compression window that both `zstd -d` and `import` can read. A large window also finds repetitions that are far
-/// apart.
+/// The base-2 logarithm of the compression window. A large window also finds distant repetitions. `zstd -d` and
+/// `import` can both read this window.
 const WINDOW_LOG: u32 = 27;
 
-/// A file or standard output.
+/// An output for lines of text: a file or standard output.
 pub struct Output {
-    /// The destination of the text.
+    /// The compressor, with the file or standard output as its destination.
     packer: Packer,
     /// The unfinished file and its final name, or `None` for standard output.
     target: Option<Target>,
@@ -24,7 +25,7 @@ enum Packer {
     Gzip(flate2::write::GzEncoder<Box<dyn Write>>),
 }
 
-/// An unfinished file, which is removed on drop unless it was renamed.
+/// An unfinished file. Dropping this value removes the file unless the file was renamed.
 struct Target {
     unfinished: PathBuf,
     name: PathBuf,
@@ -32,7 +33,7 @@ struct Target {
     renamed: bool,
 }
 
-/// Prints text to standard output. Unlike `println!` it does not panic if the pipe is closed.
+/// Prints text to standard output. Unlike `println!`, the function does not panic if the pipe is closed.
 pub fn print(text: &str) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;
@@ -65,7 +66,7 @@ impl Output {
         writer.write_all(b"\n")
     }
 
-    /// Completes the text, and renames the file to its final name.
+    /// Writes the remaining output and renames the file to its final name.
     pub fn finish(self) -> anyhow::Result<()> {
         self.packer.finish().context("the output cannot be completed")?;
         match self.target {
@@ -136,7 +137,7 @@ impl Target {
 impl Drop for Target {
     fn drop(&mut self) {
         if !self.renamed {
-            // An unfinished file that cannot be removed is left behind.
+            // Ignores an error: an unfinished file that cannot be removed stays in the folder.
             let _ = fs::remove_file(&self.unfinished);
         }
     }

@@ -33,7 +33,7 @@ enum Action {
     },
 }
 
-/// Runs one action on plans.
+/// Runs a subcommand of `foldwork plans`.
 pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let client = arguments.connection.client()?;
     let Action::Set { user, plan, status, trial_ends_at } = arguments.action;

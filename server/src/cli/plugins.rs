@@ -33,7 +33,7 @@ enum Action {
     },
 }
 
-/// Runs one action on plugins.
+/// Runs a subcommand of `foldwork plugins`.
 pub fn run(arguments: Arguments) -> anyhow::Result<()> {
     let config = Config::load(None)?;
     match arguments.action {
@@ -109,7 +109,8 @@ fn row(config: &Config, about: &About) -> [Value; 6] {
     ]
 }
 
-/// Returns the selected plugins: a single one, those of a folder, or all that the configuration may enable.
+/// Returns the selected plugins: a single plugin, the plugins in a folder, or all plugins that the configuration can
+/// enable.
 fn folders(config: &Config, folder: Option<&Path>) -> anyhow::Result<Vec<Result<Folder, foldwork_plugins::LoadError>>> {
     let Some(folder) = folder else {
         let scripts = Path::new(&config.plugins.folder);

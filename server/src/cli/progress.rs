@@ -29,7 +29,7 @@ impl Progress {
         progress
     }
 
-    /// Sets the total, and shows a bar from then on.
+    /// Sets the total and replaces the spinner by a bar.
     pub fn set_total(&self, total: u64) {
         self.bar.set_length(total);
         self.style(KNOWN);
@@ -50,12 +50,12 @@ impl Progress {
     /// Prints a line above the bar, to standard error.
     pub fn note(&self, text: &str) {
         self.bar.suspend(|| {
-            // The work continues even if a note cannot be shown.
+            // Ignores a failed write, so that the command continues without the note.
             let _ = writeln!(io::stderr(), "{text}");
         });
     }
 
-    /// Removes the bar and returns the elapsed time for the closing line.
+    /// Removes the bar and returns the elapsed time as text for the summary.
     pub fn finish(&self) -> impl fmt::Display + use<> {
         self.bar.finish_and_clear();
         format!("{:.1} s", self.started.elapsed().as_secs_f64())

@@ -1,4 +1,4 @@
-//! The projects of the workspace: found by id or slug, and created if an event names a missing one.
+//! Finds projects of the workspace by id or slug, and creates missing projects that events name.
 
 use std::collections::{HashMap, HashSet};
 
@@ -50,12 +50,12 @@ impl Projects {
         self.slugs.get(id).map(String::as_str)
     }
 
-    /// Returns whether there is a project with this id or slug.
+    /// Returns whether a project with this id or slug is known.
     pub fn contains(&self, name: &str) -> bool {
         self.names.contains(name)
     }
 
-    /// Creates the project unless there is one with this id or slug.
+    /// Creates a project with the slug `name`, unless a project with this id or slug exists.
     pub async fn ensure(&mut self, client: &Client, name: &str, note: impl Fn(&str)) -> anyhow::Result<()> {
         if self.contains(name) {
             return Ok(());
@@ -64,8 +64,8 @@ impl Projects {
         let made = retry::call(client, &note, || client.request(Method::POST, &["projects"]).json(&body)).await;
         match made {
             Ok(_) => self.names.insert(name.to_owned()),
-            // The project was created since the list was fetched: by another client, or by an earlier attempt whose
-            // response was lost.
+            // Another client, or an earlier attempt whose response was lost, has created the project since the list was
+            // fetched.
             Err(error) if error.has_status(StatusCode::CONFLICT) => {
                 *self = Self::load(client, note).await?;
                 if !self.contains(name) {

@@ -8,7 +8,8 @@ use serde_json::Value;
 use super::client::Connection;
 use super::output::print_line;
 
-/// Rebuilding a long log takes long. If the client times out, the rebuild stops and the old graph stays.
+/// The time limit for a rebuild. The limit is long, because the log may be long. If the client times out, the rebuild
+/// stops and the old graph stays.
 const TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
 
 /// Rebuilds data that is derived from the log. The old data serves requests until the new data is complete.

@@ -1,4 +1,4 @@
-//! Retries: waits that double up to a limit, or the time given by the server's `Retry-After`.
+//! Retries failed calls. The wait between attempts doubles up to a limit, or follows the server's `Retry-After`.
 
 use std::error::Error;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use reqwest::RequestBuilder;
 
 use super::client::{Answer, CallError, Client};
 
-/// How often a call is attempted, and how long to wait between attempts.
+/// The maximum number of attempts of a call, and the waits between attempts.
 #[derive(Clone, Debug)]
 pub struct RetryPolicy {
     pub tries: u32,
@@ -22,7 +22,7 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// Returns how long to wait after a failed attempt, counted from 1.
+    /// Returns the time to wait after a failed attempt. `attempt` counts from 1.
     fn wait(&self, attempt: u32, error: &CallError) -> Duration {
         let retry_after = match error {
             CallError::Refused(refusal) => refusal.retry_after,
@@ -33,8 +33,8 @@ impl RetryPolicy {
     }
 }
 
-/// Repeats a call until it succeeds, fails permanently, or has used up its attempts. `note` receives a message for
-/// each wait.
+/// Repeats a call until it succeeds, fails permanently, or reaches the maximum number of attempts. `note` receives a
+/// message for each wait.
 ///
 /// The request must be idempotent, because it may reach the server twice.
 pub async fn call(

@@ -1,4 +1,4 @@
-//! Sends events to the server in batches. While a request is in flight, the next batches are read.
+//! Sends events to the server in batches. The source is read while a request is in flight.
 
 use std::fmt;
 use std::thread;
@@ -17,19 +17,19 @@ use super::progress::Progress;
 use super::projects::Projects;
 use super::retry;
 
-/// How many batches are buffered while a request is in flight.
+/// The number of batches that are buffered while a request is in flight.
 const QUEUE_CAPACITY: usize = 2;
 
 /// The outcome of sending events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Events that were appended.
+    /// The number of events that were appended.
     pub appended: u64,
-    /// Events that the server already had.
+    /// The number of events that were already on the server.
     pub repeated: u64,
 }
 
-/// The channel from a source, which runs in a separate thread, to the sender.
+/// The sending end of the channel from a source to the sender. The source runs in a separate thread.
 pub struct Outlet {
     batcher: Batcher,
     batches: mpsc::Sender<Batch>,
@@ -41,7 +41,7 @@ struct Appended {
     repeated: Option<u64>,
 }
 
-/// Reads a source and sends its events in order. Events before an error are sent.
+/// Reads a source and sends its events in order. If the source fails, the events before the error are still sent.
 pub async fn deliver<S>(client: &Client, progress: &Progress, source: S) -> anyhow::Result<Tally>
 where
     S: FnOnce(&mut Outlet) -> anyhow::Result<()> + Send + 'static,
@@ -113,7 +113,7 @@ async fn send(client: &Client, progress: &Progress, batch: &Batch) -> Result<Tal
     Ok(Tally { appended: appended.unwrap_or(batch.len().saturating_sub(repeated)), repeated })
 }
 
-/// Adds the source of a batch's events to an error.
+/// Adds to an error the places in the source from which the batch's events come.
 fn explain(error: CallError, client: &Client, batch: &Batch) -> anyhow::Error {
     let index = match &error {
         CallError::Refused(refusal) => refusal.body.get("index").and_then(Value::as_u64),
@@ -129,12 +129,12 @@ fn explain(error: CallError, client: &Client, batch: &Batch) -> anyhow::Error {
 }
 
 impl Tally {
-    /// Returns how many of the sent events the server has.
+    /// Returns the number of sent events that the server has.
     pub fn total(&self) -> u64 {
         self.appended.saturating_add(self.repeated)
     }
 
-    /// Adds to an error how much was done before it.
+    /// Adds to an error the number of events sent before the error.
     fn with_progress(self, error: anyhow::Error) -> anyhow::Error {
         if self.total() == 0 { error } else { error.context(format!("stopped after {self}")) }
     }

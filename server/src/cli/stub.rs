@@ -1,4 +1,4 @@
-//! A minimal HTTP server for tests. It returns the replies of a test, and records requests.
+//! A minimal HTTP server for tests. The server sends replies chosen by the test and records requests.
 
 use std::sync::{Arc, Mutex};
 
@@ -18,7 +18,7 @@ pub struct Request {
     pub body: Value,
 }
 
-/// A reply: status, additional headers, body.
+/// A reply: the status, additional headers, and the body.
 pub type Reply = (u16, &'static str, Value);
 
 /// A listening stub server.
@@ -27,7 +27,7 @@ pub struct Stub {
     requests: Arc<Mutex<Vec<Request>>>,
 }
 
-/// A store of events that behaves like the server's, for tests of import and export.
+/// A store of events that imitates the server, for tests of import and export.
 #[derive(Default)]
 pub struct Store {
     pub projects: Vec<Value>,
@@ -62,7 +62,7 @@ impl Stub {
 }
 
 impl Store {
-    /// Replies as the server would.
+    /// Returns the reply that the server would send.
     pub fn reply(&mut self, request: &Request) -> Reply {
         let path = request.target.split('?').next().unwrap_or_default();
         match (request.method.as_str(), path) {

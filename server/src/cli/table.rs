@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// The maximum width of a column. Longer text is truncated.
+/// The maximum width of a column in characters. Longer text is truncated.
 const MAX_WIDTH: usize = 60;
 const GAP: &str = "  ";
 
@@ -20,7 +20,7 @@ struct Cell {
 }
 
 impl Table {
-    /// Starts a table with these columns.
+    /// Creates a table without rows, with these columns.
     pub fn new(headings: &[&str]) -> Self {
         Self { headings: headings.iter().map(|&heading| heading.to_owned()).collect(), rows: Vec::new() }
     }

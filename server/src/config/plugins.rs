@@ -12,12 +12,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plugins {
-    /// In the order in which their hooks are called.
+    /// The names of the enabled plugins, in the order in which their hooks are called.
     pub enabled: Vec<String>,
     pub folder: String,
     pub threads: usize,
     pub limits: Limits,
-    /// The tables `[plugins.<name>]`.
+    /// The settings of each plugin, from the tables `[plugins.<name>]`.
     pub settings: BTreeMap<String, Object>,
 }
 
@@ -35,7 +35,7 @@ impl Default for Plugins {
     }
 }
 
-// Implemented by hand, because the tables of the plugins are on the same level as the common settings.
+// `Deserialize` is implemented by hand, because the plugins' tables are on the same level as the common settings.
 
 impl Serialize for Plugins {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -90,7 +90,7 @@ impl<'de> Visitor<'de> for Section {
     }
 }
 
-/// A list of names. In an environment variable it is a text separated by commas.
+/// A list of names. In an environment variable, the names are separated by commas.
 struct Names(Vec<String>);
 
 impl<'de> Deserialize<'de> for Names {

@@ -13,10 +13,10 @@ use crate::http::error::ApiError;
 use crate::http::routes::Methods;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// The maximum length of a client's own request id.
+/// The maximum length in bytes of a request id from a client.
 const MAX_ID: usize = 128;
 
-/// Calls the routes and shapes their responses.
+/// An endpoint that calls the routes, adds headers to their responses and converts their errors to JSON.
 pub struct Answering<E> {
     inner: E,
     methods: Methods,
@@ -28,7 +28,8 @@ impl<E> Answering<E> {
     }
 }
 
-/// Shapes the errors of the cross-origin rules, which are the outermost layer.
+/// Converts errors of the cross-origin rules to JSON. The rules are the outermost layer, so no other layer handles
+/// these errors.
 pub async fn shape_refusal<E: Endpoint<Output = Response>>(
     endpoint: Arc<E>,
     request: Request,
@@ -74,7 +75,7 @@ impl<E: Endpoint> Endpoint for Answering<E> {
 }
 
 impl<E> Answering<E> {
-    /// Converts any error to the JSON form. The framework's errors have a text that is not JSON.
+    /// Converts any error to the JSON form. Errors of the framework have plain-text bodies.
     async fn error_response(&self, error: poem::Error, method: &Method, path: &str, id: &str) -> Response {
         if let Some(own) = error.downcast_ref::<ApiError>() {
             let headers = own.headers.clone();
@@ -132,7 +133,8 @@ impl<E> Answering<E> {
         })
     }
 
-    /// Records the request under its route. A path as a label would create unboundedly many metrics.
+    /// Records the metrics of a request, labelled with its route. Labels with the full path would create an unbounded
+    /// number of metrics.
     fn measure(&self, method: &Method, path: &str, response: &Response, began: Instant) {
         let route = self.routes(path).next().map_or_else(|| "other".to_owned(), |(segments, _)| segments.join("/"));
         let labels = [
@@ -145,7 +147,8 @@ impl<E> Answering<E> {
     }
 }
 
-/// Returns the method as a label. Unknown methods share one label, because clients can invent any number of them.
+/// Returns the label of a method for metrics. Unknown methods share one label, because clients can invent any number of
+/// methods.
 fn known(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",

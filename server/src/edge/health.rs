@@ -29,7 +29,8 @@ pub async fn readyz(engine: Data<&Arc<Engine>>, shutdown: Data<&Shutdown>) -> Re
     match engine.health().await {
         Ok(()) => {
             let mut body = serde_json::json!({"status": "ok"});
-            // Failed workspaces do not affect the others, but the operator should know of them.
+            // Failed workspaces do not affect other workspaces, so the response stays 200 and has the number of failed
+            // workspaces.
             if let (failed @ 1.., Some(body)) = (engine.workspaces_failed(), body.as_object_mut()) {
                 body.insert("workspaces_failed".into(), failed.into());
             }

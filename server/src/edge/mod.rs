@@ -13,7 +13,7 @@ use crate::config::Config;
 use crate::http::bodies;
 use crate::http::routes::Methods;
 
-/// The headers that scripts of other origins may read, and those that they may send.
+/// The response headers that scripts of other origins may read.
 const EXPOSED: [&str; 11] = [
     "content-disposition",
     "content-range",
@@ -56,11 +56,11 @@ pub fn around<E: Endpoint + 'static>(
     methods: Methods,
 ) -> impl Endpoint<Output = Response> + use<E> {
     let bodies = bodies::Bodies::new(config);
-    // The routes are boxed, because otherwise every layer would hold their whole state on the stack again.
+    // Boxes the routes. Without the box, the future of every layer would contain the whole state of the routes.
     let routes = routes.map_to_response().boxed();
     let routes = routes.around(move |endpoint, request| bodies::with_share(bodies.clone(), endpoint, request));
     let limited = rate::Limited::new(routes, &config.http);
-    // This layer is inside the cross-origin rules, so that errors have their headers as well.
+    // Puts this layer inside the cross-origin rules, so that error responses also have the cross-origin headers.
     let wrapped = answer::Answering::new(limited, methods).with(cors()).around(answer::shape_refusal);
     wrapped.before(paths::one_segment)
 }

@@ -1,7 +1,8 @@
-//! Request limits: per key for valid tokens, and per address for all other requests. They are off by default.
+//! Limits on the number of requests: per key for valid tokens, and per address for all other requests. The limits are
+//! off by default.
 //!
-//! A token has its own limit only after it was found valid, so that a client cannot evade the limit of its address with
-//! invented tokens.
+//! A token has its own limit only after authentication has accepted the token. A client therefore cannot evade the
+//! limit of its address with invented tokens.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -20,9 +21,9 @@ use crate::config::Http;
 use crate::http::bearer::{Verified, bearer};
 use crate::http::error::ApiError;
 
-/// The interval at which callers with a full allowance are removed.
+/// The interval between removals of callers whose allowance is full.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
-/// A token that was not used for this long must be found valid again.
+/// The time without requests after which a token counts as unverified again.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
 /// The maximum number of callers in memory. While this many are in memory, all requests are rejected.
 const MAX_CALLERS: usize = 100_000;
@@ -32,7 +33,7 @@ pub struct Limited<E> {
     inner: E,
     keys: Option<Allowances<[u8; 32]>>,
     addresses: Option<Allowances<IpAddr>>,
-    /// The hashes of tokens that were found valid, with the time of their last use.
+    /// The hashes of valid tokens, with the time of their last use.
     valid: Mutex<HashMap<[u8; 32], Instant>>,
 }
 
@@ -51,7 +52,7 @@ impl<E> Limited<E> {
         })
     }
 
-    /// Records the outcome for a token that was not known to be valid, or is no longer valid.
+    /// Records the result of authenticating a token.
     fn found(&self, token: [u8; 32], is_valid: bool) {
         let mut valid = self.valid.lock().unwrap_or_else(PoisonError::into_inner);
         if !is_valid {
@@ -91,12 +92,13 @@ impl<E: Endpoint> Endpoint for Limited<E> {
                 Ok(response) => response.status() == StatusCode::UNAUTHORIZED,
                 Err(error) => error.status() == StatusCode::UNAUTHORIZED,
             };
-            // A response that did not depend on the token does not show whether the token is valid.
+            // Only 401 shows that the token is invalid. Other responses may not depend on the token.
             if is_refused {
                 self.found(token, false);
             } else if verified.is_marked() && !self.is_valid(&token) {
                 self.found(token, true);
-                // This first request counts as well. If it uses up the allowance, only the next request is rejected.
+                // Counts this first request of the token. If the request uses up the allowance, the next request is
+                // rejected.
                 if let Some(keys) = &self.keys {
                     let _ = keys.take(&token);
                 }
@@ -113,7 +115,7 @@ struct Allowances<K: Hash + Eq + Clone> {
 }
 
 impl<K: Hash + Eq + Clone> Allowances<K> {
-    /// Returns `None` for 0 requests per minute, which means no limit.
+    /// Creates the allowances for a limit, or returns `None` for 0 requests per minute, which means no limit.
     fn new(per_minute: u32) -> Option<Allowances<K>> {
         let quota = Quota::per_minute(NonZeroU32::new(per_minute)?);
         Some(Allowances { limiter: RateLimiter::keyed(quota), swept: Mutex::new(Instant::now()) })
@@ -146,8 +148,8 @@ fn refusal(wait_s: u64) -> ApiError {
         .with_header(header::RETRY_AFTER, HeaderValue::from(wait_s))
 }
 
-/// Returns the address of a request. IPv6 addresses are reduced to their /64 network, because its owner has 2⁶⁴
-/// addresses.
+/// Returns the address of a request. An IPv6 address is reduced to its /64 network, because a client usually has a
+/// whole /64 network.
 fn address(request: &Request) -> IpAddr {
     let address = request.remote_addr().as_socket_addr().map(std::net::SocketAddr::ip);
     match address.map(|address| address.to_canonical()) {

@@ -9,10 +9,10 @@ use tokio::runtime::Handle;
 
 use crate::config::Embedding;
 
-/// How many characters of an error response are shown.
+/// The maximum number of characters of an error response in error messages.
 const MAX_ERROR_CHARS: usize = 200;
 
-/// A service and one of its models.
+/// A client of an embedding service for one of the service's models.
 pub struct Http {
     client: reqwest::Client,
     address: reqwest::Url,
@@ -40,7 +40,7 @@ struct Embedded {
 }
 
 impl Http {
-    /// Creates a client without sending a request. Must be called in a runtime.
+    /// Creates a client without sending a request. Must be called within a Tokio runtime.
     pub fn new(settings: &Embedding, key: Option<String>) -> anyhow::Result<Http> {
         ensure!(!settings.model.is_empty(), "search.embedding.model is empty");
         let address = format!("{}/embeddings", settings.url.trim_end_matches('/'));
@@ -64,7 +64,7 @@ impl Http {
         }
         let mut body: Answered = response.json().await?;
         ensure!(body.data.len() == texts.len(), "the service returned {} vectors", body.data.len());
-        // The service guarantees the index of each vector, but not their order.
+        // Sorts the vectors by index, because the service does not guarantee their order.
         body.data.sort_by_key(|embedded| embedded.index);
         Ok(body.data.into_iter().map(|embedded| embedded.embedding).collect())
     }

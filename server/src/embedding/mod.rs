@@ -10,10 +10,10 @@ use foldwork_engine::hook::Embed;
 
 use crate::config::{Embedding, EmbeddingKind};
 
-/// The environment variable with the service's key.
+/// The name of the environment variable with the API key of the embedding service.
 const KEY_VARIABLE: &str = "FOLDWORK_EMBEDDING_KEY";
 
-/// Opens the configured embedding. A model that cannot be loaded prevents the server from starting.
+/// Opens the configured embedding. Returns an error if the model cannot be loaded, so that the server does not start.
 pub fn open(settings: &Embedding) -> anyhow::Result<Option<Arc<dyn Embed>>> {
     Ok(match settings.kind {
         EmbeddingKind::Off => None,

@@ -1,4 +1,4 @@
-//! The bearer token of a request, and whether a handler found it valid.
+//! The bearer token of a request, and a flag that records whether authentication accepted the token.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use poem::Request;
 use poem::http::header::AUTHORIZATION;
 
-/// Set by the code that finds a request's token valid.
+/// A flag that authentication sets when a request's token is valid. Clones share the flag.
 #[derive(Clone, Default)]
 pub struct Verified(Arc<AtomicBool>);
 
 impl Verified {
-    /// Returns whether the token was found valid.
+    /// Returns whether authentication has accepted the request's token.
     pub fn is_marked(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -22,7 +22,7 @@ impl Verified {
     }
 }
 
-/// Returns the token in the `Authorization` header.
+/// Returns the bearer token in the request's `Authorization` header.
 pub fn bearer(request: &Request) -> Option<&str> {
     let value = request.headers().get(AUTHORIZATION)?.to_str().ok()?;
     let (scheme, token) = value.split_once(' ')?;

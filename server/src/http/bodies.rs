@@ -1,5 +1,5 @@
-//! Limits on request bodies: a size and a time or a minimum rate for each body, and a budget in bytes for all of them
-//! together.
+//! Limits on request bodies: a maximum size and a time limit or a minimum rate for each body, and a memory budget for
+//! all bodies together.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,15 +19,16 @@ use super::pace::Pace;
 use crate::config::Config;
 use crate::http::routes::API;
 
-/// The limits for the body of a request.
+/// The limits for request bodies and the memory budget that all requests share.
 #[derive(Clone)]
 pub struct Bodies {
     limit: usize,
-    /// The size limit of a JSON body with a file, and the one of a file as the body.
+    /// The size limit in bytes of a JSON body that contains a file. `upload_limit` is the limit for a file sent as the
+    /// body.
     file_limit: usize,
     upload_limit: u64,
     timeout: Duration,
-    /// The minimum rate of a body that is streamed.
+    /// The minimum rate of a streamed body, in bytes per second.
     min_bytes_per_s: u64,
     budget: usize,
     in_flight: Arc<AtomicUsize>,
@@ -48,17 +49,17 @@ impl Bodies {
     }
 }
 
-/// A request's share of the budget. It is returned when the request is answered, because data parsed from the body
-/// lives until then.
+/// A request's share of the memory budget. The share is returned when the response is complete, because data parsed
+/// from the body lives until then.
 pub struct Share {
     bodies: Bodies,
-    /// The size limit, for a body that is read as a whole.
+    /// The size limit in bytes for a body that is read as a whole.
     limit: usize,
     reserved: AtomicUsize,
 }
 
 impl Share {
-    /// Wraps bytes that count towards the budget until they are dropped.
+    /// Wraps bytes, which then count towards the memory budget until the result is dropped.
     fn hold(self: &Arc<Self>, bytes: Vec<u8>) -> Result<Bytes, ApiError> {
         self.take(bytes.len())?;
         Ok(Bytes::from_owner(Held { bytes, share: self.clone() }))
@@ -81,7 +82,7 @@ impl Drop for Share {
     }
 }
 
-/// Gives a request its share of the budget until it is answered.
+/// Handles a request with a share of the memory budget. The share is returned when the response is complete.
 pub async fn with_share<E: Endpoint>(bodies: Bodies, endpoint: Arc<E>, mut request: Request) -> poem::Result<Response> {
     let limit = match request.uri().path().strip_prefix(API) {
         Some("/files") => bodies.file_limit,
@@ -94,7 +95,7 @@ pub async fn with_share<E: Endpoint>(bodies: Bodies, endpoint: Arc<E>, mut reque
     response.map(IntoResponse::into_response)
 }
 
-/// Reads a whole body within its limits.
+/// Reads a whole body. Returns an error if the body exceeds a limit.
 pub async fn read(request: &Request, body: Body) -> poem::Result<Vec<u8>> {
     let share: &Arc<Share> = request.data().expect("the edge gives every request its share");
     let limit = share.limit;
@@ -123,7 +124,7 @@ pub async fn read(request: &Request, body: Body) -> poem::Result<Vec<u8>> {
     }
 }
 
-/// Returns the body's length, if the client announced it.
+/// Returns the body's length in bytes from the `Content-Length` header.
 fn announced(request: &Request) -> Option<u64> {
     request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok())
 }
@@ -137,7 +138,7 @@ fn too_slow() -> ApiError {
     ApiError::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", "the body did not arrive in time")
 }
 
-/// The reason why a streamed body failed.
+/// The slot for the error of a streamed body. The body's stream fills the slot when a limit is exceeded.
 #[derive(Clone, Default)]
 pub struct Failure(Arc<Mutex<Option<ApiError>>>);
 
@@ -148,19 +149,19 @@ impl Failure {
         stream_error
     }
 
-    /// Returns the reason why the body failed or, if it did not fail, `error`.
+    /// Returns the error of the streamed body or, if the body did not fail, `error`.
     pub fn or(&self, error: Error) -> ApiError {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_else(|| ApiError::from(error))
     }
 }
 
-/// A body that is streamed in blocks. Each block counts towards the budget until it is dropped. The body may be large,
-/// but it must keep the minimum rate within each window of `timeout`.
+/// A body that is streamed in blocks. Each block counts towards the memory budget until the block is dropped. The body
+/// may be large, but must arrive at the minimum rate in every window of `timeout`.
 pub struct Upload {
     body: Body,
     share: Arc<Share>,
     limit: u64,
-    /// The body's length, if the client announced it.
+    /// The body's length in bytes from the `Content-Length` header.
     pub announced: Option<u64>,
 }
 
@@ -170,7 +171,7 @@ impl Upload {
         Upload { body, share: share.clone(), limit: share.bodies.upload_limit, announced: announced(request) }
     }
 
-    /// Lowers the size limit of this upload.
+    /// Lowers the size limit of this upload to `bytes`, if given.
     pub fn at_most(self, bytes: Option<u64>) -> Upload {
         let limit = bytes.map_or(self.limit, |bytes| bytes.min(self.limit));
         Upload { limit, ..self }
@@ -203,19 +204,19 @@ impl Upload {
     }
 }
 
-/// The size of a block. Parts of a body may be tiny, and each part has a fixed cost.
+/// The size of a block in bytes. Small parts of a body are combined, because each block has a fixed cost.
 const BLOCK_BYTES: usize = 128 << 10;
 
 /// A body that is being streamed.
 struct BodyStream {
     parts: BoxStream<'static, std::io::Result<Bytes>>,
-    /// The rest of a part that did not fit into the last block.
+    /// The end of the last part, which did not fit into the last block.
     remainder: Bytes,
-    /// The number of bytes that may still arrive.
+    /// The number of bytes left until the size limit.
     remaining: u64,
-    /// The size limit, for the error message.
+    /// The size limit in bytes, for the error message.
     limit: u64,
-    /// The initial capacity of the next block.
+    /// The initial capacity of the next block, in bytes.
     capacity: usize,
     pace: Pace,
     share: Arc<Share>,
@@ -253,7 +254,7 @@ impl BodyStream {
     }
 }
 
-/// Bytes that count towards the budget until they are dropped.
+/// Bytes of a body that count towards the memory budget until they are dropped.
 struct Held {
     bytes: Vec<u8>,
     share: Arc<Share>,
@@ -272,5 +273,6 @@ impl Drop for Held {
     }
 }
 
-/// The initial capacity for a body, whatever length the client announces.
+/// The maximum initial capacity for a body, in bytes. A larger announced length reserves no memory before the bytes
+/// arrive.
 const INITIAL_CAPACITY: usize = 64 << 10;

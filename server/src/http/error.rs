@@ -13,7 +13,7 @@ use poem_openapi::registry::{MetaResponses, Registry};
 #[derive(Debug)]
 pub struct ApiError {
     pub status: StatusCode,
-    /// `error` and `code`, followed by the fields of the specific error.
+    /// The fields of the JSON body: `error` and `code`, followed by the fields of the specific error.
     pub body: Object,
     pub headers: Vec<(header::HeaderName, HeaderValue)>,
 }
@@ -95,8 +95,8 @@ fn event_index(pointer: &str) -> Option<i64> {
     pointer.strip_prefix("/events/")?.split('/').next()?.parse().ok()
 }
 
-/// Builds the response for a pipeline error. `code` is MongoDB's number and `error` MongoDB's text; our own fields
-/// follow.
+/// Builds the response for a pipeline error. `code` is MongoDB's number and `error` is MongoDB's message. The fields
+/// after these are not MongoDB's.
 fn pipeline_error(error: foldwork_engine::pipeline::error::Error) -> ApiError {
     let mut body = Object::new();
     body.push("error", error.message.as_str());
@@ -145,7 +145,8 @@ impl IntoResponse for ApiError {
 }
 
 impl ApiResponse for ApiError {
-    /// The document lists errors by operation, see `api/document/answers.rs`.
+    /// Declares no responses here, because `api/document/answers.rs` adds the errors of each operation to the OpenAPI
+    /// document.
     fn meta() -> MetaResponses {
         MetaResponses { responses: Vec::new() }
     }
@@ -153,5 +154,5 @@ impl ApiResponse for ApiError {
     fn register(_: &mut Registry) {}
 }
 
-/// The result of a handler.
+/// The result of a handler: the response, or an error response.
 pub type ApiResult<T> = Result<T, ApiError>;

@@ -1,4 +1,4 @@
-//! Entity tags of versions, and the request headers that compare them.
+//! Entity tags for versions, and the request headers `If-Match` and `If-None-Match`.
 
 use foldwork_engine::Error;
 use foldwork_engine::model::event::Expected;
@@ -20,7 +20,7 @@ pub fn etag(version: u64) -> String {
     format!("\"{version}\"")
 }
 
-/// Returns whether an `If-None-Match` header names this tag, so that the client has this version already.
+/// Returns whether an `If-None-Match` header names this tag. If so, the client already has this version.
 pub fn is_known(if_none_match: Option<&str>, tag: &str) -> bool {
     if_none_match.is_some_and(|known| {
         known.split(',').map(|known| known.trim().trim_start_matches("W/")).any(|known| known == tag || known == "*")

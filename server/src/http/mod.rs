@@ -1,5 +1,5 @@
-//! What every part of the server needs of HTTP: errors, tokens, entity tags, bodies, streams and the shutdown. Nothing here
-//! knows an operation.
+//! HTTP code that all parts of the server share: errors, tokens, entity tags, bodies, streams and the shutdown. No code
+//! in this module depends on a particular operation.
 
 pub mod bearer;
 pub mod bodies;

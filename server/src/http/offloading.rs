@@ -2,11 +2,12 @@
 
 use foldwork_engine::offload;
 
-/// The size of JSON in bytes that is processed directly on the serving thread, which takes about a millisecond.
+/// The maximum size in bytes of JSON that the serving thread processes directly. Processing this many bytes takes about
+/// a millisecond.
 const INLINE_BYTES: usize = 64 << 10;
 
-/// Runs `work` on about `bytes` bytes. If they are many, the other tasks of this thread are moved to another thread
-/// first.
+/// Runs `work`, which processes about `bytes` bytes. If `bytes` is large, another thread first takes over the other
+/// tasks of this thread.
 pub fn offload<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     if bytes > INLINE_BYTES { offload::offload(work) } else { work() }
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// The minimum rate of one body: a number of bytes in every window of time. Only time spent waiting for the client
-/// counts, so a slow disk makes no client slow.
+/// Measures the rate of one body against a minimum number of bytes per time window. Only time spent waiting for the
+/// client counts, so a slow disk does not slow down the measured rate.
 pub struct Pace {
     window: Duration,
     /// The number of bytes that must arrive in a window.
@@ -17,7 +17,7 @@ impl Pace {
         Pace { window, min_bytes: bytes_per_s.saturating_mul(window.as_secs()).max(1), remaining: window, received: 0 }
     }
 
-    /// Returns how long to wait for the next bytes before the body is too slow.
+    /// Returns the time to wait for the next bytes. If no bytes arrive in this time, the body is too slow.
     pub fn patience(&self) -> Duration {
         self.remaining
     }

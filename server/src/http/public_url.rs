@@ -1,4 +1,4 @@
-//! The beginning of URLs in responses: the configured one, or the one that the client used for the request.
+//! The base of URLs in responses: the configured URL, or the scheme and host of the client's request.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The shutdown of the server: whether it has begun, and what its end waits for.
+//! The shutdown of the server: a signal for its begin, and guards that delay its end.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ pub struct Shutdown {
     held: Arc<watch::Sender<usize>>,
 }
 
-/// Delays the server's end until it is dropped. An upgraded connection needs this, because the server no longer waits
-/// for it.
+/// A guard that delays the server's end until the guard is dropped. Upgraded connections hold a guard, because the HTTP
+/// server does not wait for these connections.
 pub struct Held(Arc<watch::Sender<usize>>);
 
 impl Shutdown {
@@ -25,13 +25,13 @@ impl Shutdown {
         *self.begun.borrow()
     }
 
-    /// Delays the server's end until the result is dropped.
+    /// Returns a guard that delays the server's end until the guard is dropped.
     pub fn hold(&self) -> Held {
         self.held.send_modify(|held| *held += 1);
         Held(self.held.clone())
     }
 
-    /// Waits until nothing delays the server's end.
+    /// Waits until all guards are dropped.
     pub async fn released(&self) {
         // `self` owns the sender, so waiting cannot fail.
         let _ = self.held.subscribe().wait_for(|held| *held == 0).await;

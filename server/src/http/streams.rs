@@ -26,7 +26,7 @@ pub struct StreamPermit {
 }
 
 impl Streams {
-    /// Allows a number of streams per workspace.
+    /// Creates a counter that allows `allowed` streams per workspace. `what` names the streams in error messages.
     pub fn new(allowed: usize, what: &'static str) -> Streams {
         Streams { what, allowed, open: Arc::default() }
     }

@@ -1,31 +1,32 @@
-//! Limits how often a socket may do something per second.
+//! Limits the rate of a socket's operations with a token bucket.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// A token bucket with its current level.
+/// A token bucket and its current number of tokens.
 pub struct Allowance {
     per_second: f64,
-    /// The maximum level.
+    /// The maximum number of tokens.
     burst: f64,
     tokens: f64,
     refilled_at: Instant,
 }
 
 impl Allowance {
-    /// Allows `per_second` uses per second on average, and `at_once` in a burst.
+    /// Creates a full bucket. Allows `per_second` operations per second on average, and a burst of `at_once`
+    /// operations.
     pub fn new(per_second: u32, at_once: usize) -> Allowance {
         let (per_second, burst) = (f64::from(per_second.max(1)), at_once.max(1) as f64);
         Allowance { per_second, burst, tokens: burst, refilled_at: Instant::now() }
     }
 
-    /// Takes one token, and returns whether there was one.
+    /// Takes one token if the bucket has one. Returns whether a token was taken.
     pub fn take(&mut self) -> bool {
         self.take_at(Instant::now())
     }
 
-    /// Takes one token, after waiting for it if necessary.
+    /// Takes one token. If the bucket is empty, waits until the next token is available.
     pub async fn wait(&mut self) {
         while !self.take() {
             tokio::time::sleep(Duration::from_secs_f64((1.0 - self.tokens).max(0.0) / self.per_second)).await;

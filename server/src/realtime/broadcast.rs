@@ -14,16 +14,16 @@ use super::frame::BROADCAST;
 pub enum Broadcast {
     /// An event of the protocol, with its payload as JSON.
     Json { event: &'static str, payload: String },
-    /// Bytes from a client, with the event that the client chose and metadata that marks them as a client's.
+    /// Bytes from a client. `event` is the name that the client chose, and `meta` is JSON that identifies the sender.
     Bytes { event: String, meta: String, data: Vec<u8> },
 }
 
-/// The prefix of the server's own events. Clients cannot use such names.
+/// The prefix of event names that are reserved for the server.
 const OWN_EVENTS: &str = "task.";
 
-/// The sender of a message to the others on a channel.
+/// The client that sends a message to the other clients of a channel.
 pub struct Sender {
-    /// The actor as in events: `key:` or `user:` with an id.
+    /// The actor of the client, written as in events: `key:` or `user:` with an id.
     pub actor: Arc<str>,
     /// The id of the message.
     pub id: String,
@@ -39,8 +39,8 @@ impl Sender {
     }
 }
 
-/// Returns whether only the server may use this event name. Clients compare event names without regard to case, each in
-/// its own way. Letters that any of these ways treats as equal are equal here as well.
+/// Returns whether only the server may use this event name. Clients compare event names without regard to case, and
+/// their rules for this differ. The function is case-insensitive under the rules of all clients together.
 pub fn is_reserved(event: &str) -> bool {
     event.trim().to_uppercase().to_lowercase().starts_with(OWN_EVENTS)
 }
@@ -60,7 +60,8 @@ struct Meta<'a> {
     id: &'a str,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     replayed: bool,
-    /// The client that sent the message. Absent in the server's own deliveries; clients cannot omit it.
+    /// The client that sent the message. Absent in deliveries by the server. The server sets this field, so a client
+    /// cannot omit or forge its identity.
     #[serde(skip_serializing_if = "Option::is_none")]
     sender: Option<&'a str>,
 }
@@ -85,7 +86,7 @@ impl Broadcast {
 
     fn of_json(event: &str, payload: &(impl Serialize + ?Sized), meta: Option<Meta<'_>>) -> Arc<Broadcast> {
         let content = Content { kind: BROADCAST, event, payload, meta };
-        // Strings and JSON values always serialise.
+        // Serialising strings and JSON values cannot fail.
         let payload = serde_json::to_string(&content).unwrap_or_default();
         Arc::new(Broadcast::Json { event: BROADCAST, payload })
     }

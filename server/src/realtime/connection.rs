@@ -13,9 +13,10 @@ use super::queue::{Outgoing, Queue};
 use super::session::Session;
 use crate::http::shutdown::Shutdown;
 
-/// How long to wait for the peer's answer to a close frame.
+/// The maximum time to wait for the peer's reply to a close frame.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
-/// On shutdown sockets are closed in slices, so that not all clients reconnect at the same time.
+/// The number of groups in which sockets are closed on shutdown. Closing in groups prevents all clients from
+/// reconnecting at the same time.
 const CLOSE_SLICES: u64 = 10;
 const SLICE_DELAY: Duration = Duration::from_millis(100);
 
@@ -27,20 +28,20 @@ pub struct Connection {
     pub session: Session,
     pub shutdown: Shutdown,
     pub idle: Duration,
-    /// The socket's number, which determines its slice.
+    /// The socket's number, which determines the group in which the socket is closed on shutdown.
     pub number: u64,
 }
 
-/// Why a socket is closed.
+/// The reason why a socket is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// The peer has closed the socket or is gone.
+    /// The peer has closed the socket, or the connection has broken.
     Gone,
     /// The server shuts down.
     Stopped,
     /// The right to listen has ended.
     Revoked,
-    /// Too many messages wait for the peer.
+    /// The socket's queue has overflowed, because the peer reads too slowly.
     Slow,
     /// No frame arrived within the idle timeout.
     Silent,
@@ -60,12 +61,12 @@ impl Connection {
             self.session.end_all("the right to listen has ended");
             let _ = timeout(CLOSE_TIMEOUT, write_waiting(&mut self.socket, self.version, &self.queue)).await;
         }
-        // Leaves the channels, so that no more messages are queued while the socket closes.
+        // Dropping the session leaves the channels, so that no more messages are queued while the socket closes.
         drop(self.session);
         if let Some((code, reason)) = end.close() {
             let closing = async {
                 let _ = self.socket.send(Message::close_with(code, reason)).await;
-                // Waits for the peer's answer. A peer that leaves earlier breaks the connection.
+                // Waits for the peer's reply to the close frame, or until the connection breaks.
                 while let Some(Ok(_)) = self.socket.next().await {}
             };
             let _ = timeout(CLOSE_TIMEOUT, closing).await;
@@ -90,7 +91,7 @@ impl Connection {
             let inbound = match frame {
                 Some(Ok(Message::Text(text))) => frame::read_text(self.version, &text),
                 Some(Ok(Message::Binary(bytes))) => frame::read_bytes(self.version, &bytes),
-                // The library answers pings. After a close frame the socket must be polled until it ends.
+                // The library replies to pings. After a close frame the socket must be polled until its stream ends.
                 Some(Ok(_)) => continue,
                 Some(Err(error)) if error.kind() == std::io::ErrorKind::Other => return End::Malformed,
                 Some(Err(_)) | None => return End::Gone,
@@ -101,17 +102,17 @@ impl Connection {
         }
     }
 
-    /// Handles a message. An invalid message is dropped, but counts towards the limit.
+    /// Handles a message. An invalid message is dropped but counts towards the message limit.
     async fn take(&mut self, inbound: Option<Inbound>) -> Option<End> {
         let Connection { session, shutdown, .. } = self;
         tokio::select! {
             () = session.handle(inbound) => None,
-            // Handling may wait for the store or for the allowance.
+            // Handling a message may wait for the store or for the message limit, so a shutdown interrupts the wait.
             () = shutdown.clone().begun() => Some(End::Stopped),
         }
     }
 
-    /// Sends the waiting messages. A slow peer delays only itself.
+    /// Sends the queued messages. A slow peer delays only its own socket.
     async fn write(&mut self) -> Option<End> {
         let Connection { socket, version, queue, session, shutdown, .. } = self;
         let waiting = queue.clone();

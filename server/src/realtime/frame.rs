@@ -1,9 +1,9 @@
-//! Serialises and parses frames of the Phoenix protocol, with both serialisers, as text and as bytes.
+//! Serialises and parses text frames and binary frames of the Phoenix protocol, for both versions of the serialiser.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-/// The serialiser of a client.
+/// The version of a client's serialiser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
     /// Messages are JSON objects.
@@ -13,12 +13,13 @@ pub enum Version {
 }
 
 impl Version {
-    /// Returns the serialiser for a `vsn` parameter. The first one is the default.
+    /// Returns the serialiser for a `vsn` parameter, or `None` if the version is not supported. Version one is the
+    /// default.
     pub fn parse(vsn: Option<&str>) -> Option<Version> {
         let Some(vsn) = vsn else { return Some(Version::One) };
         let (major, rest) = vsn.split_once('.')?;
         let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-        // Minor and patch versions are compatible by convention.
+        // Ignores the minor and the patch version, which are compatible by convention.
         let is_version = rest.split('.').count() <= 2 && rest.split('.').all(is_number);
         match major {
             "1" if is_version => Some(Version::One),
@@ -42,12 +43,12 @@ pub struct Inbound {
 #[derive(Debug)]
 pub enum Payload {
     Json(Box<RawValue>),
-    /// A message to the other clients, with the event that they receive and its payload.
+    /// A message to the other clients, with the name of its event and its payload.
     User {
         event: String,
         body: Body,
     },
-    /// The bytes of a plain push.
+    /// The bytes of a binary push. The bytes themselves are ignored.
     Bytes,
 }
 
@@ -58,14 +59,14 @@ pub enum Body {
     Bytes(Vec<u8>),
 }
 
-/// The event of messages from client to client.
+/// The name of the event that carries messages between clients.
 pub const BROADCAST: &str = "broadcast";
 
-/// The kinds of binary frames that are supported.
+/// The supported kinds of binary frames, as the first byte of a frame.
 const PUSH: u8 = 0;
 const USER_BROADCAST_PUSH: u8 = 3;
 const USER_BROADCAST: u8 = 4;
-/// The encodings of a user's payload in such a frame.
+/// The encodings of a client's payload in a binary frame.
 const RAW: u8 = 0;
 const JSON: u8 = 1;
 
@@ -82,14 +83,14 @@ struct Object {
     join_ref: Option<String>,
 }
 
-/// Parses a text frame. Returns `None` if it is invalid.
+/// Parses a text frame. Returns `None` if the frame is invalid.
 pub fn read_text(version: Version, text: &str) -> Option<Inbound> {
     match version {
         Version::Two => {
             let (join_ref, reference, topic, event, payload): Array = serde_json::from_str(text).ok()?;
             Some(Inbound { join_ref, reference, topic, event, payload: Payload::Json(payload) })
         }
-        // Serde would read an array as the fields of a struct in their order.
+        // Rejects arrays, because serde would read an array's items as the fields of a struct.
         Version::One if !text.trim_start().starts_with('{') => None,
         Version::One => {
             let Object { topic, event, payload, reference, join_ref } = serde_json::from_str(text).ok()?;
@@ -99,7 +100,7 @@ pub fn read_text(version: Version, text: &str) -> Option<Inbound> {
     }
 }
 
-/// Parses a binary frame. Returns `None` if it is invalid.
+/// Parses a binary frame. Returns `None` if the frame is invalid.
 pub fn read_bytes(version: Version, bytes: &[u8]) -> Option<Inbound> {
     if version == Version::One {
         return None;
@@ -126,8 +127,8 @@ pub fn read_bytes(version: Version, bytes: &[u8]) -> Option<Inbound> {
     }
 }
 
-/// Returns the texts of a frame and the bytes after them. The lengths of the texts follow the frame's first byte, and
-/// the texts begin at `head`.
+/// Returns the `N` strings in the head of a binary frame, and the bytes after these strings. The lengths of the strings
+/// follow the frame's first byte, and the strings begin at offset `head`.
 fn parts<const N: usize>(bytes: &[u8], head: usize) -> Option<([&str; N], &[u8])> {
     let lengths = bytes.get(1..=N)?;
     let mut rest = bytes.get(head..)?;
@@ -140,7 +141,7 @@ fn parts<const N: usize>(bytes: &[u8], head: usize) -> Option<([&str; N], &[u8])
     Some((texts, rest))
 }
 
-/// Returns a reference unless it is empty.
+/// Returns a reference, or `None` if the reference is empty.
 fn non_empty(reference: &str) -> Option<String> {
     (!reference.is_empty()).then(|| reference.to_owned())
 }
@@ -188,12 +189,12 @@ pub fn write_text(version: Version, head: Head<'_>, payload: &str) -> String {
 }
 
 fn push_json(text: &mut String, value: &impl Serialize) {
-    // A string or `None` always serialises.
+    // Serialising a string or `None` cannot fail.
     text.push_str(&serde_json::to_string(value).unwrap_or_default());
 }
 
-/// Serialises a user's bytes as the only kind of binary frame that clients understand. Returns `None` if a name is too
-/// long. `meta` is JSON.
+/// Serialises a client's bytes as a binary broadcast frame, the only kind of binary frame that clients understand.
+/// `meta` is JSON. Returns `None` if the topic, the event or `meta` is too long.
 pub fn write_bytes(topic: &str, event: &str, meta: &str, data: &[u8]) -> Option<Vec<u8>> {
     let length = |text: &str| u8::try_from(text.len()).ok();
     let head = [USER_BROADCAST, length(topic)?, length(event)?, length(meta)?, RAW];
@@ -235,7 +236,7 @@ mod tests {
                     event: &event,
                 };
                 let read = read_text(version, &write_text(version, head, &payload)).expect("a message");
-                // The first serialiser has no join reference.
+                // Version one of the serialiser has no join reference.
                 let join_ref = join_ref.clone().filter(|_| version == Version::Two);
                 assert_eq!((&read.join_ref, &read.reference), (&join_ref, &reference));
                 assert_eq!((&read.topic, &read.event, json(&read)), (&topic, &event, payload.as_str()));

@@ -16,12 +16,12 @@ const MAX_CREDENTIAL: usize = 16 << 10;
 pub const PROTOCOL: &str = "phoenix";
 const TOKEN_PROTOCOL: &str = "base64url.bearer.phx.";
 
-/// Returns the client's credential, from any of the places where clients put it.
+/// Returns the client's credential from the query, the subprotocols or the headers of the request.
 pub fn credential(request: &Request) -> Result<String, Error> {
     const NONE: Error = Error::Unauthenticated("an apikey is required");
     let header = request.header("x-api-key").map(str::to_owned);
     let query = || parameter(request, "apikey").filter(|key| !key.is_empty());
-    // Requests that open no socket may have it as a header.
+    // Requests other than socket upgrades may send the credential as a header.
     let own_header = || request.header("apikey").map(str::to_owned);
     let authorization = || bearer(request).map(str::to_owned);
     let found = header.or_else(query).or_else(authorization).or_else(own_header).or_else(|| protocol_token(request));
@@ -42,7 +42,7 @@ pub fn version(request: &Request) -> Result<Version, ApiError> {
     Version::parse(vsn.as_deref()).ok_or_else(refused)
 }
 
-/// Returns the error for a request that does not ask for a socket.
+/// Returns the error for a request that is not a WebSocket upgrade.
 pub fn no_socket() -> ApiError {
     let message = "this is a WebSocket: the request must ask for an upgrade";
     ApiError::new(StatusCode::UPGRADE_REQUIRED, "upgrade_required", message)

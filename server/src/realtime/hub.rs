@@ -1,7 +1,8 @@
-//! The channels of a workspace with their members, and the task that follows the log and sends each member its events.
+//! The channels of a workspace with their members, and the task that follows the log and sends events to the members.
 //!
-//! A new member is not live: what it has missed is read from the log first. The member becomes live when it has caught
-//! up with the follower. This is decided under the lock that the follower holds while it sends.
+//! A new member is not live: its task first reads missed events from the log. A member becomes live when it has caught
+//! up with the follower. The lock that the follower holds while sending also protects this transition, so that no event
+//! is lost or sent twice.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,11 +22,11 @@ use super::presence::{Diff, Present};
 
 /// The number of events that the follower reads in one step.
 const PAGE: Limit = Limit { events: 256, bytes: 4 << 20 };
-/// How long the follower waits for new events in one step.
+/// The maximum time that the follower waits for new events in one step.
 const WAIT: Duration = Duration::from_secs(30);
-/// How long the follower pauses after an error of the store.
+/// The pause of the follower after an error of the store.
 const RETRY_DELAY: Duration = Duration::from_millis(500);
-/// How many members of a workspace read the log concurrently.
+/// The maximum number of members of a workspace that read the log concurrently.
 const MAX_READERS: usize = 8;
 
 /// The hubs of all workspaces with open sockets.
@@ -37,18 +38,18 @@ struct Entry {
     sockets: usize,
 }
 
-/// A socket's reference to its workspace's hub. The hub stops with the last reference.
+/// A socket's reference to its workspace's hub. The hub stops when the last reference is dropped.
 pub struct HubGuard {
     hubs: Hubs,
     workspace: Arc<str>,
     pub hub: Arc<Hub>,
 }
 
-/// The channels of a workspace.
+/// The channels of a workspace and their members.
 pub struct Hub {
     channels: Mutex<Channels>,
     next_member: AtomicU64,
-    /// Limits how many members read the log concurrently.
+    /// Limits the number of members that read the log concurrently.
     pub readers: Semaphore,
     follower: Mutex<Option<AbortHandle>>,
 }
@@ -71,7 +72,7 @@ pub struct Member {
     pub line: Arc<Line>,
     /// Whether the member receives presence messages.
     pub sees_presence: bool,
-    /// The position after which a live member receives events.
+    /// The log position after which a live member receives events, or `None` if the member is not live.
     live_after: Option<u64>,
 }
 
@@ -85,7 +86,7 @@ impl Member {
     }
 }
 
-/// A member's place on a channel. The member leaves when this is dropped.
+/// A membership of a channel. Dropping the membership removes the member from the channel.
 pub struct Membership {
     hub: Arc<Hub>,
     pub agent: Arc<str>,
@@ -105,7 +106,8 @@ impl Hubs {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the hub of a workspace for one more socket.
+    /// Returns a new reference to the hub of the listener's workspace. Starts the hub if the workspace has no open
+    /// sockets.
     pub async fn enter(&self, listener: &Listener) -> Result<HubGuard, Error> {
         let workspace = listener.record().id.clone();
         let guard = |hub: Arc<Hub>| HubGuard { hubs: self.clone(), workspace: workspace.clone(), hub };
@@ -120,7 +122,7 @@ impl Hubs {
         Ok(guard(entry.hub.clone()))
     }
 
-    /// Returns the hub of a workspace, if it has open sockets.
+    /// Returns the hub of a workspace, or `None` if the workspace has no open sockets.
     pub fn find(&self, workspace: &str) -> Option<Arc<Hub>> {
         self.entries().get(workspace).map(|entry| entry.hub.clone())
     }
@@ -163,8 +165,8 @@ impl Hub {
         self.channels.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a member to the channel of an agent. It receives messages of clients immediately, and events once it is
-    /// live.
+    /// Adds a member to the channel of an agent. The member receives messages of clients immediately, and events after
+    /// it has become live.
     pub fn join(self: &Arc<Hub>, agent: Arc<str>, member: Member) -> Membership {
         let id = self.next_member.fetch_add(1, Ordering::Relaxed);
         let mut channels = self.channels();
@@ -173,8 +175,8 @@ impl Hub {
         Membership { hub: self.clone(), agent, id, joined_at }
     }
 
-    /// Makes a member live that has received everything up to a position. Returns false if the follower is further
-    /// already.
+    /// Makes a member live that has received all events up to `position`. Returns false if the follower has already
+    /// passed `position`.
     pub fn go_live(&self, agent: &str, member: u64, position: u64) -> bool {
         let mut channels = self.channels();
         let is_all = position >= channels.position;
@@ -186,7 +188,7 @@ impl Hub {
         is_all
     }
 
-    /// Sends a client's message to the sockets of a channel, with the exception of one member.
+    /// Sends a client's message to the members of a channel, except for the member `except`.
     pub fn say(&self, agent: &str, message: &Arc<Broadcast>, except: Option<u64>) {
         let channels = self.channels();
         let Some(channel) = channels.by_agent.get(agent) else { return };
@@ -233,7 +235,7 @@ impl Hub {
         }
     }
 
-    /// Sends the items of a page to the members of their channels, and advances the position.
+    /// Sends each item of a page to the live members of its channel, and sets the hub's position to `position`.
     fn route(&self, items: Vec<Item>, position: u64) {
         let mut channels = self.channels();
         for item in items {

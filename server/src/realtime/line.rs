@@ -1,4 +1,4 @@
-//! A socket's side of a channel: queues messages in the form of the protocol.
+//! The outgoing messages of one channel on one socket, queued in the format of the protocol.
 
 use std::sync::Arc;
 
@@ -11,23 +11,23 @@ use super::queue::{Outgoing, Queue};
 const REPLY: &str = "phx_reply";
 const CLOSE: &str = "phx_close";
 
-/// The connection from the server to one socket on one channel.
+/// Sends messages of one channel to one socket, through the socket's queue.
 pub struct Line {
     pub queue: Arc<Queue>,
     pub version: Version,
-    /// The channel's name as the client knows it.
+    /// The channel's topic, as the client wrote it.
     pub topic: Arc<str>,
-    /// The reference with which the client joined.
+    /// The reference of the client's join message.
     pub join_ref: Option<Arc<str>>,
 }
 
 impl Line {
-    /// Queues a message for many sockets.
+    /// Queues a message that is shared by many sockets.
     pub fn tell(&self, message: Arc<Broadcast>) {
         self.queue.push(Outgoing::Broadcast { topic: self.topic.clone(), message });
     }
 
-    /// Queues a reply to the message with this reference. Nothing is sent without a reference.
+    /// Queues a positive reply to the message with this reference. A message without a reference gets no reply.
     pub fn ok(&self, reference: Option<&str>) {
         self.reply(reference, "ok", &json!({}));
     }
@@ -43,12 +43,12 @@ impl Line {
         }
     }
 
-    /// Replies to a heartbeat, even without a reference.
+    /// Queues a reply to a heartbeat. A heartbeat without a reference gets a reply as well.
     pub fn answer_heartbeat(&self, reference: Option<&str>) {
         self.send(None, reference, REPLY, r#"{"status":"ok","response":{}}"#);
     }
 
-    /// Sends the presence data, which is JSON.
+    /// Queues the presence data of the channel. `state` is JSON.
     pub fn presence_state(&self, state: &str) {
         self.send(self.join_ref.as_deref(), None, "presence_state", state);
     }
@@ -58,7 +58,7 @@ impl Line {
         self.send(self.join_ref.as_deref(), self.join_ref.as_deref(), CLOSE, "{}");
     }
 
-    /// Closes the channel for good with a reason.
+    /// Closes the channel permanently and sends the reason.
     pub fn end(&self, reason: &str) {
         let channel = self.topic.strip_prefix("realtime:").unwrap_or(&self.topic);
         let payload = json!({"extension": "system", "status": "error", "message": reason, "channel": channel});

@@ -37,7 +37,7 @@ use crate::http::streams::Streams;
 /// The paths below [`REALTIME`](crate::http::routes::REALTIME), each with its method.
 pub const METHODS: [(&str, &str); 4] =
     [("", "GET"), ("/websocket", "GET"), ("/api/broadcast", "POST"), ("/api/broadcast/{topic}/events/{event}", "POST")];
-/// The size of a socket's read and write buffers in bytes. Larger ones would dominate the memory of an idle socket.
+/// The size of a socket's read and write buffers in bytes. Larger buffers would dominate the memory of an idle socket.
 const BUFFER: usize = 4 << 10;
 
 /// The state that all sockets share.
@@ -70,7 +70,7 @@ impl Realtime {
             .data(self.clone())
     }
 
-    /// Returns the listener for a request's credential.
+    /// Authenticates a request by its credential, and returns the handle for listening.
     async fn listener(&self, request: &Request) -> Result<Listener, ApiError> {
         let credential = handshake::credential(request)?;
         self.listener_with(request, &credential).await
@@ -119,7 +119,7 @@ async fn open(
         .max_message_size(Some(settings.frame_bytes))
         .max_frame_size(Some(settings.frame_bytes));
     let upgraded = socket.config(limits).protocols([handshake::PROTOCOL]).on_upgrade(move |socket| async move {
-        // The connection is boxed, so that its rarely needed state does not enlarge the task of every socket.
+        // The future is boxed, so that its rarely needed state does not enlarge the task of every socket.
         Box::pin(Connection { socket, version, queue, session, shutdown, idle, number }.serve()).await;
         drop((permit, held));
     });

@@ -1,4 +1,4 @@
-//! The payloads of clients' messages. Every field is optional, and clients differ in the types they send.
+//! The payloads of clients' messages. Every field is optional, because clients send different fields and types.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -28,7 +28,7 @@ pub struct JoinConfig {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct BroadcastConfig {
-    /// Whether broadcasts of the client are acknowledged. They are if the client does not set it.
+    /// Whether the server acknowledges the client's broadcasts. If absent, broadcasts are acknowledged.
     #[serde(deserialize_with = "flag")]
     pub ack: Option<bool>,
     #[serde(rename = "self", deserialize_with = "flag")]
@@ -46,7 +46,8 @@ pub struct PresenceConfig {
 }
 
 impl JoinConfig {
-    /// Returns whether the client receives presence messages. Older clients send the configuration without `enabled`.
+    /// Returns whether the client receives presence messages. Older clients send the presence configuration without
+    /// `enabled`.
     pub fn sees_presence(&self) -> bool {
         self.presence.as_ref().is_some_and(|presence| presence.enabled.unwrap_or(true))
     }
@@ -57,7 +58,7 @@ fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(from: D)
     Ok(Option::deserialize(from)?.unwrap_or_default())
 }
 
-/// Reads a flag, which some clients send as a string.
+/// Reads a boolean, which some clients send as a string.
 fn flag<'de, D: Deserializer<'de>>(from: D) -> Result<Option<bool>, D::Error> {
     Ok(match Value::deserialize(from)? {
         Value::Bool(flag) => Some(flag),
@@ -73,7 +74,7 @@ pub struct NewToken {
     pub access_token: Option<String>,
 }
 
-/// A message from one client to the others.
+/// A message from one client to the other clients of a channel.
 #[derive(Debug, Deserialize)]
 pub struct UserBroadcast<'a> {
     pub event: String,

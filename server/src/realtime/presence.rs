@@ -1,13 +1,14 @@
-//! The presence data of a channel, which each socket sets for itself.
+//! The presence data of a channel. Each socket sets its own entry.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-/// The limit on the presence data of a channel, in bytes of JSON. New members receive all of it in one message.
+/// The maximum size of a channel's presence data, in bytes of JSON. The size is limited because new members receive all
+/// presence data in one message.
 const MAX_BYTES: usize = 200 << 10;
 
-/// Presence data by the key that the client chose.
+/// The presence data of a channel, by the key that each client chose.
 #[derive(Default)]
 pub struct Present {
     by_key: BTreeMap<String, Vec<Meta>>,
@@ -16,12 +17,12 @@ pub struct Present {
 
 struct Meta {
     member: u64,
-    /// The client's data, with its `phx_ref`.
+    /// The data that the client sent, with the added field `phx_ref`.
     data: Map<String, Value>,
     bytes: usize,
 }
 
-/// The change that members are notified of.
+/// A change of the presence data, which the server sends to the members.
 pub struct Diff {
     joins: Map<String, Value>,
     leaves: Map<String, Value>,
@@ -54,13 +55,13 @@ impl Present {
         Some(Diff { joins, leaves: former.map(|(key, meta)| one(&key, meta.data)).unwrap_or_default() })
     }
 
-    /// Removes a member's data. Returns `None` if there is none.
+    /// Removes a member's data. Returns `None` if the member has no data.
     pub fn untrack(&mut self, member: u64) -> Option<Diff> {
         let (key, meta) = self.take(member)?;
         Some(Diff { joins: Map::new(), leaves: one(&key, meta.data) })
     }
 
-    /// Returns all data in the form that a new member receives.
+    /// Returns all presence data as JSON, in the format of the message to a new member.
     pub fn state(&self) -> String {
         let all = self.by_key.iter().map(|(key, metas)| {
             let metas: Vec<&Map<String, Value>> = metas.iter().map(|meta| &meta.data).collect();

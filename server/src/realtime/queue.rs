@@ -1,5 +1,4 @@
-//! The messages that wait to be sent on a socket. If they exceed a limit, all of them are dropped and the socket is
-//! closed.
+//! The queue of messages to a socket. If the queue exceeds a limit, its messages are dropped and the socket is closed.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,9 +11,9 @@ use super::broadcast::Broadcast;
 /// A message to send.
 #[derive(Debug)]
 pub enum Outgoing {
-    /// A frame for this socket, already serialised.
+    /// A serialised frame for one socket.
     Frame(String),
-    /// A message for many sockets, with the topic for this one.
+    /// A message that many sockets share, with the topic under which this socket joined the channel.
     Broadcast { topic: Arc<str>, message: Arc<Broadcast> },
 }
 
@@ -27,7 +26,7 @@ impl Outgoing {
     }
 }
 
-/// The limits of a queue.
+/// The maximum number and size of the messages in a queue.
 #[derive(Debug, Clone, Copy)]
 pub struct Bound {
     pub messages: usize,
@@ -38,9 +37,9 @@ pub struct Bound {
 pub struct Queue {
     bound: Bound,
     waiting: Mutex<Waiting>,
-    /// Wakes the socket when there is a message, or when the queue has overflowed.
+    /// Wakes the socket's task when a message was added or the queue has overflowed.
     filled: Notify,
-    /// Wakes tasks that wait for capacity.
+    /// Wakes tasks that wait for capacity in the queue.
     emptied: Notify,
     /// Whether the peer understands binary frames.
     pub takes_bytes: AtomicBool,
@@ -59,7 +58,8 @@ impl Queue {
         Queue { bound, waiting: Mutex::default(), filled: Notify::new(), emptied: Notify::new(), takes_bytes }
     }
 
-    /// Adds a message. If a limit is exceeded, the queue overflows: it drops all messages and accepts no more.
+    /// Adds a message. If a limit is exceeded, the queue overflows: all messages are dropped, and later messages are
+    /// not accepted.
     pub fn push(&self, outgoing: Outgoing) {
         let mut waiting = self.waiting();
         if waiting.has_overflowed {
@@ -81,7 +81,7 @@ impl Queue {
         let outgoing = waiting.messages.pop_front()?;
         waiting.bytes -= outgoing.size_bytes();
         if waiting.messages.is_empty() && waiting.messages.capacity() > 64 {
-            // An idle socket should not keep the memory of a large queue.
+            // Frees the memory of an empty queue, so that idle sockets hold no large buffers.
             waiting.messages = VecDeque::new();
         }
         let has_capacity = self.has_capacity(&waiting);
@@ -96,7 +96,7 @@ impl Queue {
         self.waiting().has_overflowed
     }
 
-    /// Waits until a message was added. Another task may have removed it already.
+    /// Waits until a message was added. Another task may have removed the message already.
     pub async fn filled(&self) {
         self.filled.notified().await;
     }
@@ -108,7 +108,7 @@ impl Queue {
         }
     }
 
-    /// Waits until the queue has capacity for a message that can wait. Never returns once the queue has overflowed.
+    /// Waits until the queue has capacity for a message that can wait. After an overflow, the call never returns.
     pub async fn capacity(&self) {
         loop {
             let emptied = self.emptied.notified();
@@ -122,7 +122,8 @@ impl Queue {
         }
     }
 
-    /// Messages that can wait may fill only a quarter of the queue. The rest is reserved for messages that cannot.
+    /// Returns whether the queue has capacity for a message that can wait. Such messages may fill only a quarter of the
+    /// queue. The other three quarters are reserved for messages that cannot wait.
     fn has_capacity(&self, waiting: &Waiting) -> bool {
         waiting.messages.len() <= self.bound.messages / 4 && waiting.bytes <= self.bound.bytes / 4
     }
@@ -131,7 +132,7 @@ impl Queue {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records that the peer has sent a binary frame.
+    /// Records that the peer has sent a binary frame, and therefore understands binary frames.
     pub fn peer_sent_bytes(&self) {
         self.takes_bytes.store(true, Ordering::Relaxed);
     }

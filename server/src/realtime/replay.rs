@@ -1,4 +1,4 @@
-//! Sends the events that a socket has missed from the log, until the socket is live.
+//! Reads events that a socket has missed from the log and sends these events, until the socket is live.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,39 +15,39 @@ use super::broadcast::Broadcast;
 use super::hub::Hub;
 use super::line::Line;
 
-/// The number of events read in one step.
+/// The maximum number and size of the events that are read in one step.
 const PAGE: Limit = Limit { events: 50, bytes: 1 << 20 };
 /// The maximum number of acknowledged events that are sent again.
 const MAX_EVENTS: usize = 100;
-/// How long to pause after an error of the store.
+/// The pause after an error of the store.
 const RETRY_DELAY: Duration = Duration::from_millis(500);
 
-/// The acknowledged events that a client wants to receive again.
+/// A client's request for acknowledged events that the server sends again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Replay {
-    /// Events since this time, in milliseconds since the epoch.
+    /// The time from which events are sent again, in milliseconds since the epoch.
     since: Option<i64>,
-    /// Events after this position.
+    /// The log position after which events are sent again.
     after: Option<u64>,
-    /// Only the newest events; their number, 1 to 100.
+    /// The maximum number of events to send again, 1 to 100. The newest events are chosen.
     limit: Option<usize>,
 }
 
-/// A member that joined a channel and has not caught up.
+/// A member that has joined a channel but is not live yet.
 pub struct Missed {
     pub listener: Listener,
     pub hub: Arc<Hub>,
     pub line: Arc<Line>,
     pub agent: Arc<Aggregate>,
     pub member: u64,
-    /// The follower's position when the member joined. Events up to this position are marked as replayed.
+    /// The follower's log position when the member joined. Events up to this position are marked as replayed.
     pub joined_at: u64,
     pub replay: Option<Replay>,
 }
 
 impl Missed {
-    /// Sends everything that was missed, and makes the member live.
+    /// Sends all missed events and then makes the member live.
     pub async fn tell(self) {
         let mut from = loop {
             match self.begin().await {
@@ -66,8 +66,8 @@ impl Missed {
         tokio::time::sleep(RETRY_DELAY).await;
     }
 
-    /// Sends the acknowledged events that the client wants again. Returns the position after which events are still to
-    /// be sent.
+    /// Sends the acknowledged events that the client requested again. Returns the log position after which unsent
+    /// events begin.
     async fn begin(&self) -> Result<u64, Error> {
         let cursor = self.listener.cursor(&self.agent).await?;
         let Some(Replay { since, after, limit }) = self.replay else { return Ok(cursor) };
@@ -91,7 +91,8 @@ impl Missed {
         Ok(cursor)
     }
 
-    /// Sends the events after a position until the member is live. An error includes the position reached.
+    /// Sends the events after a log position until the member is live. An error includes the position of the last sent
+    /// event.
     async fn tell_after(&self, from: u64) -> Result<(), (u64, Error)> {
         let mut feed = self.listener.feed(&self.agent, from);
         loop {
@@ -112,7 +113,7 @@ impl Missed {
     }
 
     async fn push(&self, delivery: &Delivery, replayed: bool) {
-        // Waits for capacity: the log keeps the events for a slow reader.
+        // Waits for capacity in the queue. A slow socket loses no events, because unread events stay in the log.
         self.line.queue.capacity().await;
         self.line.tell(Broadcast::delivery(delivery, replayed));
     }

@@ -88,7 +88,7 @@ fn agent_of(topic: &str) -> Option<&str> {
     topic.strip_prefix("realtime:").unwrap_or(topic).strip_prefix("agent:")
 }
 
-/// Returns an error unless the caller may write to the channel.
+/// Returns an error if the caller may not send messages to the channel.
 async fn reach(listener: &Listener, topic: &str) -> poem::Result<()> {
     let refused = || {
         let message = "you do not have permissions to write to this channel";

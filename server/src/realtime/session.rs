@@ -1,4 +1,4 @@
-//! The messages of a socket and their replies: its channels, its token and its limits.
+//! Handles the messages of a socket, with the socket's channels, its token and its limits.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use super::queue::Queue;
 use super::replay::Missed;
 use crate::config::Realtime;
 
-/// The event with which an agent acknowledges a position.
+/// The name of the event with which an agent acknowledges a log position.
 const ACKNOWLEDGE: &str = "ack";
 
 /// The state of a socket.
@@ -41,13 +41,13 @@ pub struct Session {
     messages: Allowance,
 }
 
-/// A joined channel.
+/// A channel that the socket has joined.
 struct Channel {
     line: Arc<Line>,
     agent: Arc<Aggregate>,
     config: JoinConfig,
     membership: Membership,
-    /// Aborts the replay of missed events.
+    /// The handle that aborts the replay of missed events.
     missed: AbortHandle,
     presence_key: String,
 }
@@ -58,7 +58,7 @@ impl Drop for Channel {
     }
 }
 
-/// The parts of an authenticated socket.
+/// The result of authenticating a socket: the state for a new session.
 pub struct Admitted {
     pub engine: Arc<Engine>,
     pub listener: Listener,
@@ -86,7 +86,7 @@ impl Session {
         }
     }
 
-    /// Handles one message. If the client exceeds its limit, its messages are handled with a delay.
+    /// Handles one message. If the client exceeds its message limit, messages are handled with a delay.
     pub async fn handle(&mut self, inbound: Option<Inbound>) {
         self.messages.wait().await;
         let Some(inbound) = inbound else { return };
@@ -108,7 +108,7 @@ impl Session {
             };
         };
         if inbound.join_ref.is_some() && inbound.join_ref.as_deref() != channel.line.join_ref.as_deref() {
-            // The message was sent before the client rejoined the channel.
+            // Ignores a message that the client sent before it rejoined the channel.
             return;
         }
         match &*inbound.event {
@@ -125,7 +125,7 @@ impl Session {
         }
     }
 
-    /// Ends all channels with a reason.
+    /// Closes all channels and sends the reason to the client.
     pub fn end_all(&mut self, reason: &str) {
         for (_, channel) in self.channels.drain() {
             channel.line.end(reason);
@@ -143,7 +143,7 @@ impl Session {
     }
 
     async fn join(&mut self, inbound: Inbound) {
-        // Clients of the first serialiser have no join reference and send only a message reference.
+        // With version one of the serialiser, clients send only a message reference and no join reference.
         let join_ref = inbound.join_ref.clone().or_else(|| inbound.reference.clone());
         let line = Arc::new(Line { join_ref: join_ref.as_deref().map(Arc::from), ..self.line(&inbound) });
         let reference = inbound.reference.as_deref();
@@ -177,7 +177,7 @@ impl Session {
         self.channels.insert(topic, Channel { line, agent, config, membership, missed, presence_key });
     }
 
-    /// Returns the agent and the configuration for a channel that may be joined, or the reason why it may not.
+    /// Returns the agent and the configuration of the channel to join, or the reason why the client cannot join.
     async fn admit(&mut self, inbound: &Inbound) -> Result<(Arc<Aggregate>, JoinConfig), String> {
         if self.channels.len() >= self.max_channels && !self.channels.contains_key(&*inbound.topic) {
             return Err("ChannelRateLimitReached: too many channels".into());
@@ -206,7 +206,7 @@ impl Session {
         }
     }
 
-    /// Replaces the token, if the new one belongs to this workspace.
+    /// Replaces the token. Returns an error if the new token is invalid or belongs to another workspace.
     async fn take_token(&mut self, token: String) -> Result<(), Error> {
         if token == self.token {
             return Ok(());
@@ -233,7 +233,7 @@ impl Session {
         Ok(())
     }
 
-    /// Handles a new token, which gets no reply. The channel ends if the token is rejected.
+    /// Handles a message with a new token. The message gets no reply. If the token is rejected, the channel is closed.
     async fn renew(&mut self, inbound: Inbound) {
         let NewToken { access_token } = json_of(&inbound).unwrap_or_default();
         let Some(token) = access_token else { return };
@@ -300,7 +300,7 @@ impl Session {
         let config = &channel.config.broadcast;
         let except = (config.to_self != Some(true)).then_some(channel.membership.id);
         self.hub.hub.say(&channel.membership.agent, &message, except);
-        // A client that did not configure acknowledgements may wait for one.
+        // Acknowledges by default, because a client without a configured `ack` may wait for an acknowledgement.
         if config.ack != Some(false) {
             line.ok(reference);
         }
@@ -322,7 +322,7 @@ impl Session {
     }
 }
 
-/// Returns the payload of a message, if it is JSON of the right form.
+/// Parses the payload of a message. Returns `None` if the payload is not JSON or does not match `T`.
 fn json_of<T: DeserializeOwned>(inbound: &Inbound) -> Option<T> {
     match &inbound.payload {
         Payload::Json(json) => object_of(json),
@@ -330,7 +330,7 @@ fn json_of<T: DeserializeOwned>(inbound: &Inbound) -> Option<T> {
     }
 }
 
-/// Parses a JSON object. Serde would read an array as the fields of a struct in their order.
+/// Parses a JSON object. Rejects arrays, because serde would read an array's items as the fields of a struct.
 fn object_of<'a, T: Deserialize<'a>>(json: &'a RawValue) -> Option<T> {
     if !json.get().starts_with('{') {
         return None;

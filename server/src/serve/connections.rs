@@ -1,4 +1,5 @@
-//! Connections: accepted up to a limit, served with limits on time and memory, and closed in order.
+//! Accepts connections up to a limit, serves their requests with limits on time and memory, and closes connections on
+//! shutdown.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -24,12 +25,13 @@ use super::socket::Socket;
 use crate::config::Http;
 use crate::http::shutdown::Shutdown;
 
-/// The pause after a failed accept, so that a process without free file descriptors does not spin.
+/// The pause after a failed accept. Without the pause, a process without free file descriptors would retry in a busy
+/// loop.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// The size of a connection's read and write buffers in bytes.
 const BUFFER_BYTES: usize = 64 << 10;
-/// HTTP/2: the limits per connection for concurrent requests, for requests reset before they were accepted, and for the
-/// bytes of a request's head.
+/// The limits of an HTTP/2 connection: the number of concurrent requests, the number of requests that were reset before
+/// they were accepted, and the size of a request's head in bytes.
 const MAX_CONCURRENT_STREAMS: u32 = 200;
 const MAX_PENDING_RESETS: usize = 20;
 const MAX_HEAD_BYTES: u32 = 16 << 10;
@@ -60,7 +62,8 @@ impl Serving {
         }
     }
 
-    /// Serves until the shutdown begins. Returns the connections that are still open.
+    /// Accepts and serves connections until the shutdown begins. Returns the tasks of the connections that are still
+    /// open.
     pub async fn run(self, listener: TcpListener, shutdown: &Shutdown) -> JoinSet<()> {
         let serving = Arc::new(self);
         let mut open = JoinSet::new();
@@ -138,7 +141,7 @@ async fn serve(serving: Arc<Serving>, socket: Socket, from: SocketAddr, shutdown
     }
 }
 
-/// Returns HTTP/1.1 and HTTP/2 with their limits.
+/// Returns the protocol settings for HTTP/1.1 and HTTP/2 with their limits.
 fn protocols(idle: Duration) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(idle).max_buf_size(BUFFER_BYTES);
@@ -156,7 +159,7 @@ fn protocols(idle: Duration) -> auto::Builder<TokioExecutor> {
 /// The permits for open connections.
 pub struct Permits {
     max: usize,
-    /// 0 means no limit.
+    /// The maximum number of connections per address. 0 means no limit.
     max_per_address: usize,
     taken: Mutex<Taken>,
 }
@@ -167,7 +170,7 @@ struct Taken {
     by_address: HashMap<IpAddr, usize>,
 }
 
-/// Why a connection is rejected.
+/// The reason why a connection is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Refusal {
     Full,

@@ -1,5 +1,5 @@
-//! The socket of a connection. It fails if the peer does not read its responses, and holds the connection's permit
-//! until it is dropped.
+//! The socket of a connection. Writes fail if the peer does not read responses. The socket holds the connection's
+//! permit until the socket is dropped.
 
 use std::io;
 use std::pin::Pin;
@@ -12,12 +12,12 @@ use tokio::time::Sleep;
 
 use super::connections::ConnectionPermit;
 
-/// The socket of a connection, including after an upgrade.
+/// The socket of a connection, also after an upgrade to a WebSocket.
 pub struct Socket {
     stream: TcpStream,
     /// The time limit for a write that waits for the peer.
     timeout: Duration,
-    /// The timer of a write that is waiting.
+    /// The timer of the write that waits for the peer, or `None` if no write waits.
     waiting: Option<Pin<Box<Sleep>>>,
     _permit: ConnectionPermit,
 }
@@ -27,7 +27,7 @@ impl Socket {
         Socket { stream, timeout, waiting: None, _permit: permit }
     }
 
-    /// Returns the result of a write, or an error if the write has waited too long.
+    /// Returns the result of a write, or a timeout error if the write has waited longer than the time limit.
     fn with_timeout(&mut self, context: &mut Context<'_>, write: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if write.is_ready() {
             self.waiting = None;

@@ -11,7 +11,7 @@ use super::closed_sets::{OneOf, Publication};
 use super::json::AnyValue;
 use super::state::text;
 
-/// The current or the published revision of an article.
+/// An article, as a draft or as a published revision.
 #[derive(Object, Serialize)]
 #[oai(rename = "Article")]
 pub struct ArticleBody {

@@ -57,8 +57,8 @@ pub fn request_id(user_id: &str, key: &str, operation: &str, text: &[u8]) -> Res
     RequestId::new(user_id, key.trim().trim_matches('"'), hex::encode(fingerprint))
 }
 
-/// Runs an operation whose result is not an event once per idempotency key. Without a key, every request runs the
-/// operation. A repeated request returns the stored result of the first request.
+/// Runs an operation that appends no events once per idempotency key. Without a key, every request runs the operation.
+/// A repeated request returns the stored result of the first request.
 ///
 /// `kept` returns the part of the body to store. The stored part must not include a secret.
 pub async fn idempotent_kept<H, T, B, F>(

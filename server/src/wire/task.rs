@@ -294,7 +294,7 @@ pub struct MarkTask {
     expected_version: Option<u64>,
 }
 
-/// One action on many tasks. The fields of the action belong into this object as well.
+/// One action on many tasks. The object also has the fields of the action itself.
 #[derive(Object)]
 pub struct ActOnTasks {
     action: OneOf<TaskActions>,

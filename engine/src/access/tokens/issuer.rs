@@ -26,7 +26,7 @@ enum Verifier {
     Secret(DecodingKey),
 }
 
-/// Why a token was rejected.
+/// The reason why a token was rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
     Invalid,

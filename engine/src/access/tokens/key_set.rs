@@ -12,10 +12,10 @@ pub const MAX_BYTES: usize = 256 << 10;
 const MAX_KEYS: usize = 64;
 /// The minimum time between two fetches from an issuer, in milliseconds.
 pub const FETCH_INTERVAL_MS: i64 = 30_000;
-/// How long fetched keys are used without a refresh, in milliseconds.
+/// The time for which fetched keys are used without a refresh, in milliseconds.
 const FRESH_MS: i64 = 600_000;
 
-/// The result of a fetch.
+/// A running fetch, which returns the bytes of the document or a message.
 pub type Fetched<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>, String>> + Send + 'a>>;
 
 /// Fetches key sets. Implemented outside the engine, which has no HTTP client.
@@ -29,7 +29,7 @@ pub struct KeySet {
     url: String,
     fetch: Arc<dyn FetchKeys>,
     known: Mutex<Known>,
-    /// Held during a fetch from the issuer.
+    /// The lock that is held during a fetch from the issuer.
     fetching: tokio::sync::Mutex<()>,
 }
 
@@ -47,13 +47,13 @@ struct Known {
 #[derive(Clone)]
 pub struct Key {
     id: Option<String>,
-    /// The only algorithm that the key is for, if the set names one.
+    /// The only algorithm that the key may be used with, if the key set names one.
     algorithm: Option<String>,
     family: AlgorithmFamily,
     pub decoding: DecodingKey,
 }
 
-/// Why no key was found.
+/// The reason why no key was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missing {
     /// The issuer has no such key.
@@ -106,7 +106,7 @@ impl KeySet {
         let mut fitting = keys.iter().filter(|key| key.fits(algorithm));
         match id {
             Some(id) => fitting.find(|key| key.id.as_deref() == Some(id)).cloned(),
-            // A token without a key id can only mean a single matching key.
+            // A token without a key id is accepted only if exactly one key matches.
             None => fitting.next().filter(|_| fitting.next().is_none()).cloned(),
         }
     }
@@ -138,7 +138,8 @@ impl KeySet {
     }
 }
 
-/// Returns whether `at` is less than `span` ago. A clock that was set back makes nothing recent.
+/// Returns whether `at` is less than `span` milliseconds ago. A time after `now`, from before the clock was set back,
+/// is not.
 fn is_within(at: Option<i64>, span: i64, now: i64) -> bool {
     at.is_some_and(|at| (at..at.saturating_add(span)).contains(&now))
 }

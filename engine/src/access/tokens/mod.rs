@@ -38,7 +38,7 @@ pub struct Tokens {
 /// The user that a valid token identifies.
 #[derive(Debug)]
 pub struct Identity {
-    /// Derived from issuer and subject, so that it is the same on every server.
+    /// The id of the user, derived from issuer and subject, so that the id is the same on every server.
     pub user_id: Arc<str>,
     pub email: Option<Arc<str>>,
     pub email_verified: bool,
@@ -52,7 +52,7 @@ pub struct Identity {
 }
 
 impl Tokens {
-    /// Creates the verifier of these issuers. Returns a message if the settings of one are invalid.
+    /// Creates a verifier for tokens of these issuers. Returns a message if the settings of an issuer are invalid.
     pub fn new(issuers: &[IssuerSettings], fetch: &Arc<dyn FetchKeys>) -> Result<Tokens, String> {
         let issuers = issuers.iter().map(|issuer| Issuer::new(issuer, fetch)).collect::<Result<_, _>>()?;
         Ok(Tokens { issuers, verified: Mutex::default() })
@@ -90,7 +90,8 @@ impl Tokens {
         let named = named_issuer(token).ok_or(INVALID)?;
         let mut is_silent = false;
         for (place, issuer) in self.issuers.iter().enumerate().filter(|(_, issuer)| issuer.name == named) {
-            // Read before the verification: if the keys change meanwhile, the token is verified again.
+            // The generation is read before the verification: if the keys change meanwhile, the token is verified
+            // again.
             let generation = issuer.generation(now);
             match issuer.verify(token, now).await {
                 Ok(claims) if !claims.is_user() => {
@@ -146,7 +147,8 @@ impl Identity {
     }
 }
 
-/// Returns the issuer that a token names. Not verified yet: it only selects the issuer whose keys are used.
+/// Returns the issuer that a token names. The name is not verified yet, and only selects the keys to verify the token
+/// with.
 fn named_issuer(token: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Named {

@@ -13,7 +13,7 @@ use crate::model::violation::{Violation, segment};
 pub(super) const MAX_PATTERN_BYTES: usize = 256 << 10;
 /// Size classes of compiled patterns, in bytes. A larger pattern costs more steps.
 const PATTERN_SIZES: [usize; 4] = [4 << 10, 16 << 10, 64 << 10, MAX_PATTERN_BYTES];
-/// Bytes of a compiled pattern that count as one step.
+/// The number of bytes of a compiled pattern that count as one step.
 const PATTERN_BYTES_PER_STEP: usize = 256;
 /// Maximum number of patterns in a schema.
 const MAX_PATTERNS: usize = 32;
@@ -27,14 +27,15 @@ const MAX_EXPANDED: u64 = 1_000;
 /// Maximum number of subschemas with `unevaluatedProperties` or `unevaluatedItems`. Each of them evaluates its sibling
 /// keywords again.
 const MAX_UNEVALUATED: usize = 4;
-/// How many times the siblings of these keywords are evaluated.
+/// The number of times that the sibling keywords of `unevaluatedProperties` and `unevaluatedItems` are evaluated.
 const UNEVALUATED_REPEATS: u64 = 8;
 
-/// Keywords whose subschemas apply to the same value: with one subschema, a list of them, or a map of them.
+/// Keywords whose subschemas apply to the same value as the schema itself. The three constants list the keywords with a
+/// single subschema, with a list of subschemas, and with a map of subschemas.
 const SAME_VALUE: [&str; 4] = ["not", "if", "then", "else"];
 const SAME_VALUE_LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 const SAME_VALUE_MAPS: [&str; 2] = ["dependentSchemas", "dependencies"];
-/// Keywords that the validator resolves only while it checks a value.
+/// Keywords for references that the validator resolves only while it checks a value. Schemas with them are rejected.
 const DYNAMIC: [&str; 2] = ["$dynamicRef", "$recursiveRef"];
 
 /// The subschemas reachable from the root. The root comes first.
@@ -43,24 +44,24 @@ pub(super) struct Graph {
     pub nodes: Vec<Node>,
 }
 
-/// A subschema, reduced to what determines the cost of checking a value.
+/// A subschema, reduced to the properties that determine the cost of checking a value.
 #[derive(Debug, Default)]
 pub(super) struct Node {
     pub same_value: Vec<usize>,
     pub properties: HashMap<String, usize>,
-    /// Steps for each byte of a member's name, and the subschema, for each pattern.
+    /// For each pattern: the number of steps for each byte of a member's name, and the index of the subschema.
     pub pattern_properties: Vec<(u64, usize)>,
-    /// Subschemas for the members that `properties` does not name.
+    /// Indexes of the subschemas for the members that `properties` does not name.
     pub other_properties: Vec<usize>,
     pub property_names: Vec<usize>,
     pub prefix_items: Vec<usize>,
     pub items: Vec<usize>,
-    /// Number of steps for each value.
+    /// The number of steps for checking a value, whatever its length.
     pub steps: u64,
-    /// Number of steps for each byte of a text.
+    /// The number of additional steps for each byte of a text.
     pub byte_steps: u64,
     pub unique_items: bool,
-    /// How many times the subschemas for the same value are evaluated.
+    /// The number of times that the subschemas for the same value are evaluated.
     pub times: u64,
 }
 
@@ -83,8 +84,8 @@ impl Graph {
         Ok(graph)
     }
 
-    /// Returns how many evaluations a subschema causes for one value, not counting the values inside it, and how deep
-    /// these evaluations nest.
+    /// Returns the number of evaluations that a subschema causes for one value, and the nesting depth of these
+    /// evaluations. The values inside the value do not count.
     fn expand(&self, place: usize, known: &mut [Expanded], nested: usize) -> Result<(u64, usize), (usize, String)> {
         match known.get(place) {
             Some(Expanded::Known(evaluations, depth)) => return Ok((*evaluations, *depth)),
@@ -136,7 +137,7 @@ struct Reading<'s> {
 }
 
 impl<'s> Reading<'s> {
-    /// Returns the index of a subschema, and adds the subschema if it is new.
+    /// Returns the index of a subschema. Adds the subschema if it was not reached before.
     fn reach(&mut self, schema: &'s Value, at: String) -> Result<usize, Violation> {
         let next = self.found.len();
         let number = *self.known.entry(std::ptr::from_ref(schema)).or_insert(next);
@@ -159,10 +160,11 @@ impl<'s> Reading<'s> {
         if let Some(pattern) = object.get("pattern").and_then(Value::as_str) {
             node.byte_steps += self.pattern(pattern, &format!("{at}/pattern"))?;
         }
-        // Formats and encodings read a text a few times.
+        // The checks of formats and encodings read a text several times.
         let through = ["format", "contentEncoding", "contentMediaType"];
         node.byte_steps += 16 * through.iter().filter(|name| object.contains_key(**name)).count() as u64;
-        // The values of these keywords are compared with the value, or searched for in it.
+        // The validator compares the checked value with the values of these keywords, or searches for them in the
+        // checked value.
         let compared = ["enum", "const", "required", "dependentRequired", "type"];
         node.steps += compared.iter().filter_map(|name| object.get(*name)).map(size).sum::<u64>();
         node.unique_items = object.get("uniqueItems") == Some(&Value::Bool(true));
@@ -225,7 +227,7 @@ impl<'s> Reading<'s> {
 
     fn items(&mut self, node: &mut Node, object: &'s Map<String, Value>, at: &str) -> Result<(), Violation> {
         node.prefix_items = self.list(object.get("prefixItems"), &format!("{at}/prefixItems"))?;
-        // StoredCaller draft 2020-12, a list in `items` meant what `prefixItems` means now.
+        // Before draft 2020-12, a list in `items` meant what `prefixItems` means now.
         node.prefix_items.extend(self.list(object.get("items"), &format!("{at}/items"))?);
         for name in ["items", "additionalItems", "unevaluatedItems", "contains"] {
             if let Some(schema) = object.get(name).filter(|schema| !schema.is_array()) {
@@ -247,7 +249,8 @@ impl<'s> Reading<'s> {
         schemas.map(|(name, schema)| reach(name, schema).map(|number| (name.as_str(), number))).collect()
     }
 
-    /// Returns the subschema that a reference points to, and its JSON pointer. It must be in the same schema.
+    /// Returns the subschema that a reference points to, and the JSON pointer of the subschema. The reference must
+    /// point into the same schema.
     fn resolve(&self, reference: &Value, at: &str) -> Result<(&'s Value, String), Violation> {
         let pointer = reference.as_str().and_then(|text| text.strip_prefix('#'));
         let Some(pointer) = pointer.filter(|pointer| pointer.is_empty() || pointer.starts_with('/')) else {
@@ -261,7 +264,8 @@ impl<'s> Reading<'s> {
         }
     }
 
-    /// Returns how many steps a pattern takes for each byte. A larger automaton takes more.
+    /// Returns the number of steps that matching a pattern takes for each byte of the text. A larger automaton takes
+    /// more steps.
     fn pattern(&mut self, pattern: &str, at: &str) -> Result<u64, Violation> {
         self.patterns += 1;
         if self.patterns > MAX_PATTERNS {
@@ -271,7 +275,8 @@ impl<'s> Reading<'s> {
         for size in PATTERN_SIZES {
             match RegexBuilder::new(pattern).size_limit(size).build() {
                 Ok(_) => return Ok((size / PATTERN_BYTES_PER_STEP) as u64),
-                // The validator translates some classes of its own dialect, and reports syntax errors itself.
+                // The pattern may be valid in the validator's own dialect, so the maximum cost is assumed. The
+                // validator reports actual syntax errors.
                 Err(regex::Error::Syntax(_)) => return Ok((MAX_PATTERN_BYTES / PATTERN_BYTES_PER_STEP) as u64),
                 Err(error) => refusal = Some(error),
             }
@@ -286,8 +291,8 @@ impl<'s> Reading<'s> {
     }
 }
 
-/// Rejects schemas that are nested too deep, and identifiers below the root, because references would be relative to
-/// them.
+/// Rejects schemas that are nested too deeply. Also rejects identifiers below the root, because references are relative
+/// to the nearest identifier.
 fn check_levels(schema: &Value) -> Result<(), Violation> {
     let mut pending = vec![(schema, String::new(), 0)];
     while let Some((value, at, level)) = pending.pop() {
@@ -314,14 +319,15 @@ fn check_levels(schema: &Value) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Returns whether a member with this name is an identifier. `id` is one only in drafts 3 and 4.
+/// Returns whether a member with this name is an identifier. `id` is an identifier only in drafts 3 and 4.
 fn is_identifier(name: &str, value: &Value, root: &Value) -> bool {
     let draft = root.get("$schema").and_then(Value::as_str).unwrap_or_default();
     let is_early = ["draft-03", "draft-04"].iter().any(|early| draft.contains(early));
     value.is_string() && (name == "$id" || is_early)
 }
 
-/// Returns the number of values in a value, including itself, plus one for each 64 bytes of text.
+/// Returns the size of a value: the number of nested values, including the value itself, plus one for each 64 bytes of
+/// text.
 pub(super) fn size(value: &Value) -> u64 {
     let (mut size, mut pending) = (0, vec![value]);
     while let Some(value) = pending.pop() {

@@ -1,4 +1,4 @@
-//! Counts the work of checking a value against a schema before the validator starts.
+//! Estimates the work of checking a value against a schema before the validator starts.
 
 use serde_json::Value;
 
@@ -6,12 +6,12 @@ use super::graph::{Graph, Node, size};
 
 /// Maximum number of steps for checking one value. A step takes about ten nanoseconds.
 const MAX_STEPS: u64 = 40_000_000;
-/// Number of steps for one evaluation.
+/// The number of steps that each evaluation counts as, in addition to the steps of its keywords.
 const STEPS_PER_EVALUATION: u64 = 10;
 /// Maximum nesting depth of evaluations. Each level takes stack space.
 const MAX_NESTED: usize = 256;
 
-/// Counts evaluations and steps, assuming that no keyword ends the check early.
+/// A counter of evaluations and steps. The counts are upper bounds: no keyword is assumed to end the check early.
 #[derive(Debug, Default)]
 pub struct Meter {
     steps: u64,
@@ -23,7 +23,7 @@ impl Meter {
         self.evaluations
     }
 
-    /// Counts the check of a value. The error describes the limit that the check exceeds.
+    /// Adds the evaluations and steps of checking a value. The error describes the limit that the check would exceed.
     pub(super) fn evaluate(&mut self, graph: &Graph, value: &Value) -> Result<(), &'static str> {
         self.at(graph, 0, value, 1, 0)
     }

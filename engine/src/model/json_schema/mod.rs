@@ -1,7 +1,8 @@
 //! JSON Schemas from clients: compiled within size limits, and applied to values within a limited number of steps.
 //!
 //! A validator cannot be interrupted, so its work is counted before it starts. [`graph`] reads the schema and rejects
-//! references that multiply or never end. [`meter`] walks a value like the validator would, and counts the steps.
+//! references that never end or that multiply the number of evaluations. [`meter`] traverses a value in the same way as
+//! the validator, and counts the steps.
 
 mod graph;
 mod meter;
@@ -19,13 +20,14 @@ use super::violation::Violation;
 const MAX_BYTES: usize = 64 << 10;
 /// Maximum number of reported violations of one value.
 const MAX_VIOLATIONS: usize = 20;
-/// Up to this number of evaluations, all violations are collected. The validator creates an error for each violation
-/// before it returns the first one, so for a larger value only the overall result is reported.
+/// Maximum number of evaluations up to which each violation is reported. Above this number, only the overall result is
+/// reported: the validator creates the errors of all violations before it returns the first one.
 const MAX_LISTED: u64 = 20_000;
-/// Maximum number of characters of a value, and of a whole message, in an error.
+/// Maximum length of a value in an error message, and of a whole error message, in characters.
 const MAX_SHOWN: usize = 100;
 const MAX_MESSAGE: usize = 500;
-/// Stack size of a compilation and of a check, in bytes. Both recurse, within the limits of [`graph`] and [`meter`].
+/// Stack size for compiling a schema and for checking a value, in bytes. Both are recursive; [`graph`] and [`meter`]
+/// limit the depth of the recursion.
 const STACK_BYTES: usize = 16 << 20;
 
 /// A compiled schema.
@@ -36,7 +38,7 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// Compiles a schema without fetching anything. Patterns are compiled so that matching takes linear time in the
+    /// Compiles a schema without fetching anything. The time to match a compiled pattern is linear in the length of the
     /// text.
     ///
     /// The pointer in the error is relative to the schema.
@@ -52,14 +54,15 @@ impl Schema {
         Ok(Schema { validator, graph })
     }
 
-    /// Returns the violations of the schema in a value, with pointers relative to the value.
+    /// Checks a value against the schema and returns the violations, with pointers relative to the value.
     ///
     /// A value that would take too many steps to check is also reported as a violation.
     pub fn violations(&self, value: &Value) -> Vec<Violation> {
         self.violations_within(value, &mut Meter::default())
     }
 
-    /// Does the same as [`Schema::violations`], but several values that share a `meter` also share the limit on steps.
+    /// Checks a value like [`Schema::violations`]. All values that are checked with the same `meter` share one limit on
+    /// steps.
     pub fn violations_within(&self, value: &Value, meter: &mut Meter) -> Vec<Violation> {
         stacker::grow(STACK_BYTES, || self.counted(value, meter))
     }
@@ -84,13 +87,14 @@ fn refused(pointer: &str, message: String) -> Violation {
     Violation { pointer: pointer.to_owned(), message }
 }
 
-/// Returns the validator's message, with the value and the message itself cut to their maximum lengths.
+/// Returns the validator's error message. The value in the message, and the message as a whole, are cut to their
+/// maximum lengths.
 fn message(error: &ValidationError<'_>) -> String {
     let value = cut(MAX_SHOWN, error.instance());
     cut(MAX_MESSAGE, &error.masked_with(value))
 }
 
-/// Returns the first `max` characters of a text. The rest is never written.
+/// Formats `shown` and returns the first `max` characters. Formatting stops at the cut.
 fn cut(max: usize, shown: &impl fmt::Display) -> String {
     let mut text = Bounded { text: String::new(), remaining: max };
     if write!(text, "{shown}").is_err() {
@@ -114,7 +118,7 @@ impl Write for Bounded {
     }
 }
 
-/// Returns whether a value has at most `max` bytes as JSON.
+/// Returns whether the JSON text of a value has at most `max` bytes.
 fn is_within(value: &Value, max: usize) -> bool {
     let mut text = Bounded { text: String::new(), remaining: max };
     write!(text, "{value}").is_ok() && text.text.len() <= max

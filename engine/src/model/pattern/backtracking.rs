@@ -6,24 +6,24 @@ use fancy_regex::{Expr, RegexInput};
 
 use super::search::{Match, SIZE_BYTES, Tick, Unfinished};
 
-/// Limits on the backtracking steps of one search. A search uses the largest limit that the pattern and the length of
-/// the text allow.
+/// The possible limits on the backtracking steps of one search. A search uses the largest limit that the pattern and
+/// the length of the text allow.
 const STEP_LIMITS: [usize; 4] = [200_000, 16_384, 1_024, 64];
 /// Maximum number of bytes that all steps of one search may read. Each step may read the whole text.
 const MAX_BYTES_READ: usize = 1 << 27;
-/// Maximum length, in bytes, of a text that is searched in one call. A longer text is searched position by position,
-/// with a tick at each position.
+/// Maximum length of a text that is searched in one call, in bytes. In a longer text, the search starts separately at
+/// each position, with a tick for each start.
 const MAX_UNINTERRUPTED_BYTES: usize = 4_096;
-/// Number of states up to which the parts of a pattern cost no more than the bytes that they read.
+/// Maximum number of states of a pattern for which a step costs no more than the bytes that it reads.
 const SMALL_STATES: usize = 64;
 /// Maximum number of states of all parts of a pattern together.
 const MAX_STATES: usize = 20_000;
 /// Maximum number of instructions of a compiled pattern.
 const MAX_INSTRUCTIONS: usize = 20_000;
-/// Size of the cache in which each part keeps the states it has built, in bytes.
+/// Size of the state cache of each part of a pattern, in bytes.
 const STATE_CACHE_BYTES: usize = 128 << 10;
 
-/// A pattern with one engine for each of the limits in [`STEP_LIMITS`]. An engine is built when a text first needs its
+/// A pattern with one engine for each limit in [`STEP_LIMITS`]. An engine is built for the first search that uses its
 /// limit.
 pub struct Backtracking {
     pattern: String,
@@ -49,7 +49,7 @@ impl Backtracking {
     }
 
     pub fn size_bytes(&self) -> usize {
-        // Counts two engines. Each has two automata for each part that is a regular language.
+        // The estimate assumes two engines. An engine has two automata for each part that is a regular language.
         2 * (STATE_CACHE_BYTES + 128 * self.states + 1_024 * self.parts)
     }
 
@@ -72,10 +72,10 @@ impl Backtracking {
         Ok(self.engines[tier].get_or_init(|| engine))
     }
 
-    /// Returns the index in [`STEP_LIMITS`] of the limit for a search in a text of this length. Fails if the text is
+    /// Returns the index in [`STEP_LIMITS`] of the limit for a search in a text of `bytes` bytes. Fails if the text is
     /// too long.
     fn tier<E>(&self, bytes: usize) -> Result<usize, Unfinished<E>> {
-        // A part with many states may visit many of them for each byte.
+        // A part with many states may visit many states for each byte.
         let cost = (self.states / SMALL_STATES).max(1).pow(2);
         let steps = MAX_BYTES_READ / bytes.max(1).saturating_mul(cost);
         let tier = STEP_LIMITS.iter().position(|limit| *limit <= steps);
@@ -88,7 +88,7 @@ impl Backtracking {
     pub fn find<'t, E>(&self, text: &'t str, from: usize, tick: Tick<E>) -> Result<Option<Match<'t>>, Unfinished<E>> {
         let engine = self.engine(self.tier(text.len())?).map_err(Unfinished::Costly)?;
         let input = RegexInput::new(text);
-        // One search may take as long as many rows, so the budget is checked after each search.
+        // One search may take as long as processing many rows, so the caller's budget is charged after each search.
         let ticked = |found| tick(256).map_err(Unfinished::Ended).map(|()| found);
         if text.len() <= MAX_UNINTERRUPTED_BYTES {
             return ticked(found(engine.captures_input(input.from_pos(from)))?);

@@ -7,8 +7,8 @@ use super::dialect;
 use super::linear::Linear;
 use super::search::{Match, Tick, Unfinished};
 
-/// Maximum number of Unicode classes, such as `\p{L}`, in a pattern. Each stands for hundreds of ranges even before
-/// compilation.
+/// Maximum number of Unicode classes, such as `\p{L}`, in a pattern. Each class stands for hundreds of character ranges
+/// even before compilation.
 const MAX_UNICODE_CLASSES: usize = 256;
 
 /// The syntax of a pattern.
@@ -41,8 +41,8 @@ enum Engine {
 }
 
 impl Compiled {
-    /// Compiles a pattern. Of the options, only `imsxu` have a meaning. The error describes what is wrong with the
-    /// pattern.
+    /// Compiles a pattern. The options `i`, `m`, `s`, `x` and `u` have an effect. The error describes what is wrong
+    /// with the pattern.
     pub fn new(pattern: &str, options: &str, syntax: Syntax) -> Result<Compiled, String> {
         if pattern.len() > syntax.longest_bytes() {
             let limit = syntax.longest_bytes();
@@ -69,7 +69,7 @@ impl Compiled {
             match Linear::new(translated.pattern.as_str().into(), options.into()) {
                 Ok(linear) => return Ok(Compiled { engine: Engine::Linear(Box::new(linear)) }),
                 Err(refused) if refused.too_large => return Err(refused.reason),
-                // The backtracking engine may support what this engine does not.
+                // The backtracking engine below may support the pattern.
                 Err(_) => {}
             }
         }
@@ -77,7 +77,8 @@ impl Compiled {
         Ok(Compiled { engine: Engine::Backtracking(Box::new(backtracking)) })
     }
 
-    /// Returns the size of the pattern and of the memory that searches may add, in bytes.
+    /// Returns the approximate size of the compiled pattern in memory, in bytes, including memory that later searches
+    /// may allocate.
     pub fn size_bytes(&self) -> usize {
         match &self.engine {
             Engine::Linear(linear) => linear.size_bytes(),
@@ -85,7 +86,7 @@ impl Compiled {
         }
     }
 
-    /// Returns the size of the pattern itself, in bytes, without the memory that searches may add.
+    /// Returns the approximate size of the compiled pattern in memory, in bytes, without memory that searches allocate.
     pub fn program_bytes(&self) -> usize {
         match &self.engine {
             Engine::Linear(linear) => linear.program_bytes(),
@@ -101,7 +102,7 @@ impl Compiled {
         }
     }
 
-    /// Returns the first match at or after a position.
+    /// Returns the first match in `text` at or after the byte offset `from`.
     pub fn find<'t, E>(&self, text: &'t str, from: usize, tick: Tick<E>) -> Result<Option<Match<'t>>, Unfinished<E>> {
         match &self.engine {
             Engine::Linear(linear) => linear.find(text, from, tick),

@@ -3,12 +3,13 @@
 /// A translated pattern.
 pub struct Translated {
     pub pattern: String,
-    /// Whether the pattern needs the backtracking engine, because the other engine would interpret it differently.
+    /// Whether the pattern needs the backtracking engine, because the linear engine would interpret the pattern
+    /// differently.
     pub backtracks: bool,
 }
 
-/// Translates a pattern. `\d`, `\w` and `\s` match only ASCII, unless the pattern starts with `(*UCP)`. Brackets and
-/// hyphens inside a class are escaped so that they are taken literally.
+/// Translates a pattern. `\d`, `\w` and `\s` match only ASCII, unless the pattern starts with `(*UCP)`. The translation
+/// escapes brackets and hyphens inside a class, so that the engines treat them as literal characters.
 pub fn translate(pattern: &str) -> Translated {
     let (pattern, unicode) = without_verbs(pattern);
     let mut out = String::with_capacity(pattern.len() + 8);
@@ -26,7 +27,8 @@ pub fn translate(pattern: &str) -> Translated {
                 match (members, escaped) {
                     (Some((members, negated)), _) => push_class(&mut out, members, negated, in_class),
                     (None, 'Q') => push_literal(&mut out, &mut chars),
-                    // PCRE reads these as plain characters, but one of the engines reads them as word boundaries.
+                    // PCRE treats `\<` and `\>` as literal characters, but one of the engines treats them as word
+                    // boundaries.
                     (None, '<' | '>') => out.push(escaped),
                     (None, _) => out.extend([c, escaped]),
                 }
@@ -55,7 +57,7 @@ pub fn translate(pattern: &str) -> Translated {
             '*' | '+' | '?' | '}' if !in_class => {
                 out.push(c);
                 if let Some(plus) = chars.next_if_eq(&'+') {
-                    // A possessive quantifier. The other engine would read it as a repeated repetition.
+                    // A possessive quantifier. The linear engine would read the quantifier as a repeated repetition.
                     backtracks = true;
                     out.push(plus);
                 }
@@ -70,7 +72,7 @@ pub fn translate(pattern: &str) -> Translated {
     Translated { pattern: out, backtracks }
 }
 
-/// Returns the number of Unicode classes in a pattern. Each of them stands for hundreds of ranges.
+/// Returns the number of Unicode classes in a pattern. Each class stands for hundreds of character ranges.
 pub fn unicode_classes(pattern: &str) -> usize {
     let mut chars = pattern.chars();
     let mut found = 0;
@@ -82,7 +84,7 @@ pub fn unicode_classes(pattern: &str) -> usize {
     found
 }
 
-/// Appends the characters up to `\E` as a literal text.
+/// Reads the characters up to `\E` and appends them to `out` as literal text.
 fn push_literal(out: &mut String, chars: &mut impl Iterator<Item = char>) {
     let mut literal = String::new();
     for c in chars {
@@ -95,7 +97,8 @@ fn push_literal(out: &mut String, chars: &mut impl Iterator<Item = char>) {
     out.push_str(&fancy_regex::escape(&literal));
 }
 
-/// Removes the leading verbs that select an encoding. Also returns whether they select Unicode classes.
+/// Removes the verbs at the start of a pattern, such as `(*UTF8)`. Also returns whether the verbs select Unicode
+/// classes.
 fn without_verbs(mut pattern: &str) -> (&str, bool) {
     let mut unicode = false;
     while let Some((verb, rest)) =
@@ -120,8 +123,8 @@ fn shorthand(name: char) -> Option<(&'static str, bool)> {
     })
 }
 
-/// Returns the members of the classes of horizontal and vertical white space, and whether the class is negated. The
-/// classes are the same with and without Unicode.
+/// Returns the members of a class of horizontal or vertical white space, such as `\h`, and whether the class is
+/// negated. `(*UCP)` does not change these classes.
 fn spaces(name: char) -> Option<(&'static str, bool)> {
     const HORIZONTAL: &str = r"\t\x20\x{A0}\x{1680}\x{180E}\x{2000}-\x{200A}\x{202F}\x{205F}\x{3000}";
     const VERTICAL: &str = r"\n-\r\x{85}\x{2028}\x{2029}";

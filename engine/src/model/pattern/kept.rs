@@ -1,4 +1,4 @@
-//! A cache of compiled patterns, which keeps the most used ones within a size limit.
+//! A cache of compiled patterns. The cache has a size limit and keeps the patterns that are used most.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use super::compiled::{Compiled, Syntax};
 
 /// Maximum size of the cached patterns of all workspaces, in bytes.
 const CACHE_BYTES: u64 = 32 << 20;
-/// Estimated number of cached patterns.
+/// The expected number of cached patterns. The cache allocates its table for this number.
 const EXPECTED_PATTERNS: usize = 256;
 
-/// The syntax, the pattern, and the options.
+/// The key of a cached pattern: its syntax, its text, and its options.
 type Key = (Syntax, Arc<str>, Arc<str>);
 
 /// The cache of compiled patterns of a process. Compiling takes time and must not run on threads that serve requests.
@@ -36,14 +36,14 @@ impl Default for Patterns {
 }
 
 impl Patterns {
-    /// Returns the compiled pattern, and compiles it if it is not cached. The error describes what is wrong with the
-    /// pattern.
+    /// Returns the compiled pattern from the cache. Compiles the pattern first if it is not cached. The error describes
+    /// what is wrong with the pattern.
     pub fn compiled(&self, pattern: &str, options: &str, syntax: Syntax) -> Result<Arc<Compiled>, String> {
         let key = (syntax, Arc::from(pattern), Arc::from(options));
         self.cache.get_or_insert_with(&key, || Compiled::new(pattern, options, syntax).map(Arc::new))
     }
 
-    /// Returns the compiled pattern if it is cached.
+    /// Returns the compiled pattern (without options) if it is cached, and `None` otherwise.
     pub fn cached(&self, pattern: &Arc<str>, syntax: Syntax) -> Option<Arc<Compiled>> {
         self.cache.get(&(syntax, pattern.clone(), Arc::from("")))
     }

@@ -1,4 +1,4 @@
-//! Patterns that are regular languages. Short searches run uninterrupted. A search that could take long walks its
+//! Patterns that are regular languages. Short searches run without interruption. A search that could take long runs its
 //! automaton byte by byte, so that the caller's budget can end the search at any point.
 
 use std::sync::{Arc, OnceLock};
@@ -12,19 +12,20 @@ use regex_automata::{Anchored, Input};
 
 use super::search::{Match, SIZE_BYTES, Tick, Unfinished};
 
-/// Size of the cache in which an automaton keeps the states it has built, in bytes.
+/// Size of the state cache of an automaton, in bytes.
 const STATE_CACHE_BYTES: usize = 128 << 10;
 /// Approximate size of one state of a compiled pattern, in bytes.
 const STATE_BYTES: usize = 32;
-/// Maximum product of a pattern's states and a text's bytes for a search that runs uninterrupted: about 40 ms if every
-/// byte visits every state.
+/// Maximum work of a search without interruption: the number of the pattern's states times the number of the text's
+/// bytes. A search with this much work takes about 40 ms if every byte visits every state.
 const MAX_UNINTERRUPTED_WORK: usize = 1 << 23;
 /// Number of bytes of text between two ticks.
 const BYTES_PER_TICK: usize = 64;
 
 pub struct Linear {
     whole: meta::Regex,
-    /// The same pattern as automata that can be walked byte by byte. They are built for the first long search.
+    /// The automata of the pattern, which can run byte by byte. Built for the first long search. `None` if building
+    /// failed.
     walked: OnceLock<Option<Box<Automata>>>,
     pattern: Arc<str>,
     options: Arc<str>,
@@ -54,7 +55,7 @@ impl Linear {
     }
 
     pub fn size_bytes(&self) -> usize {
-        // The automata for walking take about the same size again, and each of them caches states.
+        // The byte-by-byte automata are about as large as `whole`, and each of them has a state cache.
         2 * self.whole.memory_usage() + 2 * STATE_CACHE_BYTES
     }
 
@@ -105,7 +106,7 @@ impl Linear {
         Ok(found)
     }
 
-    /// Returns where the first match at or after a position begins and ends.
+    /// Returns the byte offsets of the start and the end of the first match at or after `from`.
     fn span<E>(&self, text: &str, from: usize, tick: Tick<E>) -> Result<Option<(usize, usize)>, Unfinished<E>> {
         let automata = self.automata()?;
         let mut forward = Walk::new(automata.forward(), self.states(), tick);
@@ -116,7 +117,7 @@ impl Linear {
             if text.is_char_boundary(begin) && text.is_char_boundary(end) {
                 return Ok(Some((begin, end)));
             }
-            // An empty match inside a character does not count.
+            // An empty match inside a multi-byte character is not a match. The search continues after the character.
             from = text.ceil_char_boundary(end);
         }
         Ok(None)
@@ -139,12 +140,12 @@ impl Linear {
     }
 }
 
-/// A walk of an automaton through a text.
+/// A run of an automaton over a text, byte by byte.
 struct Walk<'w, E> {
     automaton: &'w DFA,
     cache: dfa::Cache,
     states: usize,
-    /// Size of the built states when work was last counted, in bytes.
+    /// The size of the cached states at the last tick, in bytes.
     built: usize,
     tick: Tick<'w, E>,
 }
@@ -206,8 +207,8 @@ impl<'w, E> Walk<'w, E> {
         Ok(if state.is_match() { Some(from) } else { found })
     }
 
-    /// Ticks once per block, for the bytes of the block and for the states built on the way. In the worst case,
-    /// building a state visits all states of the pattern.
+    /// Ticks once per block of bytes. The tick includes the work for states that were built since the last tick. In the
+    /// worst case, building a state visits all states of the pattern.
     fn count(&mut self, place: usize) -> Result<(), Unfinished<E>> {
         if !place.is_multiple_of(BYTES_PER_TICK) {
             return Ok(());
@@ -215,7 +216,7 @@ impl<'w, E> Walk<'w, E> {
         let now = self.cache.memory_usage();
         let built = match now.checked_sub(self.built) {
             Some(bytes) => (bytes / STATE_BYTES).min(BYTES_PER_TICK),
-            // The cached states were discarded in the meantime.
+            // The cache was cleared since the last tick.
             None => BYTES_PER_TICK,
         };
         self.built = now;
@@ -235,7 +236,7 @@ fn costly<E>() -> Unfinished<E> {
     Unfinished::Costly("the text is too long for this pattern".into())
 }
 
-/// Returns the last line of the innermost error, which describes what is wrong.
+/// Returns the last line of the innermost error's message, which describes the cause.
 fn innermost(error: &dyn std::error::Error) -> String {
     let mut error = error;
     while let Some(source) = error.source() {

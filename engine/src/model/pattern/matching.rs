@@ -9,10 +9,10 @@ use super::search::Unfinished;
 
 /// Maximum number of ticks for all patterns of one payload: about half a second in the worst case.
 const MAX_TICKS: usize = 100_000;
-/// Maximum length of a text, in bytes, that is matched fast enough not to delay other work on the thread.
+/// Maximum length of a text, in bytes, whose matching takes too little time to delay other work on the thread.
 const QUICK_BYTES: usize = 4 << 10;
 
-/// Matches the texts of one payload, with one budget for all of them.
+/// Matches the texts of one payload. All matches share one budget.
 pub struct Matching<'p> {
     patterns: &'p Patterns,
     remaining_ticks: Cell<usize>,
@@ -23,7 +23,7 @@ impl<'p> Matching<'p> {
         Matching { patterns, remaining_ticks: Cell::new(MAX_TICKS) }
     }
 
-    /// Returns whether a text matches. The error describes why the match could not be decided.
+    /// Returns whether a text matches a pattern. The error describes why the pattern could not be applied.
     pub fn matches(&self, pattern: &str, text: &str) -> Result<bool, String> {
         let compiled = self.compiled(pattern)?;
         let tick = |count| {
@@ -37,7 +37,7 @@ impl<'p> Matching<'p> {
         })
     }
 
-    /// Returns the compiled pattern.
+    /// Returns the compiled pattern, from the cache if possible. The error describes what is wrong with the pattern.
     pub fn compiled(&self, pattern: &str) -> Result<Arc<Compiled>, String> {
         self.patterns.compiled(pattern, "", Syntax::Type)
     }

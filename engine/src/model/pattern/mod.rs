@@ -1,8 +1,8 @@
 //! Regular expressions of clients, with limits on compilation and search, and a cache of compiled patterns.
 //!
-//! Patterns that are regular languages take time in proportion to the text, and report their work by ticks. Other
-//! patterns backtrack: the backtracking steps of one search are limited by the length of the text and the size of the
-//! pattern.
+//! For patterns that are regular languages, the time of a search is proportional to the length of the text. Such
+//! searches report their work by ticks. Other patterns backtrack. The limit on the backtracking steps of one search
+//! depends on the length of the text and the size of the pattern.
 
 mod backtracking;
 mod compiled;

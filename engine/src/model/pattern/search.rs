@@ -3,7 +3,7 @@
 /// Maximum size of a compiled pattern, in bytes.
 pub const SIZE_BYTES: usize = 1 << 20;
 
-/// A match: its position, and the text of each group.
+/// A match in a text: the position of the match, and the text of each group.
 pub struct Match<'t> {
     pub start: usize,
     pub end: usize,
@@ -15,9 +15,10 @@ pub struct Match<'t> {
 pub enum Unfinished<E> {
     /// The caller's budget ended the search.
     Ended(E),
-    /// The search would exceed the limits for any search.
+    /// The search would exceed the limits that apply to every search. The text describes the limit.
     Costly(String),
 }
 
-/// Counts work. An error ends the search. One tick stands for a few hundred bytes of text or states of the pattern.
+/// A function that charges a number of ticks to the caller's budget. One tick stands for a few hundred bytes of text or
+/// states of the pattern. An error ends the search.
 pub type Tick<'t, E> = &'t dyn Fn(usize) -> Result<(), E>;

@@ -1,4 +1,4 @@
-//! The acts that change a task: of people, of agents, and of deadlines.
+//! The acts that change a task: acts of people, acts of agents, and deadlines.
 
 /// An act on a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -27,11 +27,11 @@ pub enum Verb {
     Claim,
     /// Adds a message.
     Message,
-    /// Adds output.
+    /// Adds an artifact.
     Artifact,
     /// Delivers the output of a claimed task.
     Complete,
-    /// Delivers output without a claim, as scripted agents do.
+    /// Delivers output without claiming the task first. Only scripted agents do this.
     Deliver,
     RequestInput,
     Fail,
@@ -39,16 +39,16 @@ pub enum Verb {
     Cancel,
 }
 
-/// An act that happens when a time is reached.
+/// An act that occurs at a certain time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Deadline {
-    /// A deferral ends.
+    /// The deferral of a task ends.
     Wake,
-    /// A lease expires.
+    /// The lease on a task expires.
     Expire,
-    /// The due date passes. The status of the task does not change.
+    /// The due date of a task passes. The status of the task does not change.
     Overdue,
-    /// The task has been overdue for as long as the next step of its escalation waits.
+    /// A task has been overdue for the delay of its next escalation step.
     Escalate,
 }
 
@@ -92,7 +92,8 @@ impl Action {
         Action::ALL.into_iter().find(|action| action.name() == name)
     }
 
-    /// Returns whether the action decides about the task's output. A review may leave out such actions.
+    /// Returns whether the action is a decision about the task's output. The review settings of a task may exclude
+    /// decisions.
     pub fn is_decision(self) -> bool {
         match self {
             Action::Approve | Action::Edit | Action::Reject | Action::Defer | Action::Ask => true,
@@ -114,7 +115,7 @@ impl Verb {
         Verb::Cancel,
     ];
 
-    /// Returns the verb as used in the sentence "cannot … a task".
+    /// Returns the verb in the form that fits the error message "cannot … a task".
     pub fn name(self) -> &'static str {
         match self {
             Verb::Claim => "claim",

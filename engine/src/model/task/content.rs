@@ -1,4 +1,4 @@
-//! Messages and artifacts of a task: how they are parsed from requests, and how they are stored.
+//! Messages and artifacts of a task: parsing from requests, and conversion to the stored form.
 
 use uuid::Uuid;
 
@@ -15,7 +15,8 @@ pub const MAX_ARTIFACTS: usize = 100;
 /// The name of an artifact that was sent without one.
 const DEFAULT_NAME: &str = "output";
 
-/// The author and time of something new, and the seed of its ids. The same seed gives the same ids.
+/// The author and creation time of a new message or artifact, and the seed of the generated ids. The same seed results
+/// in the same ids.
 #[derive(Debug, Clone)]
 pub struct Stamp {
     pub seed: String,
@@ -24,7 +25,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// Returns the id for a kind and a number.
+    /// Returns the generated id of the item `number` of a kind.
     pub fn id(&self, kind: &str, number: usize) -> String {
         Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("{}/{kind}/{number}", self.seed).as_bytes()).to_string()
     }
@@ -61,7 +62,8 @@ impl Message {
         Message { parts: vec![text_part(text)], in_reply_to: None }
     }
 
-    /// Reads a message from `parts`, or from a text under one of the given names. Returns `None` if there is neither.
+    /// Reads a message from the field `parts`, or from a text in one of the fields `names`. Returns `None` if there are
+    /// neither parts nor a text.
     pub fn read(sent: &Object, names: &[&str]) -> Result<Option<Message>, Vec<Violation>> {
         let mut violations = Violations::default();
         let in_reply_to = text_of(sent, "in_reply_to", &mut violations);
@@ -98,7 +100,7 @@ impl Message {
 /// An event that is appended when an artifact is approved.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Effect {
-    /// The aggregate to append to. If it is missing, the event goes to the task's subject.
+    /// The id of the aggregate to which the event is appended. `None` means the task's subject.
     pub aggregate_id: Option<String>,
     pub event_type: String,
     pub payload: Object,
@@ -133,7 +135,7 @@ impl Effect {
         Some(Effect { aggregate_id, event_type: event_type?, payload: payload? })
     }
 
-    /// Returns the effect as stored in its artifact.
+    /// Returns the stored form of the effect.
     pub fn entry(&self) -> Value {
         let mut entry = Object::with_capacity(3);
         if let Some(aggregate_id) = &self.aggregate_id {
@@ -150,10 +152,10 @@ impl Effect {
     }
 }
 
-/// An artifact as sent in a request. Missing parts keep the value of the previous version.
+/// An artifact in a request. Fields that are missing keep the values of the previous version.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Draft {
-    /// The id of the version that this one replaces.
+    /// The id of the artifact version that this draft replaces.
     pub supersedes: Option<String>,
     pub name: Option<String>,
     pub parts: Option<Vec<Value>>,
@@ -161,7 +163,8 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Reads `{id?, name?, parts | text | data | content, effect?}`.
+    /// Reads a draft from `{id?, name?, parts | text | data | content, effect?}`. `at` is the JSON pointer of the
+    /// value.
     pub fn read(value: &Value, at: &str) -> Result<Draft, Vec<Violation>> {
         let mut violations = Violations::default();
         let Some(sent) = value.as_object() else {
@@ -192,13 +195,15 @@ impl Draft {
         violations.finish(Draft { supersedes: supersedes.or(id), name, parts, effect })
     }
 
-    /// Returns the approximate size in bytes. The effect counts twice because it is also appended as an event.
+    /// Returns the approximate size of the stored artifact, in bytes. The effect counts twice because it is also
+    /// appended as an event.
     pub fn size_bytes(&self) -> usize {
         let effect = self.effect.as_ref().map_or(0, |effect| effect.payload.size_bytes());
         2 * effect + self.parts.iter().flatten().map(Value::size_bytes).sum::<usize>()
     }
 
-    /// Returns the stored form of the artifact's next version, or of its first one.
+    /// Returns the stored form of the artifact version that this draft creates. `before` is the previous version, or
+    /// `None` for the first one.
     pub fn entry(&self, before: Option<&Object>, number: usize, stamp: &Stamp) -> Object {
         let previous = |name: &str| before.and_then(|before| named(before, name)).cloned();
         let version = previous("version").and_then(|version| version.as_int()).unwrap_or(0) + 1;
@@ -249,12 +254,12 @@ pub fn data_part(data: Value) -> Value {
     Object::from_iter([("data", data)]).into()
 }
 
-/// Returns a text as a text part, and any other content as a data part.
+/// Converts content to a part: a text to a text part, and any other content to a data part.
 pub fn content_part(content: &Value) -> Value {
     content.as_str().map_or_else(|| data_part(content.clone()), text_part)
 }
 
-/// Reads parts. Each is `{text}`, `{data}` or `{file}`, with an optional `media_type`.
+/// Reads a list of parts. Each part is `{text}`, `{data}` or `{file}`, with an optional `media_type`.
 fn parts(value: &Value, at: &str, violations: &mut Violations) -> Vec<Value> {
     let is_bounded = |items: &&[Value]| !items.is_empty() && items.len() <= MAX_PARTS;
     let Some(items) = value.as_array().filter(is_bounded) else {
@@ -275,12 +280,12 @@ fn parts(value: &Value, at: &str, violations: &mut Violations) -> Vec<Value> {
     items.to_vec()
 }
 
-/// Returns the value of a field, unless it is null.
+/// Returns the value of a field, or `None` if the field is missing or null.
 pub fn named<'o>(object: &'o Object, name: &str) -> Option<&'o Value> {
     object.get(name).filter(|value| !value.is_null())
 }
 
-/// Returns the text of a field. A value of another type is a violation.
+/// Returns the text of a field. Adds a violation if the field has a value of another type.
 pub fn text_of(object: &Object, name: &str, violations: &mut Violations) -> Option<String> {
     match named(object, name)? {
         Value::String(text) => Some(text.to_string()),

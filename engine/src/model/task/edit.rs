@@ -16,13 +16,14 @@ pub enum Edit {
     Modifications(Object),
     /// New content that replaces the artifact's parts.
     Content(Value),
-    /// New versions of artifacts. Each identifies the artifact by its id, by its name, or else by its position.
+    /// New versions of artifacts. Each draft identifies the artifact by its id, by its name, or, without both, by its
+    /// position.
     Artifacts(Vec<Draft>),
 }
 
 impl Edit {
-    /// Rejects changes that are nested too deeply to be stored in an artifact. Drafts were already checked when they
-    /// were read.
+    /// Rejects changes that are nested too deeply to be stored in an artifact. Does not check drafts, because
+    /// [`Draft::read`] has already checked them.
     pub fn check(&self) -> Result<(), Vec<Violation>> {
         let mut violations = Violations::default();
         match self {
@@ -76,7 +77,7 @@ pub fn edited(task: &Task<'_>, edit: &Edit, stamp: &Stamp) -> Result<Vec<Object>
     if violations.is_empty() { Ok(entries) } else { Err(violations) }
 }
 
-/// Pairs each draft with the version that it replaces.
+/// Pairs each draft with the artifact version that the draft replaces, if there is one.
 fn matched<'a>(current: &[&'a Object], drafts: &[Draft]) -> Result<Vec<(Option<&'a Object>, Draft)>, Vec<Violation>> {
     let has = |artifact: &Object, name: &str, text: &str| artifact.get(name).and_then(Value::as_str) == Some(text);
     let mut pairs = Vec::with_capacity(drafts.len());
@@ -103,8 +104,8 @@ fn matched<'a>(current: &[&'a Object], drafts: &[Draft]) -> Result<Vec<(Option<&
     Ok(pairs)
 }
 
-/// Returns a draft with other parts. If the artifact's effect contains the previous content, it is replaced there as
-/// well.
+/// Returns a draft with new parts. If the artifact's effect contains the previous content, the new content replaces it
+/// there as well.
 fn with_parts(before: Option<&Object>, parts: Vec<Value>) -> Draft {
     let effect = before.and_then(Effect::of).map(|effect| {
         let previous_content = before.and_then(argument);
@@ -120,7 +121,8 @@ fn with_parts(before: Option<&Object>, parts: Vec<Value>) -> Draft {
     Draft { parts: Some(parts), effect, ..Draft::default() }
 }
 
-/// Returns a draft with changed fields. They are merged into the artifact's data, or into its effect if it has no data.
+/// Returns a draft with changed fields. The changes are merged into the artifact's data, or into the artifact's effect
+/// if the artifact has no data.
 fn modified(before: Option<&Object>, modifications: &Object) -> Draft {
     let changes = plain(&modifications.clone().into());
     let merged = |value: &Value| {
@@ -148,7 +150,7 @@ fn modified(before: Option<&Object>, modifications: &Object) -> Draft {
     }
 }
 
-/// Copies changed fields into an effect, if the effect still has the values that the data had before.
+/// Copies each changed field of the data into the effect's payload if the payload has the field's previous value.
 fn carry(payload: &mut Object, before: &Value, after: &Value) {
     for (name, value) in after.as_object().into_iter().flat_map(Object::iter) {
         let was = before.get(name);
@@ -178,7 +180,7 @@ fn replaced(value: &Value, previous_content: &Value, new_content: &Value) -> Val
     }
 }
 
-/// Returns the content of an artifact: its data, or else its text.
+/// Returns the content of an artifact: its data, or its text if it has no data.
 fn argument(artifact: &Object) -> Option<Value> {
     let parts = artifact.get("parts").and_then(Value::as_array).unwrap_or_default();
     let data = parts.iter().find(|part| part.get("data").is_some());
@@ -189,7 +191,7 @@ fn held_by(part: &Value) -> Option<Value> {
     part.get("data").or_else(|| part.get("text")).cloned()
 }
 
-/// Returns the changes of name, parts and effect as a JSON patch (RFC 6902).
+/// Returns the changes in an artifact's name, parts and effect as a JSON patch (RFC 6902).
 fn difference(before: &Object, after: &Object) -> Value {
     let content = |artifact: &Object| {
         let fields = ["name", "parts", "effect"].into_iter();

@@ -6,7 +6,7 @@ use crate::model::facts::{Assignee, Priority};
 use crate::model::value::{Object, Value};
 use crate::model::violation::{Violation, Violations};
 
-/// Maximum number of steps of a task.
+/// Maximum number of escalation steps of a task.
 pub const MAX_STEPS: usize = 20;
 /// Maximum time between the due date and a step, in seconds: ten years.
 const MAX_AFTER_S: i64 = 10 * 366 * 86_400;
@@ -17,21 +17,21 @@ const ASSIGNEE_KEYS: [&str; 4] = ["assignee_type", "assignee_id", "agent_id", "u
 /// A step of an escalation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
-    /// Time after the due date, in milliseconds.
+    /// The time between the due date and the step, in milliseconds.
     pub after_ms: i64,
     pub to: Option<Assignee>,
     /// The new priority of the task, unless the task already has a higher one.
     pub priority: Option<Priority>,
 }
 
-/// Returns what is wrong with the steps of a new task, with pointers relative to the list.
+/// Returns the violations in the escalation steps of a new task. The pointers are relative to the list of steps.
 pub fn check(steps: &Value) -> Vec<Violation> {
     let mut violations = Violations::default();
     read(steps, &mut violations);
     violations.into_vec()
 }
 
-/// Returns the steps of a task. The list is empty if there are none or if they are invalid.
+/// Returns the escalation steps of a task. Returns an empty list if the steps are missing or invalid.
 pub fn steps(escalate: Option<&Value>) -> Vec<Step> {
     let mut violations = Violations::default();
     let steps = escalate.map(|escalate| read(escalate, &mut violations)).unwrap_or_default();
@@ -101,7 +101,7 @@ fn step(object: &Object, at: &str, violations: &mut Violations) -> Option<Step> 
     Some(Step { after_ms: after_ms?, to, priority })
 }
 
-/// Returns the milliseconds of a number of seconds, or of a duration in text form.
+/// Converts a number of seconds, or a duration in text form, to milliseconds.
 fn after_ms(value: &Value) -> Option<i64> {
     let seconds = match value {
         Value::Int(seconds) => *seconds,
@@ -111,12 +111,14 @@ fn after_ms(value: &Value) -> Option<i64> {
     (1..=MAX_AFTER_S).contains(&seconds).then(|| seconds * 1_000)
 }
 
-/// Returns the seconds of `90s`, `30m`, `2h`, `1d`, or of an ISO 8601 duration in days, hours, minutes and seconds.
+/// Converts a duration such as `90s`, `30m`, `2h` or `1d`, or an ISO 8601 duration in days, hours, minutes and seconds,
+/// to seconds.
 fn seconds(text: &str) -> Option<i64> {
     let upper = text.trim().to_ascii_uppercase();
     let parts = match upper.strip_prefix('P') {
         None => upper.clone(),
-        // Months and years have no fixed length. After the T, an M means minutes.
+        // Months and years are rejected because their lengths vary. An M means months before the T, and minutes after
+        // the T.
         Some(iso) => match iso.split_once('T') {
             Some((days, rest)) if !days.contains('M') && !rest.is_empty() && !rest.contains('D') => {
                 format!("{days}{rest}")
@@ -144,7 +146,7 @@ fn seconds(text: &str) -> Option<i64> {
     total.filter(|_| number.is_empty())
 }
 
-/// Reads an assignee: an object like that of `assign`, or a single text.
+/// Reads an assignee: an object as in an `assign` request, or a single text.
 fn assignee(value: &Value) -> Option<Assignee> {
     let named = |kind: &str, id: &str| match kind {
         _ if id.is_empty() || id.len() > 128 => None,

@@ -1,6 +1,6 @@
 //! The event types of a task's stream.
 
-/// The kind of a task's event.
+/// The kind of an event in a task's stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TaskEvent {
     Created,
@@ -9,9 +9,9 @@ pub enum TaskEvent {
     Claimed,
     Message,
     Artifact,
-    /// Output that needs a review.
+    /// Output that needs a review was delivered.
     Delivered,
-    /// Output that needs no review.
+    /// Output that needs no review was delivered.
     Completed,
     InputRequested,
     Asked,
@@ -26,7 +26,7 @@ pub enum TaskEvent {
     Canceled,
     /// The due date has passed.
     Overdue,
-    /// The task stayed overdue, and was reassigned or given a higher priority.
+    /// An escalation step reassigned the overdue task or raised its priority.
     Escalated,
     Read,
     Unread,
@@ -59,7 +59,7 @@ impl TaskEvent {
         TaskEvent::Unread,
     ];
 
-    /// Returns the event type in the log.
+    /// Returns the event type that the log uses for this kind.
     pub fn name(self) -> &'static str {
         match self {
             TaskEvent::Created => "task.created",

@@ -1,8 +1,8 @@
-//! Tasks: work for a person or an agent, as kept by the mailbox.
+//! Tasks: work for a person or an agent, listed in the mailbox.
 //!
-//! A task is an aggregate of the managed type `task`, and its timeline is its stream. One table ([`transition`])
-//! defines which acts are possible in which status. Every change of a task is checked against that table and nothing
-//! else.
+//! A task is an aggregate of the managed type `task`. The timeline of a task is its stream. A single table
+//! ([`transition`]) defines which acts are possible in which status, and every change of a task is checked against this
+//! table.
 
 mod act;
 pub mod content;

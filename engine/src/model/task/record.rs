@@ -19,7 +19,7 @@ pub mod field {
     pub const UNREAD: &str = "unread";
     pub const RESOLUTION: &str = "resolution";
     pub const DUE_AT: &str = "due_at";
-    /// The due date that has passed according to the log, and the number of escalation steps taken since.
+    /// The due date that the log records as passed, and the number of escalation steps taken since that date.
     pub const OVERDUE_FOR: &str = "overdue_for";
     pub const ESCALATED: &str = "escalated";
     pub const MESSAGES: &str = "messages";
@@ -44,11 +44,11 @@ pub mod field {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lease<'a> {
     pub agent_id: &'a str,
-    /// Version of the event that claimed the task. It identifies the claim.
+    /// The version of the event that claimed the task. The version identifies the claim.
     pub claim: u64,
     pub seconds: i64,
-    /// Original end of the lease, in milliseconds since the epoch. Renewals are not events; the store holds a later
-    /// end.
+    /// The original end of the lease, in milliseconds since the epoch. Renewals are not events, so the end of a renewed
+    /// lease is only in the store.
     pub until: i64,
 }
 
@@ -105,7 +105,8 @@ impl<'a> Task<'a> {
         })
     }
 
-    /// Returns when a deferred task wakes, if the deferral has an end.
+    /// Returns the time at which a deferred task resumes, in milliseconds since the epoch. Returns `None` if the task
+    /// is not deferred or the deferral has no end.
     pub fn wakes_at(&self) -> Option<i64> {
         self.date(field::DEFERRED_UNTIL).filter(|_| self.status() == Status::Deferred)
     }
@@ -115,7 +116,7 @@ impl<'a> Task<'a> {
         self.date(field::DUE_AT).is_some_and(|due_at| self.date(field::OVERDUE_FOR) == Some(due_at))
     }
 
-    /// Returns the number of escalation steps taken.
+    /// Returns the number of escalation steps taken since the due date.
     pub fn escalated(&self) -> usize {
         let taken = self.get(field::ESCALATED).and_then(Value::as_int).unwrap_or(0);
         usize::try_from(taken).unwrap_or(0)

@@ -1,5 +1,5 @@
-//! The review settings that a task's creator gives in `metadata.review`: the allowed decisions, a schema for edits, and
-//! the escalation of an overdue task.
+//! The review settings in `metadata.review` of a task: the allowed decisions, a schema for edits, and the escalation of
+//! an overdue task. The creator of the task sets them.
 
 use super::act::Action;
 use super::escalation::{self, Step};
@@ -34,12 +34,12 @@ impl<'a> Review<'a> {
         !action.is_decision() || self.allowed.is_none_or(named)
     }
 
-    /// Returns the steps that are taken while the task stays overdue.
+    /// Returns the escalation steps for the time while the task is overdue.
     pub fn escalation(&self) -> Vec<Step> {
         escalation::steps(self.escalate)
     }
 
-    /// Compiles the schema for the output of an edit, if the review has one.
+    /// Compiles the schema for edited output. Returns `None` if the review has no schema.
     pub fn schema(&self) -> Result<Option<Schema>, Violation> {
         self.schema.map(compile).transpose()
     }
@@ -50,7 +50,7 @@ pub fn is_in(metadata: &Object) -> bool {
     metadata.get("review").is_some_and(|review| !review.is_null())
 }
 
-/// Returns what is wrong with the review settings in the metadata of a new task.
+/// Returns the violations in the review settings of a new task's metadata.
 pub fn check(metadata: &Value) -> Vec<Violation> {
     let mut violations = Vec::new();
     let mut add = |place: &str, message: String| {
@@ -92,7 +92,7 @@ fn compile(schema: &Value) -> Result<Schema, Violation> {
     Schema::compile(&plain(schema)).map_err(explained)
 }
 
-/// Converts a value to the validator's type.
+/// Converts a value to the JSON type of the schema validator.
 pub(super) fn plain(value: &Value) -> serde_json::Value {
     serde_json::to_value(value).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! The public form of a task, which responses and the agents' feeds share.
+//! The public form of a task, in responses and in the agents' feeds.
 
 use super::record::Task;
 use super::record::field::{self, *};
@@ -55,8 +55,8 @@ pub fn shown_whole(aggregate: &Aggregate, timeline: Vec<Value>) -> Object {
     whole
 }
 
-/// Returns the timeline entry of an event. Messages and artifacts are given by id, since the task lists them
-/// separately.
+/// Returns the timeline entry of an event. The entry contains only the ids of messages and artifacts, because the task
+/// lists their contents separately.
 pub fn timeline_entry(event: &Event) -> Value {
     let ids = |name: &str| -> Vec<Value> {
         let items = event.payload.get(name).and_then(Value::as_array).unwrap_or_default();

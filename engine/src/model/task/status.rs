@@ -13,7 +13,7 @@ pub enum Status {
     Review,
     /// A person has asked the agent a question.
     AwaitingReply,
-    /// The task is deferred.
+    /// The task is paused until a given time, or until a person resumes it.
     Deferred,
     Approved,
     Rejected,

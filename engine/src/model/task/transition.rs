@@ -12,40 +12,42 @@ enum Cell {
     To(Status),
     /// The status does not change.
     Stays,
-    /// To this status if the task has output. Otherwise the act is not possible.
+    /// The task changes to the given status if it has output. Otherwise the act is not possible.
     WithOutput(Status),
-    /// The status does not change. The act is only possible if it changes the time.
+    /// The status does not change. The act is only possible if it changes the end of the deferral.
     OtherTime,
-    /// To `review`, or to `completed` if no review is needed.
+    /// The task changes to `review`, or to `completed` if no review is needed.
     Done,
-    /// Back to the status that the task was taken from.
+    /// The task returns to the status that it had before the claim or the deferral.
     Back,
-    /// Back for another attempt, or to `failed` after the last attempt. An uncounted attempt is never the last one.
+    /// The task returns to its earlier status for another attempt, or changes to `failed` after the last attempt. An
+    /// attempt that does not count is never the last one.
     Again,
-    /// To `pending` if the task is reassigned. Otherwise the status does not change.
+    /// The task changes to `pending` if it is reassigned. Otherwise the status does not change.
     Given,
-    /// Like `Again` if the failure is retryable. Otherwise to `failed`.
+    /// The same as `Again` if the failure is retryable. Otherwise the task changes to `failed`.
     Failed,
 }
 
-/// Other conditions that the effect of an act depends on.
+/// The conditions, besides the status, that the effect of an act depends on.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Circumstances {
-    /// The delivered output needs no review.
+    /// Whether the delivered output needs no review.
     pub unreviewed: bool,
-    /// The failure may not occur again in another attempt.
+    /// Whether another attempt may succeed after the failure.
     pub retryable: bool,
-    /// The deferral ends at another time than the previous one.
+    /// Whether the new deferral ends at a different time than the current one.
     pub other_time: bool,
-    /// The lease ended through no fault of the agent, so the attempt does not count.
+    /// Whether the lease ended through no fault of the agent, so that the attempt does not count.
     pub uncounted: bool,
-    /// The task is assigned to someone else.
+    /// Whether the task is assigned to a different agent or user.
     pub reassigned: bool,
 }
 
 /// Returns the status of a task after an act, or `None` if the act conflicts with the current status.
 ///
-/// All changes go through this function: those of people, agents, scripted deliveries and deadlines.
+/// Every change of a task goes through this function: the acts of people and agents, deliveries of scripted agents, and
+/// deadlines.
 pub fn next(task: &Task<'_>, act: Act, circumstances: Circumstances) -> Option<Status> {
     let status = task.status();
     let is_last = task.attempt() >= MAX_ATTEMPTS && !circumstances.uncounted;
@@ -147,8 +149,8 @@ fn of_time(status: Status, deadline: Deadline) -> Cell {
     }
 }
 
-/// Returns the actions that a person may take now, in their usual order: those that are possible in the current status
-/// and that the task's review allows.
+/// Returns the actions that a person may take now, in the order of [`Action::ALL`]. An action must be possible in the
+/// current status, and the task's review settings must allow it.
 pub fn allowed_actions(task: &Task<'_>) -> Vec<Action> {
     let circumstances = Circumstances { other_time: true, ..Circumstances::default() };
     let goes =

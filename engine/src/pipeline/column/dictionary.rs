@@ -1,7 +1,7 @@
 //! The dictionary of a column: its texts, each with a number.
 //!
-//! Texts are only ever added, so the holder of a view reads the texts of the view without a lock. All views share the
-//! index from text to number, which a query reads once for each of its constants.
+//! A dictionary never removes texts, so the texts of a view are read without a lock. All views share the index from
+//! text to number, which a query reads once for each of its constants.
 
 use std::hash::BuildHasher;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -13,7 +13,7 @@ use super::index::Index;
 /// The number of texts in a block. A view holds one pointer for each block.
 const BLOCK: usize = 1_024;
 
-/// The texts by number. A clone is a view of the texts that exist when it is taken.
+/// A map between texts and numbers. A clone is a view of the texts that exist at the time of the clone.
 #[derive(Clone, Default)]
 pub struct Dictionary {
     full: Vec<Arc<Box<[Arc<str>]>>>,
@@ -39,7 +39,7 @@ impl Dictionary {
         self.len == 0
     }
 
-    /// Returns the text with a number that the dictionary assigned.
+    /// Returns the text that has the number `code`.
     pub fn text(&self, code: u32) -> Option<&Arc<str>> {
         let (block, offset) = (code as usize / BLOCK, code as usize % BLOCK);
         match self.full.get(block) {
@@ -78,7 +78,7 @@ impl Dictionary {
         code
     }
 
-    /// Moves the full block into a smaller form. Views that share the block keep the larger form.
+    /// Replaces the full block with a smaller representation. Views that share the block keep the larger one.
     fn close(&mut self) {
         let texts = self.open.iter().filter_map(|slot| slot.get().cloned()).collect();
         self.full.push(Arc::new(texts));

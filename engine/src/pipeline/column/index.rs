@@ -5,12 +5,12 @@ use hashbrown::HashTable;
 /// A hash table of numbers. The keys are stored elsewhere, and the caller compares them to find the right number.
 #[derive(Default)]
 pub struct Index {
-    /// Half of the hash, and the number. With half of the hash, the table grows without reading keys.
+    /// Pairs of half of the hash and the number. The stored half lets the table grow without reading keys.
     entries: HashTable<(u32, u32)>,
 }
 
 impl Index {
-    /// Returns the numbers under a hash, and possibly numbers under other hashes.
+    /// Returns the numbers that are stored under a hash, and possibly numbers that are stored under other hashes.
     pub fn candidates(&self, hash: u64) -> impl Iterator<Item = u32> + '_ {
         let half = half_of(hash);
         self.entries.iter_hash(spread(half)).filter(move |(known, _)| *known == half).map(|(_, number)| *number)
@@ -22,7 +22,7 @@ impl Index {
         self.entries.insert_unique(spread(half), (half, number), |(half, _)| spread(*half));
     }
 
-    /// Removes a number from a hash.
+    /// Removes a number that was inserted under `hash`.
     pub fn remove(&mut self, hash: u64, number: u32) {
         let entry = (half_of(hash), number);
         if let Ok(found) = self.entries.find_entry(spread(entry.0), |known| *known == entry) {

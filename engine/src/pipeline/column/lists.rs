@@ -9,7 +9,7 @@ use super::segment::SEGMENT;
 pub struct Lists {
     codes: Vec<u32>,
     spans: Vec<(u32, u32)>,
-    /// The total length of replaced lists. A shared list counts for each row that replaced it.
+    /// The total number of codes in replaced lists. A shared list counts for each row that replaced it.
     stale: usize,
 }
 

@@ -1,7 +1,7 @@
 //! Columns: the values of rows at one path, stored side by side and typed, and sets of rows.
 //!
 //! The module holds data and does not evaluate queries. Readers share a segment, and a writer copies a shared segment
-//! before a change. Each column keeps its texts in a dictionary, so that rows compare by numbers.
+//! before a change. Each column keeps its texts in a dictionary, so that texts are compared by their numbers.
 
 mod dictionary;
 mod index;
@@ -59,12 +59,12 @@ impl Column {
         &self.texts
     }
 
-    /// Returns whether every cell represents the value of its row completely.
+    /// Returns whether every cell holds the complete value of its row.
     pub fn is_clear(&self) -> bool {
         self.segments.iter().all(|segment| segment.opaque() == 0)
     }
 
-    /// Returns whether some cell may be an array.
+    /// Returns whether any cell may be an array.
     pub fn may_hold_arrays(&self) -> bool {
         self.segments.iter().any(|segment| matches!(segment.cells(), Cells::Lists(_) | Cells::Mixed(_)))
     }

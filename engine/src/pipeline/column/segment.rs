@@ -1,4 +1,4 @@
-//! A segment of a column: a run of cells, typed as far as the values have one type.
+//! A segment of a column: consecutive cells, stored with a specific type if all values have the same type.
 
 use std::ops::RangeInclusive;
 
@@ -14,7 +14,7 @@ pub const SEGMENT: usize = 4_096;
 #[repr(u8)]
 pub enum Kind {
     Value,
-    /// An integer among doubles, which represent it exactly.
+    /// An integer that is stored as a double, without loss of precision.
     Int,
     Null,
     Missing,
@@ -39,7 +39,7 @@ pub enum Cells {
     Numbers(Vec<f64>),
     Dates(Vec<i64>),
     Bools(Vec<bool>),
-    /// The numbers of texts in the column's dictionary.
+    /// Texts, each stored as its number in the column's dictionary.
     Texts(Vec<u32>),
     /// Arrays that contain only texts.
     Lists(Lists),
@@ -131,12 +131,12 @@ impl Segment {
         &self.span
     }
 
-    /// Returns the number of cells whose value only the row itself provides.
+    /// Returns the number of opaque cells, whose values must be read from the rows.
     pub fn opaque(&self) -> usize {
         self.opaque
     }
 
-    /// Returns the value of a cell, or `None` if the cell has none.
+    /// Returns the value of a cell, or `None` if the cell has no value.
     pub fn value(&self, row: usize, texts: &Dictionary) -> Option<Value> {
         if row >= self.len {
             return None;
@@ -161,7 +161,7 @@ impl Segment {
         }
     }
 
-    /// Returns whether the cell exists and has exactly this content, the kind of number included.
+    /// Returns whether the cell exists and has exactly this content. An integer and a double count as different.
     pub fn holds(&self, row: usize, cell: Cell, texts: &Dictionary) -> bool {
         if row >= self.len {
             return false;
@@ -208,7 +208,7 @@ impl Segment {
         }
     }
 
-    /// Records the kind of a row, unless all rows including this one are plain values.
+    /// Records the kind of a cell. Records nothing as long as all cells are plain values.
     fn note(&mut self, row: usize, kind: Kind) {
         if self.kinds.is_empty() && kind == Kind::Value {
             return;
@@ -302,7 +302,7 @@ impl Cells {
         }
     }
 
-    /// Writes a value if it has the type of the cells.
+    /// Writes a value that has the type of the cells. Returns `None` for a value of another type.
     fn write(&mut self, row: usize, value: &Value, texts: &mut Dictionary) -> Option<Kind> {
         match (self, value) {
             (Cells::Ints(cells), Value::Int(number)) => put(cells, row, *number),
@@ -384,7 +384,7 @@ mod tests {
         }
         assert!(matches!(segment.cells(), Cells::Lists(lists) if lists.size() < 10_000));
         assert!(numbers.iter().enumerate().all(|(row, number)| segment.value(row, &texts) == Some(list(*number))));
-        // Kinds are stored only after one of them differs.
+        // Kinds are stored only when a cell is not a plain value.
         assert!(segment.is_plain() && segment.kinds().is_empty());
         segment.set(9, Cell::Missing, &mut texts);
         assert_eq!(

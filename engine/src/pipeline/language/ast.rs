@@ -11,13 +11,13 @@ use crate::pipeline::source::scan::{AsOf, EdgeScan};
 use crate::pipeline::value::path::FieldPath;
 use crate::pipeline::value::query_path::Path;
 
-/// A pipeline or sub-pipeline.
+/// The parsed stages of a pipeline or sub-pipeline.
 #[derive(Debug, Default)]
 pub struct Pipeline {
     pub stages: Vec<Staged>,
 }
 
-/// A stage and its position.
+/// A parsed stage, with its position in the request.
 #[derive(Debug)]
 pub struct Staged {
     /// The index of the top-level stage that contains this stage.
@@ -63,7 +63,7 @@ pub enum Documents {
     Computed(Arc<Expr>),
 }
 
-/// How `$fold` turns streams into states.
+/// The options of `$fold`, which turns streams into states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fold {
     pub as_of: AsOf,
@@ -110,7 +110,7 @@ pub struct Unwind {
 #[derive(Debug)]
 pub struct Bucket {
     pub by: Expr,
-    /// At least two values of one type, in ascending order.
+    /// The boundaries between the buckets: at least two values of one type, in ascending order.
     pub boundaries: Vec<Value>,
     pub default: Option<Value>,
     pub fields: Vec<(Arc<str>, Accumulator)>,
@@ -127,7 +127,7 @@ pub struct BucketAuto {
 /// A series of numbers at which buckets may end.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Granularity {
-    /// The numbers of one decade, from 1 up to 10.
+    /// A series that repeats in every decade, given by its numbers from 1 up to 10.
     Series(&'static [f64]),
     /// A geometric series with this many numbers per decade, rounded to three digits.
     Geometric(u32),
@@ -137,7 +137,7 @@ pub enum Granularity {
 /// The source of a sub-pipeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum From {
-    /// States of an aggregate type.
+    /// The states of an aggregate type.
     Type(Arc<str>),
     Events,
     /// The `$documents` stage that the sub-pipeline begins with.
@@ -149,7 +149,7 @@ pub struct Lookup {
     pub from: From,
     /// The local and the foreign path whose values must be equal.
     pub join: Option<(Path, Path)>,
-    /// Variables of the sub-pipeline, computed from the local row.
+    /// The variables of the sub-pipeline, each with the expression that computes its value from the local row.
     pub variables: Vec<(Arc<str>, Expr)>,
     /// All variables that are visible to the sub-pipeline's expressions, in the order of their slots.
     pub names: Vec<Arc<str>>,
@@ -157,11 +157,11 @@ pub struct Lookup {
     pub target: FieldPath,
 }
 
-/// `$lookup` with `edge`, `direction` or `depth`.
+/// A `$lookup` that follows edges: its specification contains `edge`, `direction` or `depth`.
 #[derive(Debug)]
 pub struct Follow {
     pub edges: EdgeScan,
-    /// The path that holds the id of the first node in a row.
+    /// The path that holds the id of the start node in a row, or an array of such ids.
     pub local: FieldPath,
     /// The stages that run over the reached states.
     pub pipeline: Pipeline,

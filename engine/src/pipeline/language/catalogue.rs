@@ -28,14 +28,14 @@ impl Kind {
     }
 }
 
-/// One entry of the catalogue.
+/// A name of the pipeline language, with its kind and its documentation.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry {
     pub kind: Kind,
     pub word: &'static Documented,
 }
 
-/// One argument of an entry.
+/// One argument of a stage or operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Argument {
     pub name: &'static str,
@@ -50,7 +50,8 @@ impl Entry {
         self.word.arguments.split(", ").filter(|text| !text.is_empty()).map(argument)
     }
 
-    /// Returns the example as a JSON pipeline that contains its own rows. The example of `$fold` reads events instead.
+    /// Returns the example as a JSON pipeline that includes the example's rows. The example of `$fold` reads events
+    /// instead.
     pub fn pipeline(&self) -> String {
         let [written, input, _] = self.word.example;
         let rows = if input.starts_with('[') { input.to_owned() } else { format!("[{input}]") };
@@ -105,7 +106,7 @@ mod tests {
         query.user = Object::from_iter([("id", "someone")]).into();
         query.workspace = query.user.clone();
         let read = |text: &str| json::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{text}: {error}"));
-        // The example of `$fold` needs a log, so another test runs it.
+        // The example of `$fold` needs a log, so another test runs that example.
         for entry in catalogue().filter(|entry| entry.word.name != "$fold") {
             let name = entry.word.name;
             assert!(entry.word.example[0].contains(name), "{name} does not occur in its example");

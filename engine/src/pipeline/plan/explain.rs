@@ -5,7 +5,7 @@ use crate::pipeline::run::meter::Meter;
 use crate::pipeline::run::program::Program;
 use crate::pipeline::source::scan::Scan;
 
-/// Returns the plan with its measurements. `read` counts the source's rows.
+/// Returns the plan with its measurements. `read` holds the measurements of the source.
 pub fn explain(program: &Program, scans: &[Scan], rules: &[&'static str], meters: &[Meter], read: &Meter) -> Value {
     let Value::Array(plan) = program.describe(scans) else { return Value::Null };
     let mut stages = Vec::with_capacity(plan.len());

@@ -22,7 +22,7 @@ pub struct Plan {
     pub nodes: Vec<Node>,
 }
 
-/// The source of rows, and the work pushed to it.
+/// A source of rows, with the work that is pushed to the source.
 #[derive(Debug)]
 pub enum Source {
     Documents(Documents),
@@ -32,7 +32,7 @@ pub enum Source {
 
 #[derive(Debug, Default)]
 pub struct Events {
-    /// Each row matches all of these filters.
+    /// The filters over events. A row must match all of these filters.
     pub filters: Vec<Filter>,
     pub limit: Option<u64>,
     pub fields: Option<BTreeSet<Arc<str>>>,
@@ -40,17 +40,17 @@ pub struct Events {
 
 #[derive(Debug)]
 pub struct States {
-    /// Each folded event matches all of these filters.
+    /// The filters over the events to fold. An event must match all of these filters.
     pub event_filters: Vec<Filter>,
     pub fold: Fold,
     pub choice: scan::Source,
-    /// Each row matches all of these filters.
+    /// The filters over states. A row must match all of these filters.
     pub filters: Vec<Filter>,
     pub limit: Option<u64>,
     pub fields: Option<BTreeSet<Arc<str>>>,
 }
 
-/// One step, and the index of the top-level stage it comes from.
+/// A step of a plan, with the index of the top-level stage that the step comes from.
 #[derive(Debug)]
 pub struct Node {
     pub index: usize,
@@ -87,8 +87,8 @@ pub enum Step {
 #[derive(Debug)]
 pub struct Lookup {
     pub join: Option<(Path, Path)>,
-    /// A foreign path that must equal an expression over the variables. An index over the path finds candidate rows;
-    /// the `$match` that contains the condition checks the candidates again.
+    /// A foreign path, and an expression over the variables that must equal the value at the path. An index over the
+    /// path finds candidate rows; the `$match` that contains the condition checks the candidates again.
     pub probe: Option<(FieldPath, Expr)>,
     pub variables: Vec<(Arc<str>, Expr)>,
     /// All variables that are visible to the plan's expressions, in the order of their slots.
@@ -105,7 +105,7 @@ pub struct Follow {
     pub target: FieldPath,
 }
 
-/// Returns the plan of a request's pipeline. Its rows are events, or states after `$fold`.
+/// Returns the plan of a top-level pipeline. The rows of the pipeline are events, or states after `$fold`.
 pub fn plan(pipeline: ast::Pipeline, query: &Context) -> Result<Plan> {
     over(pipeline, From::Events, &Scope::root(query))
 }
@@ -121,7 +121,7 @@ fn over(pipeline: ast::Pipeline, from: From, root: &Scope) -> Result<Plan> {
     Ok(Plan { source, nodes: nodes(stages, root)? })
 }
 
-/// Returns a source of events or states. Consumes `$fold` and the `$match` stages before it.
+/// Returns a source of events or states. Consumes `$fold`, and the `$match` stages before the `$fold`.
 fn streams(
     stages: &mut std::iter::Peekable<impl Iterator<Item = Staged>>,
     folds: bool,
@@ -219,7 +219,7 @@ fn nodes(stages: impl Iterator<Item = Staged>, root: &Scope) -> Result<Vec<Node>
     Ok(nodes)
 }
 
-/// Returns the grouping that `$sortByCount` begins with.
+/// Returns the `$group` that counts the rows of a `$sortByCount` for each value of `by`.
 fn counted(by: Expr, root: &Scope) -> Result<ast::Group> {
     let one: Value = Object::from_iter([("$sum", 1i64)]).into();
     let count = crate::pipeline::expression::accumulator::parse("count", &one, root)?;

@@ -93,7 +93,7 @@ fn streams(filters: &[Filter]) -> (StreamFilter, Option<Arc<Filter>>) {
     (streams, filter)
 }
 
-/// Returns the conjuncts that `take` does not accept.
+/// Returns the conjunction of the conjuncts that `take` does not accept, or `None` if `take` accepts all of them.
 fn rest(filters: &[Filter], mut take: impl FnMut(&Filter) -> bool) -> Option<Arc<Filter>> {
     let conjuncts = filters.iter().flat_map(Filter::conjuncts);
     all(&conjuncts.filter(|conjunct| !take(conjunct)).collect::<Vec<_>>())

@@ -19,7 +19,7 @@ impl Default for Options {
     }
 }
 
-/// The preferred source of states, used as far as the pipeline allows it.
+/// The preferred source of states. A pipeline that the preferred source cannot serve reads from another source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SourceChoice {
     #[default]

@@ -4,7 +4,8 @@ use super::logical::{Node, Step};
 use crate::pipeline::expression::filter::Filter;
 use crate::pipeline::run::vectorized::{Group, Preceding, Selects, Tail, Top, Vectorized};
 
-/// Returns the vectorized part of a scan with this filter and limit that feeds these steps.
+/// Returns the part of a plan that can run over columns: the filter and the limit of the scan, and the first steps in
+/// `nodes`.
 pub fn vectorize(filter: Option<&Filter>, limit: Option<u64>, nodes: &[Node]) -> Vectorized {
     let (tail, covers) = if limit.is_none() { tail(nodes) } else { (Tail::Rows, 0) };
     Vectorized { selects: Selects::new(filter, limit), tail, covers }

@@ -1,10 +1,10 @@
 //! Warns about names that rows cannot have. Rows before `$fold` are events, and rows after it are states.
 //!
-//! As in MongoDB, reading a missing field is no error.
+//! As in MongoDB, reading a missing field is not an error.
 
 use super::logical::{Node, Plan, Source, Step};
 
-/// Every field of an event row.
+/// The fields of an event row.
 const EVENT_FIELDS: [&str; 12] = [
     "_id",
     "aggregate_id",

@@ -1,4 +1,5 @@
-//! The interface between a pipeline and the holders of rows: what a pipeline requests and what a source returns.
+//! The interface between a pipeline and its sources: the scans that a pipeline requests, and the tables that sources
+//! return.
 
 mod describe;
 pub mod positions;

@@ -1,10 +1,10 @@
-//! Derives from a filter over events the range of log positions in which the filter can match.
+//! Computes the range of log positions in which a filter over events can match.
 
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::filter::{Comparison, Filter, Node, Test};
 
-/// Positions from the first to the last, both included. Events outside this range do not match; events inside may
-/// match.
+/// A range of log positions from the first to the last, both included. Events outside the range do not match a filter;
+/// events inside the range may match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Positions {
     pub first: u64,
@@ -49,7 +49,7 @@ impl Positions {
     }
 
     fn compared(self, comparison: Comparison, operand: &Value) -> Positions {
-        // Only numbers narrow the range. For other operands the filter itself decides.
+        // Only numbers narrow the range. Comparisons with other operands are left to the filter.
         let (floor, is_whole) = match operand {
             Value::Int(number) => (*number, true),
             // The conversion from a double saturates at the limits of `i64`.

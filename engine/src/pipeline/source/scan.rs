@@ -1,4 +1,4 @@
-//! The scans of a pipeline: the caller serves each scan and passes its rows to the run.
+//! The scans of a pipeline. The caller reads the rows of each scan and passes them to the run.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use crate::pipeline::expression::filter::Filter;
 #[derive(Debug, Clone)]
 pub struct Scan {
     pub read: Read,
-    /// Top-level fields that the pipeline reads; `None` means all. The source may return more.
+    /// The top-level fields that the pipeline reads; `None` means all fields. The source may return more fields.
     pub fields: Option<BTreeSet<Arc<str>>>,
-    /// Paths whose columns would speed up the pipeline; `None` if the source need not offer columns.
+    /// The paths whose columns would speed up the pipeline; `None` if the source need not offer columns.
     pub columns: Option<BTreeSet<Arc<str>>>,
 }
 
@@ -22,11 +22,11 @@ pub struct Scan {
 pub enum Read {
     Events(EventScan),
     States(StateScan),
-    /// States that are reached along edges of the knowledge graph.
+    /// The states that are reached along edges of the knowledge graph.
     Edges(EdgeScan),
 }
 
-/// The edges to follow, and the distance.
+/// A scan that follows edges of the knowledge graph: the kinds of edges, the direction and the maximum distance.
 #[derive(Debug, Clone)]
 pub struct EdgeScan {
     /// The kinds of edges; empty means all kinds.
@@ -47,22 +47,22 @@ impl EdgeScan {
     }
 }
 
-/// Events in order of position.
+/// A scan of events, in the order of their positions.
 #[derive(Debug, Clone)]
 pub struct EventScan {
     pub streams: StreamFilter,
-    /// The source returns only events that match this filter.
+    /// The filter over events. The source returns only events that match.
     pub filter: Option<Arc<Filter>>,
     /// The maximum number of rows that the pipeline needs.
     pub limit: Option<u64>,
 }
 
-/// States folded from streams of events.
+/// A scan of states, which are folded from streams of events.
 #[derive(Debug, Clone)]
 pub struct StateScan {
     pub source: Source,
     pub streams: StreamFilter,
-    /// Selects the events to fold; set only with [`Source::Log`].
+    /// The filter over the events to fold; set only with [`Source::Log`].
     pub event_filter: Option<Arc<Filter>>,
     pub as_of: AsOf,
     /// Whether the source returns deleted aggregates.
@@ -77,17 +77,17 @@ pub struct StateScan {
     pub limit: Option<u64>,
 }
 
-/// The last event of a stream to fold.
+/// The point in a stream up to which events are folded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AsOf {
     Now,
-    /// Milliseconds since the epoch.
+    /// A time, in milliseconds since the epoch.
     At(i64),
     Version(i64),
     Position(i64),
 }
 
-/// The origin of states.
+/// The place from which a scan reads states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// The states in memory.

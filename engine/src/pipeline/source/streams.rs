@@ -5,12 +5,13 @@ use std::sync::Arc;
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::filter::{Comparison, Filter, Node, Test};
 
-/// Selects streams. An absent set does not restrict; a stream must satisfy all parts that are present.
+/// A selection of streams. A stream must satisfy every part that is present; an absent part does not restrict the
+/// selection.
 #[derive(Debug, Clone, Default)]
 pub struct StreamFilter {
     pub aggregate_ids: Option<Vec<Arc<str>>>,
     pub aggregate_types: Option<Vec<Arc<str>>>,
-    /// Ids or slugs, as the client wrote them.
+    /// The ids or slugs of projects, as the client wrote them.
     pub project_ids: Option<Vec<Arc<str>>>,
     /// A filter over rows of `aggregate_id`, `aggregate_type` and `project_id`, for conditions that the sets cannot
     /// express.
@@ -26,8 +27,8 @@ impl StreamFilter {
         aggregate_ids.is_none() && aggregate_types.is_none() && project_ids.is_none() && filter.is_none()
     }
 
-    /// Adds a conjunct if it restricts ids or names to a set, and returns whether it does. `id` is the field name of
-    /// the aggregate's id in the rows.
+    /// Adds a conjunct that restricts ids or names to a set. Returns `false` for any other conjunct. `id` is the name
+    /// of the field that holds the aggregate's id in the rows.
     pub fn take_set(&mut self, conjunct: &Filter, id: &str) -> bool {
         let Node::And(nodes) = conjunct.node() else { return false };
         let [Node::Field(path, test)] = nodes.as_slice() else { return false };

@@ -9,14 +9,14 @@ use crate::model::value::Value;
 use crate::pipeline::expression::filter::{Comparison, Filter, Node, Test};
 use crate::pipeline::value::query_path::Path;
 
-/// A condition for use after `WHERE`.
+/// A SurrealQL condition for use after `WHERE`, with the values of its parameters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeQuery {
     pub text: String,
     /// The names of the parameters without `$`, and their values.
     pub bindings: Vec<(String, Value)>,
-    /// Whether the condition accepts exactly the rows that the scan's filter accepts. Otherwise the condition accepts
-    /// more rows.
+    /// Whether the condition accepts exactly the rows that the scan's filter accepts. If `false`, the condition also
+    /// accepts other rows.
     pub exact: bool,
 }
 
@@ -40,7 +40,7 @@ pub fn answer(conjunct: &Filter) -> Answer {
     }
 }
 
-/// Returns the condition for a scan. The caller must resolve slugs among the scan's projects first.
+/// Returns the condition for a scan. The caller must first replace the slugs among the scan's projects with ids.
 pub fn node_query(scan: &StateScan) -> NodeQuery {
     let mut writer = Writer::default();
     let mut parts = Vec::new();
@@ -88,8 +88,8 @@ impl Writer {
     fn node(&mut self, node: &Node) -> Option<String> {
         match node {
             Node::And(nodes) => {
-                // A conjunct that cannot be translated is left out: the condition then accepts more rows, but loses
-                // none.
+                // A conjunct that cannot be translated is left out: the condition then accepts more rows, but never
+                // fewer.
                 let known = nodes.len();
                 let parts: Vec<String> = nodes.iter().filter_map(|node| self.node(node)).collect();
                 self.inexact |= parts.len() < known;

@@ -1,4 +1,4 @@
-//! The rows of a scan, which their holder offers one by one or by columns.
+//! The rows of a scan, which a source offers one by one or by columns.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,13 +11,14 @@ use crate::pipeline::value::error::Result;
 pub trait Table {
     fn rows(&self) -> Box<dyn Iterator<Item = Value> + '_>;
 
-    /// Returns the rows around nodes, for a scan that follows edges. The nearest rows come first, and each node occurs
-    /// once.
+    /// Returns the rows that edges connect to `_nodes`, for a scan that follows edges. Nearer rows come before more
+    /// distant rows, and each node occurs once.
     fn around(&self, _nodes: &[Arc<str>]) -> Result<Vec<Value>> {
         Ok(Vec::new())
     }
 
-    /// Returns the same rows by columns, before the scan's filter and limit apply.
+    /// Returns the columns of all rows, without the scan's filter and limit. Returns `None` if the table has no
+    /// columns.
     fn columns(&self) -> Option<&dyn Columns> {
         None
     }
@@ -35,7 +36,7 @@ impl Table for Arc<[Value]> {
     }
 }
 
-/// The rows of a table, by columns.
+/// The rows of a table, stored by columns.
 pub trait Columns {
     /// Returns the number of rows. Rows excluded by [`restrict`](Columns::restrict) count as well.
     fn count(&self) -> usize;

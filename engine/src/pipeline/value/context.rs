@@ -1,4 +1,4 @@
-//! The environment of one query besides its rows: the fixed time, the caller, and the budget that ends the query.
+//! The environment of one query: the time, the caller, and the time and memory limits that can end the query.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -7,26 +7,27 @@ use super::error::{Code, Error, Result};
 use crate::model::pattern::Patterns;
 use crate::model::value::Value;
 
-/// The environment of one query. Time enters as data and as a stopwatch, so this module needs no clock.
+/// The environment of one query. The caller passes in the time and a stopwatch, so this module reads no clock.
 pub struct Context<'a> {
-    /// `$$NOW`, milliseconds since the epoch, the same for the whole query.
+    /// The value of `$$NOW` in milliseconds since the epoch, constant for the whole query.
     pub now_ms: i64,
     /// The seed of `$rand` and `$sample`.
     pub seed: u64,
-    /// The values of `$$USER` and `$$WORKSPACE`.
+    /// The value of `$$USER`.
     pub user: Value,
     pub workspace: Value,
-    /// Microseconds since the query began.
+    /// The stopwatch of the query, which returns the microseconds since the query began.
     pub elapsed_us: &'a dyn Fn() -> u64,
     pub limit_us: u64,
-    /// Bytes that the query may still allocate for rows and intermediate values together.
+    /// The number of bytes that the query may still allocate for rows and intermediate values together.
     pub bytes_left: Cell<i64>,
-    /// Reserves bytes of the memory that all queries share. Returns `false` if too few bytes are available.
+    /// The function that reserves bytes of the memory that all queries share. Returns `false` if too few bytes are
+    /// available.
     pub share: Option<&'a dyn Fn(usize) -> bool>,
     limit_bytes: i64,
-    /// The number of bytes that must remain after each charge.
+    /// The value in bytes below which no charge may bring `bytes_left`.
     floor: Cell<i64>,
-    /// Bytes reserved from the shared memory so far.
+    /// The number of bytes that the query has reserved from the shared memory so far.
     granted: Cell<i64>,
     /// A cache of compiled patterns that queries share. Without a cache, each query compiles its patterns again.
     pub patterns: Option<Arc<Patterns>>,
@@ -57,7 +58,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Counts one row or item of work. Ends the query when its time is over.
+    /// Counts one row or item of work. Returns an error if the time of the query is over.
     pub fn tick(&self) -> Result<()> {
         let ticks = self.ticks.get().wrapping_add(1);
         self.ticks.set(ticks);
@@ -65,7 +66,8 @@ impl<'a> Context<'a> {
         if ticks.is_multiple_of(256) { self.check_time() } else { Ok(()) }
     }
 
-    /// Returns a random number. Queries with the same seed draw the same numbers, regardless of their source.
+    /// Returns a random number from 0 up to, but not including, 1. Queries with the same seed draw the same numbers,
+    /// regardless of their source.
     pub fn draw(&self) -> f64 {
         let draw = self.draws.get().wrapping_add(1);
         self.draws.set(draw);
@@ -80,23 +82,23 @@ impl<'a> Context<'a> {
         if before / 256 != after / 256 { self.check_time() } else { Ok(()) }
     }
 
-    /// Counts work over `bytes` bytes, as [`tick`](Context::tick) does for one row.
+    /// Counts the work of reading `bytes` bytes, where 256 bytes count as one row.
     pub fn tick_bytes(&self, bytes: usize) -> Result<()> {
         self.tick_many(1 + bytes / 256)
     }
 
-    /// Ends the query if its time is over. Each call reads the stopwatch.
+    /// Returns an error if the time of the query is over. Each call reads the stopwatch.
     pub fn check_time(&self) -> Result<()> {
         if (self.elapsed_us)() > self.limit_us { Err(self.timeout()) } else { Ok(()) }
     }
 
-    /// Returns the error that ends a query whose time is over.
+    /// Returns the error for a query whose time is over.
     pub fn timeout(&self) -> Error {
         let message = "operation exceeded time limit".into();
         Error { code: Code::QueryTimeout, message, stage: None, hint: None }
     }
 
-    /// Subtracts bytes that were charged before.
+    /// Gives charged bytes back to the query's memory limit.
     pub fn give_back(&self, bytes: usize) {
         self.bytes_left.set(self.bytes_left.get().saturating_add_unsigned(bytes as u64));
     }
@@ -106,7 +108,8 @@ impl<'a> Context<'a> {
         usize::try_from(self.bytes_left.get().saturating_sub(self.floor.get())).unwrap_or(0)
     }
 
-    /// Runs `work`, which may charge at most `bytes`, and returns the charged bytes to the query afterwards.
+    /// Runs `work`, which may charge at most `bytes` bytes. When `work` returns, the charged bytes are given back to
+    /// the query.
     pub fn within<T>(&self, bytes: i64, work: impl FnOnce() -> T) -> T {
         let (bytes_left, floor) = (self.bytes_left.get(), self.floor.get());
         self.floor.set(floor.max(bytes_left.saturating_sub(bytes)));
@@ -116,7 +119,8 @@ impl<'a> Context<'a> {
         done
     }
 
-    /// Counts the bytes of a newly built value. Ends the query when its memory is exhausted.
+    /// Charges the query for the bytes of a newly built value. Returns an error if the memory of the query is
+    /// exhausted.
     pub fn charge(&self, bytes: usize) -> Result<()> {
         let remaining = self.bytes_left.get().saturating_sub(bytes as i64);
         self.bytes_left.set(remaining);

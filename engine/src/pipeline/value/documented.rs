@@ -1,5 +1,5 @@
-//! The documentation of one stage, operator or variable: the entries of the tables that parsers and documentation
-//! share.
+//! The documentation of one stage, operator or variable. Tables of such entries serve both the parsers and the
+//! documentation.
 
 /// The name of a stage, operator or variable with its documentation.
 #[derive(Debug)]
@@ -8,7 +8,7 @@ pub struct Documented {
     /// The names of the arguments, separated by commas. `?` marks optional arguments, `...` marks repeated ones, and
     /// `: type` follows where the name is not the type.
     pub arguments: &'static str,
-    /// One sentence that describes the effect.
+    /// A summary of the effect, in one sentence.
     pub summary: &'static str,
     /// An example: its source, the rows (or the one row) that it reads, and its result, each as JSON.
     pub example: [&'static str; 3],

@@ -1,4 +1,4 @@
-//! Every error that rejects or ends a pipeline, with MongoDB's codes.
+//! The errors that reject or end a pipeline, with MongoDB's error codes.
 
 use std::fmt;
 
@@ -8,13 +8,13 @@ use std::fmt;
 pub struct Error {
     pub code: Code,
     pub message: String,
-    /// The index of the top-level stage, once it is known.
+    /// The index of the top-level stage that caused the error, if the stage is known.
     pub stage: Option<usize>,
     /// A suggestion of what the client may have meant. The message does not include it.
     pub hint: Option<String>,
 }
 
-/// The maximum length of a message in bytes. Values inside a message are already cut to fewer bytes.
+/// The maximum length of a message in bytes. The values inside a message are cut separately, to fewer bytes.
 const MAX_MESSAGE_BYTES: usize = 4_096;
 
 /// The content of `code` in the error response.
@@ -22,7 +22,7 @@ const MAX_MESSAGE_BYTES: usize = 4_096;
 pub enum Code {
     /// MongoDB's error number.
     Number(i32),
-    /// The query ran longer than the server allows.
+    /// The code for a query that ran longer than the server allows.
     QueryTimeout,
 }
 
@@ -62,7 +62,7 @@ impl Error {
     }
 }
 
-/// Cuts a message that long names from the client would make unreadable.
+/// Cuts a message to [`MAX_MESSAGE_BYTES`], because names from the client can make a message unreadably long.
 fn bounded(mut message: String) -> String {
     if message.len() > MAX_MESSAGE_BYTES {
         message.truncate(message.floor_char_boundary(MAX_MESSAGE_BYTES));

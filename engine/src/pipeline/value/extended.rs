@@ -11,11 +11,11 @@ use super::error::{Error, Result};
 use crate::model::date::parse_date;
 use crate::model::value::{Object, Value};
 
-/// The field name of a regular expression. A pattern is no value, so the operators that accept patterns read the
+/// The field name of a regular expression. A pattern is not a value, so the operators that accept patterns read the
 /// object themselves.
 pub const REGEX: &str = "$regularExpression";
 
-/// The field names that mark a typed value, and what each accepts.
+/// The field names that mark a typed value, each with a description of the content that it accepts.
 const TYPES: [(&str, &str); 7] = [
     ("$date", "an RFC 3339 date, or milliseconds since 1970 as an integer or as {\"$numberLong\": string}"),
     ("$numberDecimal", "a string that holds a number, Infinity, -Infinity or NaN"),
@@ -26,8 +26,8 @@ const TYPES: [(&str, &str); 7] = [
     (REGEX, "an object with exactly the strings 'pattern' and 'options'"),
 ];
 
-/// Replaces all typed values in a pipeline. The error for a malformed value names its location and what is allowed
-/// there.
+/// Replaces all typed values in a pipeline. The error for a malformed value names the location of the value and the
+/// allowed content.
 pub fn read(pipeline: &Value) -> Result<Cow<'_, Value>> {
     Ok(inside(pipeline, &Location { outer: None, step: Step::Item(0) })?.map_or(Cow::Borrowed(pipeline), Cow::Owned))
 }

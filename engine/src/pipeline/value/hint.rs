@@ -2,7 +2,7 @@
 
 /// Returns the candidate nearest to `name`, if one is similar enough to be a likely typing error.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Comparing long names takes quadratic time, and no known name is that long.
+    // Comparing names takes quadratic time, and every known name is shorter than this.
     if name.len() > 64 {
         return None;
     }

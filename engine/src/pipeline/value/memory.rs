@@ -1,10 +1,10 @@
-//! Measures what a query's rows cost: the bytes they occupy and the depth of nesting.
+//! Measures the size and the nesting depth of values, and charges queries for the rows that they keep.
 
 use super::context::Context;
 use super::error::{Error, Result};
 use crate::model::value::Value;
 
-/// The number of levels to which a value built by a query may nest (MongoDB's own limit for a document).
+/// The maximum number of levels in a value that a query builds (MongoDB's own limit for a document).
 pub const MAX_DEPTH: usize = 200;
 
 /// The size of a value in bytes without the data it points to.
@@ -17,12 +17,13 @@ pub fn hold(row: &Value, query: &Context) -> Result<()> {
     query.charge(bytes.counted)
 }
 
-/// Charges the query for a kept row that belongs to the source. Only the reference is new.
+/// Charges the query for a kept row that belongs to the source. Only the reference to the row takes memory.
 pub fn hold_shared(query: &Context) -> Result<()> {
     query.charge(VALUE_BYTES)
 }
 
-/// Rejects a value that is nested too deeply, or whose written form would exceed the query's remaining memory.
+/// Rejects a value that is nested too deeply, or whose expanded size (see [`look`]) exceeds the query's remaining
+/// memory.
 pub fn check_depth(value: &Value, query: &Context) -> Result<()> {
     match value {
         Value::Array(_) | Value::Object(_) => Bytes { counted: 0, query }.add(value, MAX_DEPTH),
@@ -30,11 +31,11 @@ pub fn check_depth(value: &Value, query: &Context) -> Result<()> {
     }
 }
 
-/// Ticks for the work of hashing or comparing a value, and returns about how many values the work visits. Returns 0 if
-/// the work takes no notable time.
+/// Counts the work of hashing or comparing a value, and returns about how many values the work visits. Returns 0 if the
+/// work takes no notable time.
 ///
-/// Rejects a value whose written form would exceed the query's remaining memory. The written form of a value that
-/// shares its parts may be far longer than the bytes it occupies.
+/// Rejects a value whose expanded size would exceed the query's remaining memory. The expanded size counts a shared
+/// part once for each occurrence, so it may far exceed the memory that the value occupies.
 pub fn look(value: &Value, query: &Context) -> Result<usize> {
     match value {
         Value::Array(_) | Value::Object(_) => {
@@ -56,8 +57,8 @@ pub fn look_at_all<'v>(values: impl IntoIterator<Item = &'v Value>, query: &Cont
     values.into_iter().try_fold(0usize, |sum, value| Ok(sum.saturating_add(look(value, query)?)))
 }
 
-/// Counts about how many bytes a value takes. Shared parts count each time they occur, because they are written out
-/// and visited each time.
+/// A counter for the approximate expanded size of a value, in bytes. A shared part counts once for each occurrence,
+/// because comparing or writing the value visits each occurrence.
 struct Bytes<'q> {
     counted: usize,
     query: &'q Context<'q>,

@@ -45,7 +45,7 @@ pub fn whole_double(number: f64) -> Option<i64> {
     (number.fract() == 0.0 && (-LIMIT..LIMIT).contains(&number)).then_some(number as i64)
 }
 
-/// Returns a number as a double, or an error with the given code.
+/// Returns a number as a double. For a value that is not a number, returns an error with the given code.
 pub fn double(name: &str, code: i32, value: &Value) -> Result<f64> {
     value.as_f64().ok_or_else(|| {
         let found = value.type_name();

@@ -1,4 +1,4 @@
-//! Dotted field paths, and how they read a value.
+//! Dotted field paths, and the reading of values at a path.
 
 use std::sync::Arc;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::error::Result;
 use crate::model::value::Value;
 
-/// A dotted path as queries, sort keys and joins read it.
+/// A dotted path of a query, a sort key or a join.
 #[derive(Debug, Clone)]
 pub struct Path {
     text: Arc<str>,
@@ -21,13 +21,14 @@ struct Part {
 /// The values to visit where a path ends at an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Leaf {
-    /// Each element, then the array itself.
+    /// Visits each element, then the array.
     Expanded,
-    /// The array alone.
+    /// Visits only the array.
     Whole,
 }
 
-/// Receives each value at the end of the path, or `None` where the value is missing. Returns `true` to end the walk.
+/// A function that receives each value at the end of a path, or `None` where the value is missing. Returns `true` to
+/// stop the search.
 pub type Visit<'v> = dyn FnMut(Option<&Value>) -> Result<bool> + 'v;
 
 impl Path {
@@ -44,7 +45,7 @@ impl Path {
         &self.text
     }
 
-    /// Returns whether any value at the end of the path satisfies `visit`.
+    /// Calls `visit` with the values at the end of the path until a call returns `true`. Returns whether a call did.
     pub fn any(&self, row: &Value, leaf: Leaf, visit: &mut Visit) -> Result<bool> {
         walk(row, &self.parts, leaf, visit)
     }
@@ -54,7 +55,7 @@ fn is_index(name: &str) -> bool {
     name == "0" || (!name.starts_with('0') && name.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Continues the walk inside an object. An array at this point acts as an object whose field names are its indexes.
+/// Follows the path `parts` from a value. If the value is an array, the first part must be the index of an element.
 fn walk(value: &Value, parts: &[Part], leaf: Leaf, visit: &mut Visit) -> Result<bool> {
     let Some((part, rest)) = parts.split_first() else { return visit(Some(value)) };
     let field = match value {
@@ -70,8 +71,7 @@ fn walk(value: &Value, parts: &[Part], leaf: Leaf, visit: &mut Visit) -> Result<
     }
 }
 
-/// Continues the walk in an array before the end of the path: in each object in it, and in the element whose index the
-/// path names.
+/// Follows the path `parts` from each object in an array, and from the element whose index is the first part.
 fn walk_items(items: &[Value], parts: &[Part], leaf: Leaf, visit: &mut Visit) -> Result<bool> {
     let Some((part, rest)) = parts.split_first() else { return Ok(false) };
     for (place, item) in items.iter().enumerate() {

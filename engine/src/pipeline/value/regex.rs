@@ -1,4 +1,4 @@
-//! Regular expressions of queries, compiled within the query's budget and searched until its time is over.
+//! Regular expressions of queries. The limits of the query apply to compiling and searching.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub enum Refused {
 }
 
 impl Regex {
-    /// Compiles a pattern. Of the options, `i`, `m`, `s`, `x` and `u` have a meaning; others are ignored.
+    /// Compiles a pattern. The options `i`, `m`, `s`, `x` and `u` are supported; others are ignored.
     pub fn compile(pattern: &str, options: &str, query: &Context) -> Result<Regex, Refused> {
         let compiled = match &query.patterns {
             Some(patterns) => patterns.compiled(pattern, options, Syntax::Query),
@@ -37,7 +37,7 @@ impl Regex {
         Ok(Regex { compiled: compiled.map_err(|reason| Refused::Invalid(reason_of(&reason)))? })
     }
 
-    /// Compiles a pattern that the pipeline keeps until it ends, and charges the query for it.
+    /// Compiles a pattern that the pipeline keeps until the query ends, and charges the query for the pattern.
     pub fn compile_held(pattern: &str, options: &str, query: &Context) -> Result<Regex, Refused> {
         let held = query.patterns_held.get() + 1;
         query.patterns_held.set(held);
@@ -50,7 +50,7 @@ impl Regex {
         Ok(regex)
     }
 
-    /// Compiles a pattern as [`compile_held`](Regex::compile_held) does, and returns the errors of query operators.
+    /// Compiles a pattern like [`compile_held`](Regex::compile_held). Errors have the codes of query operators.
     pub fn new(pattern: &str, options: &str, query: &Context) -> Result<Regex> {
         if let Some(unknown) = options.chars().find(|option| !"imsxu".contains(*option)) {
             return Err(Error::new(51108, format!("invalid flag in regex options: {unknown}")));
@@ -84,8 +84,8 @@ fn failed(unfinished: Unfinished<Error>) -> Error {
     }
 }
 
-/// Returns what is wrong with a pattern. A message of several lines repeats the pattern, which may be long; its last
-/// line gives the reason.
+/// Shortens the error message for an invalid pattern. A long message of several lines repeats the pattern, so only its
+/// last line is kept, which gives the reason.
 fn reason_of(text: &str) -> String {
     match text.lines().count() {
         0 | 1 => excerpt_of(text),

@@ -1,4 +1,4 @@
-//! The `sortBy` argument of operators: paths with a direction each.
+//! The `sortBy` argument of operators: paths, each with a direction.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -53,8 +53,7 @@ impl Sort {
         self.order.key(row)
     }
 
-    /// Returns the values at the paths without looking into arrays, which are compared whole. A missing value becomes
-    /// null.
+    /// Returns the sort key of a row, in which an array is compared as a whole. A missing value becomes null.
     pub fn plain_key(&self, row: &Value) -> SortKey {
         let read = |path: &FieldPath| path.segments().iter().try_fold(row, |value, name| value.get(name)).cloned();
         self.paths.iter().map(|path| Some(read(path).unwrap_or_default())).collect()

@@ -11,7 +11,7 @@ use crate::model::value::Value;
 #[derive(Debug, Clone)]
 pub struct Order {
     keys: Arc<[Key]>,
-    /// Whether some name in the paths may be the index of an item.
+    /// Whether a path contains a name that may be the index of an item.
     has_index: bool,
 }
 
@@ -22,10 +22,10 @@ struct Key {
     descending: bool,
 }
 
-/// The values of a row at the sort paths. `None` represents an empty array and sorts before everything.
+/// The values of a row at the sort paths. `None` represents an empty array and sorts before every value.
 pub type SortKey = Vec<Option<Value>>;
 
-/// A sort value that compares in its direction.
+/// A sort value whose comparison respects the direction of the sort.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Directed {
     pub value: Option<Value>,
@@ -44,16 +44,16 @@ impl PartialOrd for Directed {
     }
 }
 
-/// Returns the order of two rows by one key, given the order of their values.
+/// Returns the order of two rows by one key. `order` is the order of their values.
 pub fn direct(order: Ordering, descending: bool) -> Ordering {
     if descending { order.reverse() } else { order }
 }
 
-/// The index of a key, and the names of its path that remain to be followed.
+/// The index of a key, and the names of its path that are not yet followed.
 type Slot<'k> = (usize, &'k [Arc<str>]);
 
 impl Order {
-    /// Creates an order from paths, each with whether it is descending.
+    /// Creates an order from pairs of a path and a flag, which is `true` for a descending order.
     pub fn new<'p>(keys: impl IntoIterator<Item = (&'p str, bool)>) -> Order {
         let key = |(text, descending): (&str, bool)| Key {
             path: Path::new(text),
@@ -108,7 +108,7 @@ impl Order {
         Ok(key)
     }
 
-    /// Returns the key that comes first among the items of an array.
+    /// Returns the sort keys of the item that sorts first in an array, one key for each slot.
     fn first(&self, slots: &[Slot], items: &[Value]) -> Result<SortKey> {
         let mut first: Option<SortKey> = None;
         for item in items {
@@ -145,7 +145,7 @@ impl Key {
         direct(order, self.descending)
     }
 
-    /// Returns the value that comes first at the path, independently of the other keys.
+    /// Returns the value at the path that sorts first, independently of the other keys.
     fn alone(&self, row: &Value) -> Result<Option<Value>> {
         let mut first: Option<Option<Value>> = None;
         let mut take = |value: Option<Value>| {

@@ -5,7 +5,8 @@ use super::error::{Error, Result};
 use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
 
-/// The running mean and the sum of squared distances from the mean (Welford's method).
+/// The state of a standard deviation: the running mean, and the sum of squared distances from the mean (Welford's
+/// method).
 #[derive(Debug, Default)]
 pub struct Deviation {
     count: u64,

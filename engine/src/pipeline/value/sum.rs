@@ -9,7 +9,8 @@ pub enum Number {
     Double(f64),
 }
 
-/// A sum that stays an integer as long as possible, and keeps small summands next to large ones.
+/// A sum that stays an integer as long as possible. The sum compensates rounding errors, so small summands are not lost
+/// next to large ones.
 #[derive(Debug, Default)]
 pub struct Sum {
     whole: i128,

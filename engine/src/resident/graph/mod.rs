@@ -1,5 +1,5 @@
-//! The knowledge graph of an open workspace, in memory: enrichment facts, open edges in both directions, and the
-//! aggregates that refer to targets.
+//! The knowledge graph of an open workspace, in memory: facts that plugins found, open edges in both directions, and
+//! the aggregates that refer to each target.
 
 mod reconcile;
 #[cfg(test)]
@@ -21,35 +21,35 @@ use crate::model::graph::{AddressedBy, Edge, EnrichmentFacts, PluginFacts};
 use crate::model::id::AggregateId;
 use crate::resident::sharing::Sharing;
 
-/// The graph at the follower's position.
+/// The knowledge graph at the position of the log's follower.
 #[derive(Default)]
 pub struct Graph {
     inner: RwLock<Edges>,
 }
 
-/// Enrichment facts and the edges that follow from them.
+/// The facts that plugins found, and the open edges that result from the facts.
 #[derive(Default)]
 pub struct Edges {
     facts: FxHashMap<AggregateId, Arc<EnrichmentFacts>>,
     /// The aggregates with a desired edge to each target.
     referrers: FxHashMap<Target, BTreeSet<AggregateId>>,
-    /// The ways in which desired edges address nodes. Only these are indexed.
+    /// The ways in which desired edges address nodes. `addresses` contains only the addresses of these kinds.
     addressed: BTreeSet<AddressedBy>,
-    /// The aggregates that each target names, by the position of their first event.
+    /// The aggregates that match each target, by the position of their first event.
     addresses: FxHashMap<Target, BTreeMap<u64, AggregateId>>,
     outgoing: FxHashMap<AggregateId, Vec<Arc<Edge>>>,
     incoming: FxHashMap<AggregateId, Vec<Arc<Edge>>>,
     sharing: Sharing,
 }
 
-/// The aggregates as the log's follower sees them, after the event that it has reached.
+/// The aggregates at the position of the log's follower.
 pub trait StateView {
     fn aggregate(&self, id: &str) -> Option<Arc<Aggregate>>;
     fn definition(&self, type_name: &str) -> Option<Arc<Definition>>;
     fn aggregates(&self) -> Box<dyn Iterator<Item = Arc<Aggregate>> + '_>;
 }
 
-/// An event, the aggregate before and after it, and the facts that plugins found.
+/// An event, the aggregate before and after the event, and the facts that plugins found in the event.
 pub struct EnrichedEvent<'a> {
     pub event: &'a Event,
     pub before: Option<&'a Aggregate>,
@@ -57,22 +57,22 @@ pub struct EnrichedEvent<'a> {
     pub found: Vec<(Arc<str>, Facts)>,
 }
 
-/// The changes that an event made to the graph.
+/// The changes in the graph that an event or new facts caused.
 #[derive(Debug, Default)]
 pub struct Changes {
-    /// Aggregates whose facts changed.
+    /// The ids of the aggregates whose facts changed.
     pub nodes: BTreeSet<AggregateId>,
-    /// Edges that were opened, closed or changed in weight, in their new form.
+    /// The new versions of the edges that were opened or closed, or whose weight changed.
     pub edges: Vec<Arc<Edge>>,
 }
 
 impl Graph {
-    /// Applies an event.
+    /// Applies an event, together with the facts that plugins found in the event.
     pub fn take(&self, view: &dyn StateView, enriched: EnrichedEvent<'_>) -> Changes {
         self.write().take(view, enriched)
     }
 
-    /// Applies facts that a plugin found after its event was applied. `position` is the follower's position.
+    /// Applies facts that a plugin found in an event that was already applied. `position` is the follower's position.
     pub fn amend(
         &self,
         view: &dyn StateView,
@@ -81,13 +81,13 @@ impl Graph {
         facts: Facts,
         position: u64,
     ) -> Changes {
-        // Edges opened here get the follower's position. With the event's own position they would look like edges that
-        // the event opened when it was applied and that have been closed since.
+        // Edges opened here get the follower's position. With the event's own position, they could not be distinguished
+        // from edges that the event opened when it was applied and that were closed later.
         let event = Event { position, ..event.clone() };
         self.write().amend(view, plugin, &event, facts)
     }
 
-    /// Replaces the graph. Returns the aggregates that had facts in the old graph.
+    /// Replaces the whole graph. Returns the ids of the aggregates that had facts in the previous graph.
     pub fn replace(&self, edges: Edges) -> Vec<AggregateId> {
         let before = std::mem::replace(&mut *self.write(), edges);
         before.facts.into_keys().collect()
@@ -107,7 +107,7 @@ impl Graph {
         self.read().facts(id)
     }
 
-    /// Returns every aggregate that has facts.
+    /// Returns the ids and facts of all aggregates with facts.
     pub fn all_facts(&self) -> Vec<(AggregateId, Arc<EnrichmentFacts>)> {
         self.read().facts.iter().map(|(id, facts)| (id.clone(), facts.clone())).collect()
     }
@@ -122,8 +122,8 @@ impl Graph {
         walk::walk(&self.read(), from, walk)
     }
 
-    /// Returns the neighbourhood of several nodes, now or in the past. `proceed` is called for each node and each edge
-    /// visited; an error from it ends the walk.
+    /// Returns the neighbourhood of several nodes, now or in the past. `proceed` is called for each visited node and
+    /// edge. If `proceed` returns an error, the traversal ends with that error.
     pub fn walk_while<E>(
         &self,
         from: &[AggregateId],
@@ -134,7 +134,7 @@ impl Graph {
         walk::walk_while(&self.read(), from, walk, past, proceed)
     }
 
-    // A writer that panicked may have left an edge in one direction only; a rebuild repairs that.
+    // A panic during a write may leave an edge in one direction only. A rebuild of the graph repairs such edges.
     fn read(&self) -> RwLockReadGuard<'_, Edges> {
         self.inner.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -145,7 +145,8 @@ impl Graph {
 }
 
 impl Edges {
-    /// Restores the stored facts of an aggregate. Call [`Edges::restored`] after the last one.
+    /// Restores the stored facts of an aggregate. After all facts and edges are restored, the caller must call
+    /// [`Edges::restored`].
     pub fn restore(
         &mut self,
         view: &dyn StateView,
@@ -169,14 +170,14 @@ impl Edges {
         open.into_iter().for_each(|edge| self.link(Arc::new(edge)));
     }
 
-    /// Completes the restoration, after all stored facts and edges are restored.
+    /// Completes the restoration. Must be called after all stored facts and edges are restored.
     pub fn restored(&mut self, view: &dyn StateView) {
         for by in self.addressed.clone() {
             self.index(view, &by);
         }
     }
 
-    /// Replaces parts of a plugin's facts with equal parts that are held already.
+    /// Replaces parts of a plugin's facts by equal parts that are already in memory.
     fn shared(&mut self, plugin: &Arc<str>, mut plugin_facts: PluginFacts) -> (Arc<str>, PluginFacts) {
         plugin_facts.derived = self.sharing.facts(&plugin_facts.derived);
         (self.sharing.text(plugin), plugin_facts)
@@ -187,10 +188,10 @@ impl Edges {
     }
 
     fn size_bytes(&self) -> usize {
-        /// An id and its entry in a map.
+        /// The estimated size of an id and its map entry, in bytes.
         const ENTRY_BYTES: usize = 96;
         let facts: usize = self.facts.values().map(|facts| ENTRY_BYTES + facts.size_bytes()).sum();
-        // An edge is listed at both of its ends.
+        // Each edge is listed twice, at both of its ends.
         let edges: usize =
             self.outgoing.values().map(|edges| 2 * ENTRY_BYTES + edges.len() * (size_of::<Edge>() + 32)).sum();
         facts + edges + (self.referrers.len() + self.addresses.len()) * 2 * ENTRY_BYTES
@@ -233,7 +234,7 @@ impl Edges {
         changes
     }
 
-    /// Replaces what a plugin found about an aggregate. Returns whether it changed.
+    /// Replaces the facts that a plugin found about an aggregate. Returns whether the facts changed.
     fn find(&mut self, view: &dyn StateView, id: &AggregateId, plugin: &Arc<str>, event: &Event, facts: Facts) -> bool {
         let known = self.facts.get(id).and_then(|facts| facts.get(plugin));
         let found = PluginFacts::after(known, facts, &event.event_id);

@@ -13,7 +13,7 @@ use crate::model::graph::{AddressedBy, DesiredEdge, Edge, address};
 use crate::model::id::AggregateId;
 
 impl Edges {
-    /// Indexes the addresses of all aggregates of this kind.
+    /// Indexes the addresses of all aggregates for one way of addressing nodes.
     pub(super) fn index(&mut self, view: &dyn StateView, by: &AddressedBy) {
         for aggregate in view.aggregates() {
             if let Some(target) = address_of(view, &aggregate, by) {
@@ -92,7 +92,8 @@ impl Edges {
         }
     }
 
-    /// Returns the edges that should be open. If several desired edges have the same kind and end, the heaviest counts.
+    /// Returns the edges that should be open at the start of an aggregate. Of several desired edges with the same kind
+    /// and target node, the one with the largest weight counts.
     fn desired_edges(
         &self,
         view: &dyn StateView,
@@ -113,8 +114,8 @@ impl Edges {
         desired_edges
     }
 
-    /// Returns the node that a target names for an aggregate: the oldest match in the same project, other than the
-    /// aggregate itself.
+    /// Returns the node that matches a target: the oldest matching aggregate in the project of `from`, other than
+    /// `from` itself.
     fn resolve(&self, view: &dyn StateView, target: &Target, from: &Aggregate) -> Option<AggregateId> {
         if let Target::Id(id) = target {
             let found = view.aggregate(id).filter(|found| !found.deleted && found.id != from.id)?;

@@ -1,4 +1,4 @@
-//! Tests which edges are open after which events.
+//! Tests that edges open and close with the right events.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::model::facts::EdgeFact;
 use crate::model::graph::Direction;
 use crate::model::value::{Object, Value};
 
-/// Articles by id, as the follower sees them.
+/// The articles at the follower's position, by id.
 #[derive(Default)]
 struct Articles {
     known: BTreeMap<String, Arc<Aggregate>>,
@@ -40,7 +40,7 @@ fn slug(slug: &str) -> Target {
 }
 
 impl Articles {
-    /// Applies one event of an article; `edges` is what the plugin `linker` finds in the event.
+    /// Applies one event of an article. `edges` are the edges that the plugin `linker` finds in the event.
     fn event(&mut self, id: &str, verb: &str, payload: &[(&str, &str)], edges: &[EdgeFact]) -> Vec<String> {
         self.position += 1;
         let before = self.known.get(id).cloned();
@@ -85,7 +85,7 @@ impl Articles {
 fn an_edge_is_open_while_its_target_exists() {
     let mut articles = Articles::default();
     assert_eq!(articles.event("a", "created", &[("slug", "one")], &[link(slug("two"))]), [""; 0]);
-    // The target appears and the edge opens; the edge names the event in which it was found.
+    // The target appears, so the edge opens. The edge contains the id of the event in which the plugin found it.
     assert_eq!(articles.event("b", "created", &[("slug", "two")], &[]), ["a to b of e1 from 2"]);
     // A younger article with the same slug is not the target.
     assert_eq!(articles.event("c", "created", &[("slug", "two")], &[]), [""; 0]);
@@ -95,7 +95,7 @@ fn an_edge_is_open_while_its_target_exists() {
     );
     assert_eq!(articles.event("c", "deleted", &[], &[]), ["a to c of e1 from 4 until 5"]);
     assert_eq!(articles.event("c", "restored", &[], &[]), ["a to c of e1 from 6"]);
-    // The desired edge is removed, and the open edge with it.
+    // The plugin no longer finds the edge, so the open edge closes.
     assert_eq!(articles.event("a", "updated", &[], &[]), ["a to c of e1 from 6 until 7"]);
     assert_eq!(articles.event("c", "updated", &[("slug", "other")], &[]), [""; 0]);
 }
@@ -112,7 +112,7 @@ fn an_edge_names_its_target_by_id_label_or_field() {
     articles.event("b", "created", &[("title", "B")], &[]);
     articles.event("c", "created", &[("title", "The C")], &[]);
     articles.event("d", "created", &[("number", "7")], &[]);
-    // The article also names itself, which gives no edge.
+    // The article also refers to itself, which does not open an edge.
     assert_eq!(
         articles.event("a", "created", &[("slug", "one")], &desired),
         ["a to b of e4 from 4", "a to c of e4 from 4", "a to d of e4 from 4"]

@@ -1,4 +1,5 @@
-//! Walks from nodes along edges: those that are open now, or those that were open when the log ended at a position.
+//! Traverses the graph from given nodes along edges. The edges are those that are open now, or those that were open
+//! when the log ended at a given position.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -10,25 +11,25 @@ use super::Edges;
 use crate::model::graph::{Direction, Edge};
 use crate::model::id::AggregateId;
 
-/// The depth of a walk, and the edges that it follows.
+/// The parameters of a traversal.
 #[derive(Debug, Clone)]
 pub struct Walk {
     pub kinds: Kinds,
     pub direction: Direction,
     pub depth: u32,
-    /// Limit on the nodes reached, including the starting nodes; nearer nodes come first.
+    /// Maximum number of nodes in the result, including the starting nodes. Nearer nodes have priority.
     pub most: usize,
 }
 
-/// Kinds of edges.
+/// The kinds of edges that a traversal follows.
 #[derive(Debug, Clone, Default)]
 pub struct Kinds {
-    /// Empty means all kinds.
+    /// The names of the kinds. An empty set means all kinds.
     kinds: Arc<FxHashSet<Arc<str>>>,
 }
 
 impl Kinds {
-    /// Returns whether edges of a kind are followed.
+    /// Returns whether the traversal follows edges of a kind.
     pub fn contains(&self, kind: &str) -> bool {
         self.kinds.is_empty() || self.kinds.contains(kind)
     }
@@ -40,22 +41,22 @@ impl FromIterator<Arc<str>> for Kinds {
     }
 }
 
-/// Turns the edges that are open now into those that were open when the log ended at a position.
+/// The difference between the edges that are open now and those that were open when the log ended at a given position.
 #[derive(Debug, Default)]
 pub struct Past {
     position: u64,
-    /// Edges that were open at the position and were closed later, by the node at either end.
+    /// The edges that were open at the position and were closed later, by the node at their start and at their end.
     outgoing: FxHashMap<AggregateId, Vec<Arc<Edge>>>,
     incoming: FxHashMap<AggregateId, Vec<Arc<Edge>>>,
 }
 
 impl Past {
-    /// Returns the past at a position, without any edge that was closed later.
+    /// Creates the past at a position. The caller must add the edges that were closed later with [`Past::add`].
     pub fn at(position: u64) -> Past {
         Past { position, ..Past::default() }
     }
 
-    /// Adds an edge that was closed after the position. An edge that was also opened after the position is ignored.
+    /// Adds an edge that was closed after the position. Ignores edges that were also opened after the position.
     pub fn add(&mut self, closed: Arc<Edge>) {
         if closed.opened <= self.position {
             self.outgoing.entry(closed.from.clone()).or_default().push(closed.clone());
@@ -64,25 +65,27 @@ impl Past {
     }
 }
 
-/// The result of a walk.
+/// The result of a traversal.
 #[derive(Debug, Clone, Default)]
 pub struct Neighbourhood {
-    /// The nodes reached and their distance: the starting nodes first, then in the order in which they were reached.
+    /// The reached nodes, each with its distance, in the order in which they were reached. The starting nodes come
+    /// first.
     pub nodes: Vec<(AggregateId, u32)>,
-    /// The edges between `nodes` that were followed.
+    /// The followed edges. Both ends of each edge are in `nodes`.
     pub edges: Vec<Arc<Edge>>,
-    /// Whether the limit left out nodes.
+    /// Whether nodes were left out because of the limit.
     pub truncated: bool,
 }
 
-/// Walks from one node.
+/// Returns the neighbourhood of one node.
 pub fn walk(edges: &Edges, from: &AggregateId, walk: &Walk) -> Neighbourhood {
     let Ok(found) = walk_while(edges, std::slice::from_ref(from), walk, None, || Ok::<(), Infallible>(()));
     found
 }
 
-/// Walks from several nodes together: a node's distance is the distance from the nearest of them. `proceed` is called
-/// for each node and each edge visited; an error from it ends the walk.
+/// Returns the common neighbourhood of several nodes. The distance of a node is the distance from the nearest starting
+/// node. `proceed` is called for each visited node and edge. If `proceed` returns an error, the traversal ends with
+/// that error.
 pub fn walk_while<E>(
     edges: &Edges,
     from: &[AggregateId],
@@ -112,7 +115,8 @@ pub fn walk_while<E>(
             }
         }
         if past.is_some() {
-            // The order must not depend on edges closed since, nor on when the workspace was opened.
+            // The order must not depend on whether an edge was closed after the position, or on when the workspace was
+            // opened.
             at_node.sort_by_key(|(edge, end)| (**end == edge.from, edge.opened, &edge.kind, *end));
         }
         for (edge, end) in at_node {
@@ -132,7 +136,7 @@ pub fn walk_while<E>(
     Ok(found)
 }
 
-/// Returns the edges at a node with their other ends.
+/// Returns the edges at a node, each with the node at its other end.
 fn around<'a>(
     edges: &'a Edges,
     id: &AggregateId,

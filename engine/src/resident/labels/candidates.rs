@@ -1,4 +1,4 @@
-//! Selects the entries that are scored: those that share trigrams or words with the query.
+//! Selects the entries to score: entries that share trigrams or words with the query.
 
 use std::sync::Arc;
 
@@ -6,19 +6,20 @@ use super::fold::{fold, is_pair, trigrams, words};
 use super::index::{Entry, Index, LABEL_BYTES, beginning};
 use super::words::{Sketch, Words};
 
-/// Limit on the candidates by trigrams, and on those by words.
+/// Maximum number of candidates found by trigrams, and of candidates found by words.
 const MAX_CANDIDATES: usize = 250;
-/// Limit on the indexed words that one query word may stand for.
+/// Maximum number of indexed words that count as similar to one query word.
 const MAX_SIMILAR_WORDS: usize = 48;
-/// Lowest share of common trigrams at which an entry becomes a candidate by trigrams.
+/// Minimum share of common trigrams for an entry to become a candidate.
 const MIN_SHARE: f32 = 0.15;
-/// Weight of a word in the body, relative to a word in the label.
+/// The weight of a word in the body, relative to a word in the label.
 pub const BODY_WEIGHT: f64 = 0.5;
-/// Length, in letters, from which a prefix stands for a word.
+/// Minimum length of a prefix that matches longer words, in letters.
 const MIN_PREFIX: usize = 2;
-/// Longer words, in letters, match only exactly or by prefix: the edit distance takes quadratic time.
+/// Maximum length of a word that is compared by edit distance, in letters. Longer words match only exactly or by
+/// prefix, because computing the edit distance takes quadratic time.
 const MAX_COMPARED_LETTERS: usize = 64;
-/// Limit on the words of a query that are used.
+/// Maximum number of words of a query. Further words are ignored.
 const MAX_QUERY_WORDS: usize = 32;
 
 /// A folded query.
@@ -29,15 +30,15 @@ pub struct LabelQuery {
     pub folded: String,
     pub words: Vec<String>,
     pub trigrams: Vec<u64>,
-    /// The entries that may be found.
+    /// The filter that results must match.
     pub filter: Filter,
 }
 
-/// The aggregates that are searched.
+/// A filter on the aggregates that a search may return.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
     pub aggregate_type: Option<Arc<str>>,
-    /// Types that are left out unless `aggregate_type` names them.
+    /// The types that are left out if `aggregate_type` is `None`.
     pub without_types: &'static [&'static str],
     pub project_id: Option<Arc<str>>,
 }
@@ -65,7 +66,7 @@ impl LabelQuery {
     }
 }
 
-/// Returns how similar two words are, from 0 to 1. `query_word` may be unfinished.
+/// Returns the similarity of two words, from 0 to 1. `query_word` may be the beginning of a word.
 pub fn likeness(query_word: &str, word: &str) -> f64 {
     if query_word == word {
         return 1.0;
@@ -85,7 +86,7 @@ pub fn likeness(query_word: &str, word: &str) -> f64 {
     prefix_score.max(edit_score)
 }
 
-/// Returns how many letters may be wrong in a word of this length.
+/// Returns the maximum number of wrong letters in a word with `length` letters.
 fn edits(length: usize) -> usize {
     match length {
         0..=3 => 0,
@@ -95,7 +96,7 @@ fn edits(length: usize) -> usize {
 }
 
 impl Words {
-    /// Returns the words that a query word may stand for, most similar first.
+    /// Returns the indexed words that are similar to a query word, each with its similarity, most similar first.
     fn alike(&self, query_word: &str) -> Vec<(u32, f64)> {
         if is_pair(query_word) {
             return self.find(query_word).map(|number| (number, 1.0)).into_iter().collect();
@@ -110,7 +111,7 @@ impl Words {
         alike
     }
 
-    /// Returns the weight of a word that `with_word` of `entries` entries contain. Rare words weigh more.
+    /// Returns the weight of a word that occurs in `with_word` of `entries` entries. Rare words have a higher weight.
     pub fn rarity(entries: usize, with_word: usize) -> f64 {
         let (entries, with_word) = (entries as f64, (with_word as f64).min(entries as f64));
         (1.0 + (entries - with_word + 0.5) / (with_word + 0.5)).ln()
@@ -118,7 +119,7 @@ impl Words {
 }
 
 impl Index {
-    /// Returns the entries that are worth scoring.
+    /// Returns the numbers of the entries to score.
     pub fn candidates(&self, query: &LabelQuery) -> Vec<u32> {
         let mut found = self.by_trigrams(query);
         found.extend(self.by_words(query));
@@ -174,7 +175,7 @@ impl Index {
     }
 }
 
-/// Returns the best of the entries found. Of equals, those that changed last are kept.
+/// Returns the best candidates, up to the limit. Of equally good candidates, the most recently changed ones are kept.
 fn best(mut found: Vec<(f32, i64, u32)>) -> Vec<u32> {
     if found.len() > MAX_CANDIDATES {
         found

@@ -1,14 +1,15 @@
-//! Folds texts for search: lower case, Latin, Greek and Cyrillic letters without accents, as words and as trigrams.
+//! Folds texts for search: converts them to lower case and removes the accents of Latin, Greek and Cyrillic letters.
+//! Splits folded texts into words and trigrams.
 //!
-//! Scripts without spaces are cut into pairs of neighbouring characters, each of which is a word. Any two neighbouring
-//! characters of a text therefore find the text, without a dictionary of word boundaries.
+//! In scripts without spaces, each pair of neighbouring characters is a word. A search for any two neighbouring
+//! characters of a text therefore finds the text, without a dictionary of word boundaries.
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
 use super::script::{is_accented, is_hangul, is_ignored, is_symbol, is_unspaced};
 
-/// The longest run of signs after a letter that belongs to the word, as in `C++`.
+/// Maximum number of signs at the end of a word, such as `++` in `C++`.
 const MAX_SIGNS: usize = 3;
 
 /// Returns the folded words of a text, separated by one space.
@@ -17,8 +18,8 @@ pub fn fold(text: &str) -> String {
     if text.is_ascii() {
         text.chars().for_each(|c| folder.ascii(c));
     } else {
-        // NFKC composes a letter and its mark into one character where Unicode has one. Any other mark follows its
-        // letter.
+        // NFKC combines a letter and a mark into one character if Unicode has such a character. All other marks stay
+        // after their letters.
         text.nfkc().for_each(|c| folder.push(c));
     }
     folder.finish()
@@ -27,13 +28,14 @@ pub fn fold(text: &str) -> String {
 #[derive(Default)]
 struct Folder {
     folded: String,
-    /// Whether the last word may continue.
+    /// Whether the next letter would continue the last word.
     in_word: bool,
-    /// Signs after the last word. They belong to the word if no letter follows.
+    /// The signs after the last word. The signs belong to that word if no letter follows.
     signs: String,
-    /// The letter to which a combining mark applies.
+    /// The letter to which the next combining mark would apply.
     base: Option<char>,
-    /// Consecutive characters of a script without spaces, each with its marks, and the offset at which each begins.
+    /// The current run of consecutive characters of a script without spaces, including their marks, and the offset of
+    /// each character in the run.
     run: String,
     starts: Vec<usize>,
 }
@@ -77,7 +79,7 @@ impl Folder {
         }
     }
 
-    /// Adds a letter to the word.
+    /// Adds a letter to the current word, or starts a new word.
     fn letter(&mut self, c: char) {
         self.end_run();
         self.end_signs(true);
@@ -93,7 +95,7 @@ impl Folder {
         for c in c.nfkd().filter(|c| !is_combining_mark(*c)).flat_map(char::to_lowercase) {
             match apart(c) {
                 Some(letters) => letters.chars().for_each(|c| self.letter(c)),
-                // The lower case of a letter can contain a combining mark.
+                // The lower case of some letters contains a combining mark, which is dropped.
                 None if is_combining_mark(c) => {}
                 None => self.letter(c),
             }
@@ -128,8 +130,8 @@ impl Folder {
         }
     }
 
-    /// Ends a run of signs. At the end of a word, signs belong to the word, as in `C#`. Between two letters, a single
-    /// sign only separates the words, while several stay with the first word.
+    /// Ends a run of signs. Signs at the end of a word belong to the word, as in `C#`. Between two letters, a single
+    /// sign is only a separator, but several signs belong to the word before them.
     fn end_signs(&mut self, before_letter: bool) {
         if self.signs.is_empty() {
             return;
@@ -147,8 +149,8 @@ impl Folder {
         self.in_word = false;
     }
 
-    /// Writes the characters of a run. Each pair of neighbours becomes a word; a single character becomes a word as
-    /// well.
+    /// Ends a run of characters of a script without spaces. Each pair of neighbouring characters becomes a word. A run
+    /// of one character becomes a word of one character.
     fn end_run(&mut self) {
         if self.starts.is_empty() {
             return;
@@ -194,13 +196,14 @@ pub fn words(folded: &str) -> impl Iterator<Item = &str> + Clone {
     folded.split(' ').filter(|word| !word.is_empty())
 }
 
-/// Returns whether a folded word is a character, or a pair of characters, of a script without spaces.
+/// Returns whether a folded word consists of one or two characters of a script without spaces.
 pub fn is_pair(word: &str) -> bool {
     word.chars().next().is_some_and(is_unspaced)
 }
 
-/// Returns the distinct trigrams of a folded text in ascending order. Each word is padded with two spaces before it and
-/// one after it. A pair of characters contributes itself and each of its characters instead.
+/// Returns the distinct trigrams of a folded text in ascending order. Each word is padded with two spaces at the start
+/// and one at the end. A pair of characters of a script without spaces has no trigrams: the pair and each of its
+/// characters count as trigrams instead.
 pub fn trigrams(folded: &str) -> Vec<u64> {
     let mut trigrams = Vec::with_capacity(folded.len() + 4);
     for word in words(folded) {
@@ -224,8 +227,8 @@ fn pair_trigrams(word: &str, trigrams: &mut Vec<u64>) {
     let mut before = None;
     let mut letters = word.chars().peekable();
     while let Some(letter) = letters.next() {
-        // A character's marks are hashed into its bits, so characters with different marks differ as far as 21 bits
-        // allow.
+        // The marks of a character are hashed into the character's 21 bits, so that characters with different marks
+        // usually differ.
         let mut character = u32::from(letter);
         while let Some(mark) = letters.next_if(|c| is_combining_mark(*c)) {
             character = (character.wrapping_mul(31) + u32::from(mark)) & CHARACTER;
@@ -246,7 +249,7 @@ fn packed(window: [u32; 3]) -> u64 {
     window.iter().fold(0, |packed, c| packed << CHARACTER_BITS | u64::from(*c))
 }
 
-/// Returns how many items two ascending lists have in common.
+/// Returns the number of items that occur in both lists. The lists must be sorted in ascending order.
 pub fn common(a: &[u64], b: &[u64]) -> usize {
     let (mut a, mut b, mut count) = (a, b, 0);
     while let ([first, rest_a @ ..], [second, rest_b @ ..]) = (a, b) {
@@ -314,7 +317,7 @@ mod tests {
         {
             assert_ne!(fold(one), fold(other), "{one} {other}");
         }
-        // Different encodings of the same text fold alike.
+        // Different encodings of the same text have the same folded text.
         for (one, other) in
             [("ガス", "カ\u{3099}ス"), ("ガス", "ｶﾞｽ"), ("क़", "क\u{93C}"), ("한", "\u{1112}\u{1161}\u{11AB}")]
         {

@@ -1,4 +1,5 @@
-//! The index: one entry for each label, found by its trigrams, its words and the words of its aggregate's body.
+//! The search index: one entry for each label. Entries are found by the trigrams and words of the label, and by the
+//! words of the aggregate's body.
 
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use super::fold::{fold, trigrams, words};
 use super::words::{MAX_ENTRIES, Words};
 use crate::model::id::AggregateId;
 
-/// How much of a label and of a body is indexed, in bytes.
+/// Maximum length of the indexed part of a label and of a body, in bytes.
 pub const LABEL_BYTES: usize = 512;
 const BODY_BYTES: usize = 20_000;
 
@@ -19,7 +20,7 @@ pub struct Text {
     pub aggregate_type: Arc<str>,
     pub project_id: Option<Arc<str>>,
     pub last_event_at: i64,
-    /// The aggregate's own label comes first, if there is one.
+    /// The labels of the aggregate. The first one is the aggregate's own label, if it has one.
     pub labels: Vec<Arc<str>>,
     pub body: Option<Arc<str>>,
 }
@@ -30,18 +31,18 @@ pub struct Entry {
     pub aggregate_type: Arc<str>,
     pub project_id: Option<Arc<str>>,
     pub last_event_at: i64,
-    /// The label as written. Shares its memory with the state.
+    /// The label before folding. The text shares its memory with the state.
     pub label: Arc<str>,
     pub folded: Box<str>,
     pub words: u32,
-    /// Set in the entry of the first label only. Shares its memory with the state.
+    /// The text of the body, in the entry of the first label only. The text shares its memory with the state.
     pub body: Option<Arc<str>>,
     pub body_words: u32,
-    /// Whether this is not the aggregate's own label.
+    /// Whether the label comes from a plugin and is not the aggregate's own label.
     pub further: bool,
 }
 
-/// Entries by number, and the lookups that find them.
+/// The entries by number, and the lookups from trigrams and words to entries.
 #[derive(Default)]
 pub struct Index {
     entries: Vec<Option<Entry>>,
@@ -49,23 +50,25 @@ pub struct Index {
     /// The entry of each aggregate's first label, and the entries of its further labels.
     first: FxHashMap<AggregateId, u32>,
     further: FxHashMap<AggregateId, Vec<u32>>,
-    /// Ascending numbers of the entries that contain each trigram.
+    /// The numbers of the entries that contain each trigram, in ascending order.
     trigrams: FxHashMap<u64, Vec<u32>>,
-    /// The number of trigrams of each entry. Kept apart from the entries because every search reads most of it.
+    /// The number of trigrams of each entry. Stored in its own vector, because every search reads most of these
+    /// numbers.
     sizes: Vec<u16>,
     pub labels: Words,
     pub bodies: Words,
 }
 
 impl Index {
-    /// Returns the approximate size of the index in bytes, without the bodies, which belong to the states.
+    /// Returns the approximate size of the index, in bytes. The texts of labels and bodies do not count, because the
+    /// states own them.
     pub fn size_bytes(&self) -> usize {
         let entries = self.entries.iter().flatten().map(|entry| size_of::<Entry>() + 64 + entry.folded.len());
         let trigrams = self.trigrams.values().map(|numbers| 48 + numbers.capacity() * size_of::<u32>());
         entries.sum::<usize>() + trigrams.sum::<usize>() + self.labels.size_bytes() + self.bodies.size_bytes()
     }
 
-    /// Updates the entries of an aggregate to match its text.
+    /// Replaces the entries of an aggregate by entries for the given text.
     pub fn set(&mut self, text: Text) {
         let mut known = self.entries_of(&text.id);
         known.reverse();
@@ -73,7 +76,7 @@ impl Index {
         for (order, label) in text.labels.iter().enumerate() {
             let body = text.body.clone().filter(|_| order == 0);
             let folded = fold(beginning(label, LABEL_BYTES));
-            // No search could find such an entry.
+            // An entry with neither words nor a body could never be found.
             if folded.is_empty() && body.is_none() {
                 continue;
             }
@@ -91,7 +94,7 @@ impl Index {
         self.note(&text.id, kept);
     }
 
-    /// Removes an aggregate.
+    /// Removes the entries of an aggregate.
     pub fn remove(&mut self, id: &AggregateId) {
         self.entries_of(id).into_iter().for_each(|number| self.drop_entry(number));
         self.note(id, Vec::new());
@@ -153,7 +156,7 @@ impl Index {
         self.free.push(number);
     }
 
-    /// Replaces the content of an entry. An unchanged part costs only a comparison.
+    /// Replaces the content of an entry. Parts that have not changed are not indexed again.
     fn change(&mut self, number: u32, folded: String, body: Option<Arc<str>>, last_event_at: i64, further: bool) {
         let Some(entry) = self.entries.get_mut(number as usize).and_then(Option::as_mut) else { return };
         (entry.last_event_at, entry.further) = (last_event_at, further);
@@ -200,7 +203,7 @@ impl Index {
         self.entries.get(number as usize)?.as_ref()
     }
 
-    /// Returns the number of trigrams of each entry, by entry number; 0 for unused numbers.
+    /// Returns the number of trigrams of each entry, by entry number. Unused entry numbers have 0 trigrams.
     pub fn sizes(&self) -> &[u16] {
         &self.sizes
     }

@@ -1,7 +1,7 @@
 //! Search over the labels of aggregates: an index in memory that is built for the first search and then kept current.
 //!
-//! Before the first search the index costs nothing. After it, an append marks the changed aggregates. They are indexed
-//! before the next search, or earlier by the follower of the log.
+//! The index does not exist before the first search. Later, each append marks the changed aggregates. The next search,
+//! or the follower of the log before it, indexes the marked aggregates again.
 
 pub mod candidates;
 pub mod fold;
@@ -25,17 +25,18 @@ use crate::model::definition::Definition;
 use crate::model::id::AggregateId;
 use crate::model::value::Value;
 
-/// Aggregates that are indexed while the lock is held once. A search waits no longer than that.
+/// The number of aggregates that are indexed under one lock of the index. A concurrent search waits for at most one
+/// such batch.
 const BATCH_SIZE: usize = 256;
-/// Limit on the aggregates that one search indexes. The rest is left to the follower of the log.
+/// Maximum number of marked aggregates that one search indexes. The follower of the log indexes the others.
 const MAX_INDEXED_PER_SEARCH: usize = 2_048;
 const BODY: &str = "body";
 
-/// The labels of one workspace.
+/// The search index over the labels of one workspace.
 #[derive(Default)]
 pub struct Labels {
     index: RwLock<Option<Index>>,
-    /// Whether a search has taken place.
+    /// Whether a first search has started to build the index. Until then, changes are not marked.
     used: AtomicBool,
     changed: Mutex<FxHashSet<AggregateId>>,
     further: Mutex<FxHashMap<AggregateId, Arc<[Arc<str>]>>>,
@@ -46,7 +47,7 @@ pub struct Labels {
 pub struct Hit {
     pub id: AggregateId,
     pub scores: Scores,
-    /// The best of the scores.
+    /// The highest of the scores.
     pub score: f64,
     /// Whether the label equals the query exactly, including accents and case.
     pub as_written: bool,
@@ -54,14 +55,14 @@ pub struct Hit {
 }
 
 impl Labels {
-    /// Marks aggregates that changed.
+    /// Marks aggregates that changed, to be indexed again.
     pub fn touch<'a>(&self, ids: impl IntoIterator<Item = &'a AggregateId>) {
         if self.used.load(Ordering::SeqCst) {
             self.changed().extend(ids.into_iter().cloned());
         }
     }
 
-    /// Replaces the further labels of an aggregate.
+    /// Replaces the labels that plugins found for an aggregate.
     pub fn set_further(&self, id: &AggregateId, labels: Vec<Arc<str>>) {
         {
             let mut further = self.further.lock().unwrap_or_else(PoisonError::into_inner);
@@ -73,23 +74,24 @@ impl Labels {
         self.touch([id]);
     }
 
-    /// Drops the index, because it was built under definitions that have changed.
+    /// Drops the index. Called when definitions change, because they determine the labels. The next search builds a new
+    /// index.
     pub fn forget(&self) {
         *self.write() = None;
     }
 
-    /// Returns the approximate size of the index in bytes; 0 before the first search.
+    /// Returns the approximate size of the index in bytes, or 0 before the first search.
     pub fn size_bytes(&self) -> usize {
         let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
         index.as_ref().map_or(0, Index::size_bytes)
     }
 
-    /// Returns whether marked aggregates wait to be indexed.
+    /// Returns whether there are marked aggregates that are not indexed again yet.
     pub fn is_behind(&self) -> bool {
         !self.changed().is_empty()
     }
 
-    /// Returns the searchable text of an aggregate; `None` if the aggregate is deleted or has no label.
+    /// Returns the searchable text of an aggregate, or `None` if the aggregate is deleted or has no label.
     pub fn text(&self, aggregate: &Aggregate, definition: &Definition) -> Option<Text> {
         if aggregate.deleted {
             return None;
@@ -111,9 +113,10 @@ impl Labels {
         })
     }
 
-    /// Builds the index if there is none. `each_text` passes the text of every aggregate to its argument.
+    /// Builds the index if it does not exist. `each_text` must call its argument with the text of every aggregate.
     pub fn make(&self, each_text: impl FnOnce(&mut dyn FnMut(Text))) {
-        // Changes are marked from here on, so the texts read below miss no change that is not marked.
+        // Changes must be marked before the texts are read. Otherwise a change during the build could be missing from
+        // the index.
         self.used.store(true, Ordering::SeqCst);
         if self.index.read().unwrap_or_else(PoisonError::into_inner).is_some() {
             return;
@@ -126,11 +129,12 @@ impl Labels {
         }
     }
 
-    /// Indexes marked aggregates; `text` returns their current text. Returns whether any are left.
+    /// Indexes marked aggregates again. `text` returns the current text of an aggregate. Returns whether marked
+    /// aggregates remain.
     pub fn catch_up(&self, text: impl Fn(&AggregateId) -> Option<Text>) -> bool {
         for _ in 0..MAX_INDEXED_PER_SEARCH / BATCH_SIZE {
-            // Marks are removed under the index lock. A search that finds no mark and then reads the index therefore
-            // sees the result.
+            // A mark is removed while the index is locked. A search that finds no marks therefore reads an index with
+            // all changes.
             if !self.is_behind() {
                 return false;
             }
@@ -154,8 +158,8 @@ impl Labels {
         self.is_behind()
     }
 
-    /// Returns the aggregates that match a query, best first. Of equals, a label written exactly like the query comes
-    /// first, then the aggregate that changed last, then the smaller id.
+    /// Returns the aggregates that match a query, sorted by descending score. Aggregates with equal scores are sorted
+    /// further: first those whose label equals the query exactly, then the most recently changed, then by id.
     pub fn search(&self, query: &str, filter: Filter, limit: usize) -> Vec<Hit> {
         let query = LabelQuery::new(query, filter);
         let slot = self.index.read().unwrap_or_else(PoisonError::into_inner);
@@ -182,7 +186,8 @@ impl Labels {
         found
     }
 
-    // A writer that panicked may have left an index with missing entries, which is better than no search at all.
+    // A panic during a write may leave an index with missing entries. Such an index is still better than no search at
+    // all.
     fn write(&self) -> RwLockWriteGuard<'_, Option<Index>> {
         self.index.write().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! Scores how well an entry matches a query, by several measures.
+//! Scores how well an entry matches a query, with several measures.
 
 use rustc_hash::FxHashMap;
 
@@ -7,46 +7,49 @@ use super::fold::{common, is_pair, trigrams, words};
 use super::index::{Entry, Index};
 use super::words::Words;
 
-/// BM25's constants: `K1` sets how soon repeating a word stops raising the score, and `B` how much long texts are
-/// penalized.
+/// The constants of BM25. `K1` determines how strongly repetitions of a word raise the score, and `B` how strongly long
+/// texts are penalized.
 const K1: f64 = 1.2;
 const B: f64 = 0.75;
-/// Highest score of every measure but `exact`.
+/// The maximum score of every measure except `exact`.
 const MAX_SCORE: f64 = 0.99;
-/// Factor for the scores of a further label, relative to the aggregate's own label.
+/// The factor for the scores of labels that are not the aggregate's own label.
 pub const FURTHER: f64 = 0.98;
-/// Lowest score at which two texts count as related.
+/// The minimum score of an entry that counts as a match.
 const MIN_SCORE: f64 = 0.3;
 
-/// Share of the token-set measure that depends on the query's words alone. The rest depends on how much of the label
-/// the query covers.
+/// The share of the token-set measure that depends only on the query's words. The remaining share depends on how much
+/// of the label the query covers.
 const QUERY_SHARE: f64 = 0.6;
-/// Largest deduction for words in a different order.
+/// The maximum deduction for words in a different order.
 const MAX_ORDER_PENALTY: f64 = 0.02;
-/// Letters per wrong letter that is allowed where texts are compared as a whole.
+/// The number of letters per allowed wrong letter when whole texts are compared.
 const LETTERS_PER_EDIT: usize = 4;
 
-/// Lowest trigram score at which texts longer than [`SHORT_TEXT_BYTES`] are compared as a whole.
+/// The minimum trigram score for comparing whole texts that are longer than [`SHORT_TEXT_BYTES`].
 const MIN_TRIGRAM_SCORE: f64 = 0.2;
 const SHORT_TEXT_BYTES: usize = 12;
-/// Limit on the wrong letters where texts are compared as a whole.
+/// The maximum number of wrong letters when whole texts are compared.
 const MAX_EDITS: usize = 4;
-/// Longer texts, in bytes, are compared by their words only.
+/// Maximum length of texts that are compared as a whole, in bytes. Longer texts are compared only by words and
+/// trigrams.
 const MAX_WHOLE_BYTES: usize = 120;
 
-/// The measures, each from 0 to 1.
+/// The scores of one entry by each measure, from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Scores {
-    /// Whether the label equals the query.
+    /// 1 if the folded label equals the folded query, and 0 otherwise. Less for labels that are not the aggregate's own
+    /// label.
     pub exact: f64,
-    /// How well the label, or with less weight a word in it, begins with the query. A single character of a script
-    /// without spaces also matches the end of a pair.
+    /// How well the label begins with the query. A word inside the label that begins with the query also counts, with a
+    /// lower score. A single character of a script without spaces also matches the end of a pair.
     pub prefix: f64,
-    /// Trigrams that label and query share, as a part of all their trigrams.
+    /// The share of the trigrams of label and query that both have in common.
     pub trigram: f64,
-    /// Words that label and query share, in any order and with wrong letters allowed, weighted by their lengths.
+    /// The share of words that label and query have in common, in any order, weighted by their lengths. Words with a
+    /// few wrong letters count as well.
     pub token_set: f64,
-    /// BM25 over label and body, as a part of the highest possible value.
+    /// The BM25 score of label and body, relative to the highest possible value.
     pub bm25: f64,
 }
 
@@ -62,7 +65,7 @@ impl Scores {
         ]
     }
 
-    /// Returns the best measure. Of equals, the first counts.
+    /// Returns the name and value of the highest score. Of equal scores, the first counts.
     pub fn best(&self) -> (&'static str, f64) {
         let named = self.named();
         named.into_iter().reduce(|best, score| if score.1 > best.1 { score } else { best }).unwrap_or_default()
@@ -88,9 +91,10 @@ impl Scores {
 pub struct Scorer<'a> {
     index: &'a Index,
     query: &'a LabelQuery,
-    /// For each query word, the similarity of the label words met so far. Labels share many words.
+    /// For each query word, the similarities of the label words compared so far. They are cached because labels share
+    /// many words.
     likenesses: Vec<FxHashMap<&'a str, f64>>,
-    /// For each query word, its numbers in labels and bodies, and its rarity.
+    /// For each query word, the number of the word in labels and in bodies, and the word's rarity.
     terms: Vec<Term>,
 }
 
@@ -112,7 +116,7 @@ impl<'a> Scorer<'a> {
         Scorer { index, query, likenesses: vec![FxHashMap::default(); query.words.len()], terms }
     }
 
-    /// Returns all measures of an entry, rounded to four digits.
+    /// Returns all scores of an entry, rounded to four digits.
     pub fn scores(&mut self, number: u32, entry: &'a Entry) -> Scores {
         let share = if entry.further { FURTHER } else { 1.0 };
         let trigram = self.trigram(entry);
@@ -130,7 +134,7 @@ impl<'a> Scorer<'a> {
         let (query, label) = (self.query.folded.as_str(), &*entry.folded);
         let share = query.len() as f64 / label.len().max(1) as f64;
         match label.strip_prefix(query) {
-            // A match of whole words counts more than the beginning of a longer word.
+            // A match that ends at a word boundary scores higher than one inside a word.
             Some(rest) if rest.is_empty() || rest.starts_with(' ') => 0.85 + 0.15 * share,
             Some(_) => 0.7 + 0.25 * share,
             None if label.match_indices(query).any(|(at, _)| label[..at].ends_with(' ')) => 0.6 + 0.3 * share,
@@ -148,7 +152,8 @@ impl<'a> Scorer<'a> {
         both as f64 / either.max(1) as f64
     }
 
-    /// Scores how much of the query is in the label and, with less weight, how much of the label the query covers.
+    /// Scores the share of the query's words that are in the label and, with less weight, the share of the label that
+    /// the query covers.
     fn token_set(&mut self, entry: &'a Entry) -> f64 {
         let mut best_of_label = vec![0f64; entry.words as usize];
         let (mut query_covered, mut query_length, mut place, mut backwards) = (0.0, 0.0, 0, 0.0);
@@ -179,12 +184,12 @@ impl<'a> Scorer<'a> {
         query_covered / query_length * (QUERY_SHARE + (1.0 - QUERY_SHARE) * of_label) * in_order
     }
 
-    /// Scores how similar the texts are letter by letter, for example where a space is missing; 0 if many letters
-    /// differ.
+    /// Scores the similarity of label and query letter by letter, which finds labels for queries without a space, for
+    /// example. Returns 0 if many letters differ.
     fn as_a_whole(&self, entry: &Entry, trigram: f64) -> f64 {
         let (query, label) = (self.query.folded.as_str(), &*entry.folded);
         let longer = query.len().max(label.len());
-        // Typing errors are few, and few errors leave most trigrams of a longer text intact.
+        // Texts with many differences are skipped: a few typing errors leave most trigrams of a longer text unchanged.
         let max_edits = (longer / LETTERS_PER_EDIT).min(MAX_EDITS);
         let hopeless = longer > MAX_WHOLE_BYTES || longer > SHORT_TEXT_BYTES && trigram < MIN_TRIGRAM_SCORE;
         if hopeless || query.len().abs_diff(label.len()) > max_edits {

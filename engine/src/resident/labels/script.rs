@@ -35,7 +35,7 @@ const UNSPACED: [RangeInclusive<char>; 15] = [
     '\u{1B000}'..='\u{1B16F}',
     '\u{20000}'..='\u{3FFFF}',
 ];
-/// Points and signs that show how Hebrew and Arabic words are read. Most texts omit them.
+/// Points and signs that show the pronunciation of Hebrew and Arabic words. Most texts omit these signs.
 const READING_MARKS: [RangeInclusive<char>; 5] = [
     '\u{0591}'..='\u{05C7}',
     '\u{0610}'..='\u{061A}',
@@ -43,13 +43,13 @@ const READING_MARKS: [RangeInclusive<char>; 5] = [
     '\u{0656}'..='\u{065F}',
     '\u{06D6}'..='\u{06ED}',
 ];
-/// Arrows, mathematical and technical signs, dingbats and emoji: each has a meaning by itself.
+/// Symbols that each count as a word: arrows, mathematical and technical signs, dingbats and emoji.
 const SYMBOLS: [RangeInclusive<char>; 2] = ['\u{2190}'..='\u{2BFF}', '\u{1F000}'..='\u{1FAFF}'];
-/// Skin tones, which change how an emoji looks and not what it means.
+/// Skin tones, which change the look of an emoji and not its meaning.
 const SKIN_TONES: RangeInclusive<char> = '\u{1F3FB}'..='\u{1F3FF}';
-/// Variation selectors, which choose how the character before them is drawn.
+/// Variation selectors, which select the look of the character before the selector.
 const VARIATION_SELECTORS: [RangeInclusive<char>; 2] = ['\u{FE00}'..='\u{FE0F}', '\u{E0100}'..='\u{E01EF}'];
-/// Hangul syllables, which are written with a letter for each sound.
+/// Hangul syllables. Each syllable is composed of letters.
 const HANGUL: RangeInclusive<char> = '\u{AC00}'..='\u{D7A3}';
 const INDIC: RangeInclusive<char> = '\u{0900}'..='\u{0DFF}';
 
@@ -67,7 +67,7 @@ pub fn is_unspaced(c: char) -> bool {
     c >= '\u{0E00}' && is_in(&UNSPACED, c)
 }
 
-/// Returns whether a character is a symbol that is a word by itself.
+/// Returns whether a character is a symbol that counts as a word.
 pub fn is_symbol(c: char) -> bool {
     is_in(&SYMBOLS, c) && !SKIN_TONES.contains(&c)
 }
@@ -77,7 +77,7 @@ pub fn is_hangul(c: char) -> bool {
     HANGUL.contains(&c)
 }
 
-/// Returns whether a character after the letter `after` can be left out without changing the text's meaning.
+/// Returns whether search ignores a character. `after` is the letter before the character.
 pub fn is_ignored(c: char, after: Option<char>) -> bool {
     match c {
         // The soft hyphen, the zero width joiner and the word joiner.

@@ -1,40 +1,41 @@
-//! The words of a field, and the entries that contain each word.
+//! The words in all labels or in all bodies, and the entries that contain each word.
 
 use rustc_hash::FxHashMap;
 
 use super::fold::is_pair;
 
-/// Bits of a posting that count the occurrences of the word. The other bits hold the number of the entry.
+/// The number of bits of a posting that count the occurrences of the word. The other bits contain the number of the
+/// entry.
 const COUNT_BITS: u32 = 6;
 const MAX_COUNT: u32 = (1 << COUNT_BITS) - 1;
-/// Limit on the entries that postings can number.
+/// The number of different entry numbers that fit into a posting.
 pub const MAX_ENTRIES: usize = 1 << (32 - COUNT_BITS);
 
-/// Words by number, with their postings. The number of a word that no entry contains any more is reused.
+/// The words by number, with their postings. When no entry contains a word any more, the number of the word is reused.
 #[derive(Default)]
 pub struct Words {
     numbers: FxHashMap<Box<str>, u32>,
     words: Vec<Word>,
-    /// Sketches that narrow a scan over all words, and the numbers of their words. Pairs of characters have no sketch,
-    /// because they only match exactly.
+    /// The sketches of words, and for each sketch the number of the word. Sketches speed up a scan over all words.
+    /// Pairs of characters have no sketch, because they only match exactly.
     sketches: Vec<Sketch>,
     sketched: Vec<u32>,
     free: Vec<u32>,
-    /// Number of words in all entries, including repetitions, and number of entries with at least one word.
+    /// The number of words in all entries, including repetitions, and the number of entries with at least one word.
     total: u64,
     texts: u64,
 }
 
 struct Word {
     text: Box<str>,
-    /// In ascending order.
+    /// The entries that contain the word, with the numbers of occurrences, in ascending order of the entries.
     postings: Vec<u32>,
-    /// Index of the word's sketch.
+    /// The index of the word's sketch in `sketches`, if the word has one.
     sketch: Option<u32>,
 }
 
-/// The letters that a word contains once and more than once, and its length. Words at a small edit distance have
-/// similar sketches.
+/// A summary of a word: the letters that occur once, the letters that occur several times, and the length. Words with a
+/// small edit distance have similar sketches.
 #[derive(Clone, Copy, Default)]
 pub struct Sketch {
     letters: u64,
@@ -45,34 +46,34 @@ impl Sketch {
     pub fn of(word: &str) -> Sketch {
         let letters = word.chars().fold(0u64, |letters, c| {
             let once = 1 << (u32::from(c) % 32);
-            // The upper half marks letters that occur again.
+            // The upper 32 bits mark letters that occur more than once.
             letters | if letters & once == 0 { once } else { once << 32 }
         });
         Sketch { letters, length: word.chars().count().min(255) as u8 }
     }
 
-    /// Returns `false` if `edits` edits cannot turn one word into the other. An edit adds, removes or replaces a
-    /// letter.
+    /// Returns `false` only if more than `edits` edits are needed to change one word into the other. An edit adds,
+    /// removes or replaces one letter.
     pub fn may_be_near(self, other: Sketch, edits: u32) -> bool {
         u32::from(self.length.abs_diff(other.length)) <= edits
             && (self.letters ^ other.letters).count_ones() <= 2 * edits
     }
 
-    /// Returns `false` if the other word cannot begin with this one.
+    /// Returns `false` only if the word of `other` cannot begin with the word of this sketch.
     pub fn may_begin(self, other: Sketch) -> bool {
         self.length <= other.length && self.letters & !other.letters == 0
     }
 }
 
 impl Words {
-    /// Returns the approximate size of the words and their postings in bytes.
+    /// Returns the approximate size of the words and their postings in memory, in bytes.
     pub fn size_bytes(&self) -> usize {
-        // A word is stored twice; its map entry takes about as much as one or two pointers.
+        // Each word is stored twice. The 32 bytes are an estimate for the map entry and the allocation.
         let of = |word: &Word| 2 * (word.text.len() + 32) + word.postings.capacity() * size_of::<u32>();
         self.words.iter().map(of).sum::<usize>() + self.sketches.capacity() * (size_of::<Sketch>() + size_of::<u32>())
     }
 
-    /// Adds an entry's folded text.
+    /// Adds the words of an entry's folded text.
     pub fn insert(&mut self, entry: u32, folded: &str) {
         self.texts += u64::from(!folded.is_empty());
         for (word, count) in counted(folded) {
@@ -91,7 +92,7 @@ impl Words {
         }
     }
 
-    /// Removes what [`Words::insert`] added.
+    /// Removes the words of an entry's folded text. The text must be the same as in the call of [`Words::insert`].
     pub fn remove(&mut self, entry: u32, folded: &str) {
         self.texts = self.texts.saturating_sub(u64::from(!folded.is_empty()));
         for (text, count) in counted(folded) {
@@ -132,7 +133,7 @@ impl Words {
         number
     }
 
-    /// Removes a sketch. The last sketch moves to its index.
+    /// Removes the sketch at the index `place`. The last sketch moves to this index.
     fn remove_sketch(&mut self, place: u32) {
         self.sketches.swap_remove(place as usize);
         self.sketched.swap_remove(place as usize);
@@ -142,13 +143,13 @@ impl Words {
         }
     }
 
-    /// Returns the words whose sketches are admitted.
+    /// Returns the numbers and texts of the words for whose sketches `admits` returns `true`.
     pub fn like(&self, admits: impl Fn(Sketch) -> bool) -> impl Iterator<Item = (u32, &str)> {
         let sketches = self.sketches.iter().zip(&self.sketched).filter(move |(sketch, _)| admits(**sketch));
         sketches.filter_map(|(_, number)| Some((*number, &*self.words.get(*number as usize)?.text)))
     }
 
-    /// Returns the entries that contain a word, with the number of occurrences.
+    /// Returns the entries that contain the word `number`, each with the number of occurrences.
     pub fn entries(&self, number: u32) -> impl ExactSizeIterator<Item = (u32, u32)> {
         let postings = self.words.get(number as usize).map_or(&[][..], |word| &word.postings);
         postings.iter().map(|posting| (posting >> COUNT_BITS, posting & MAX_COUNT))
@@ -158,14 +159,14 @@ impl Words {
         self.numbers.get(word).copied()
     }
 
-    /// Returns how often a word occurs in an entry.
+    /// Returns the number of occurrences of a word in an entry.
     pub fn count_in(&self, number: u32, entry: u32) -> u32 {
         let Some(word) = self.words.get(number as usize) else { return 0 };
         let posting = place_of(&word.postings, entry).and_then(|place| word.postings.get(place));
         posting.map_or(0, |posting| posting & MAX_COUNT)
     }
 
-    /// Returns the average number of words of the entries that have any.
+    /// Returns the average number of words per entry. Entries without words do not count.
     pub fn average_length(&self) -> f64 {
         self.total as f64 / self.texts.max(1) as f64
     }
@@ -176,7 +177,7 @@ fn place_of(postings: &[u32], entry: u32) -> Option<usize> {
     postings.get(place).is_some_and(|posting| posting >> COUNT_BITS == entry).then_some(place)
 }
 
-/// Returns the distinct words of a text, with the number of occurrences.
+/// Returns the distinct words of a folded text, each with the number of occurrences.
 fn counted(folded: &str) -> impl Iterator<Item = (&str, u32)> {
     let mut counts: FxHashMap<&str, u32> = FxHashMap::default();
     super::fold::words(folded).for_each(|word| *counts.entry(word).or_default() += 1);

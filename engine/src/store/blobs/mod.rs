@@ -102,8 +102,8 @@ impl Blobs {
 }
 
 impl BlobWriter {
-    /// Writes the next bytes. StoredCaller the first part of a multipart upload is sent, returns the upload's id once. The id
-    /// is needed to remove the parts after a failure.
+    /// Writes the next bytes. Before the first part of a multipart upload is sent, returns the upload's id, and returns
+    /// `None` in all other calls. The id is needed to remove the parts after a failure.
     pub async fn write(&mut self, block: Bytes) -> Result<Option<String>> {
         match &mut self.writer {
             Writer::Folder(writer) => writer.write(block).await.map(|()| None),

@@ -9,7 +9,7 @@ use crate::model::builtin::FILE;
 use crate::model::file::named_bytes;
 use crate::workspace::call_context::Operation;
 
-/// The upload that a file no longer refers to after an event, as of the last decision on that event.
+/// The upload that a file referred to before an event, as seen by the last decision on that event.
 #[derive(Clone, Default)]
 pub struct PreviousUpload(Arc<Mutex<Option<Arc<str>>>>);
 
@@ -25,7 +25,8 @@ impl PreviousUpload {
 }
 
 impl Operation {
-    /// Removes the bytes that a file no longer refers to. If that fails, the periodic cleanup removes them later.
+    /// Removes the bytes that a file no longer refers to. If the removal fails, the periodic cleanup removes the bytes
+    /// later.
     pub(super) async fn clear(&self, previous: PreviousUpload) {
         let Some(upload) = previous.take() else { return };
         let state = self.state();

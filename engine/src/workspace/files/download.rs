@@ -22,10 +22,10 @@ use crate::store::blobs::Blobs;
 use crate::workspace::articles::Perspective;
 use crate::workspace::rights::ContentReader;
 
-/// How long a link is valid, in seconds.
+/// The lifetime of a link, in seconds.
 pub const LINK_S: i64 = 60 * 60;
 
-/// A link to a file. It needs no other credential.
+/// A link to a file. A request with the link needs no other credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileLink {
     /// A link to the object store.
@@ -54,9 +54,9 @@ pub struct StoredFile {
 }
 
 impl ContentReader {
-    /// Returns a link to a file. Callers who see only published content see only the files attached to it, and their
-    /// links stop working when it is unpublished. Such a link always leads to this server, since an object store cannot
-    /// check whether content is published.
+    /// Returns a link to a file. Callers who may see only published content get links only to files attached to
+    /// published articles. Such a link stops working when the article is unpublished, and always leads to this server,
+    /// since an object store cannot check whether an article is published.
     pub async fn file_link(&self, path: &str) -> Result<FileLink> {
         let state = self.context.state();
         state.refresh().await?;
@@ -85,7 +85,7 @@ fn is_of_published(state: &State, found: &Aggregate) -> bool {
     })
 }
 
-/// Returns the bytes to sign. A path contains no line breaks, so they are unambiguous.
+/// Returns the bytes that the signature of a link covers. A path contains no line breaks, so the bytes are unambiguous.
 fn message(path: &str, expires_s: i64, published_only: bool) -> Vec<u8> {
     let of = if published_only { "\npublished" } else { "" };
     format!("GET\n{path}\n{expires_s}{of}").into_bytes()

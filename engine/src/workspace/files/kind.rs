@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 /// The maximum length of a media type, in bytes.
 const MAX_TYPE_BYTES: usize = 255;
 
-/// Returns the media type of a file: the given one, or one guessed from the file name.
+/// Returns the media type of a file: the given type, or a type guessed from the file name.
 pub fn mime_type(given: Option<&str>, filename: &str) -> Result<String> {
     let Some(given) = given.map(str::trim).filter(|given| !given.is_empty()) else {
         return Ok(mime_guess::from_path(filename).first_or_octet_stream().to_string());

@@ -34,18 +34,18 @@ use crate::model::file_path::{FilePath, check_segments};
 /// The storage usage of a workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage {
-    /// The bytes of files, of running uploads, and of data yet to be removed.
+    /// The size of all files, running uploads and data yet to be removed, in bytes.
     pub used_bytes: u64,
-    /// The limit for `used_bytes`.
+    /// The limit for `used_bytes`. `None` means no limit.
     pub quota_bytes: Option<u64>,
     pub files: u64,
-    /// The bytes of the existing files.
+    /// The size of the existing files, in bytes.
     pub file_bytes: u64,
 }
 
 impl CallContext {
-    /// Returns the storage quota in bytes: the lower one of the settings' quota and the plan's. `None` means no limit.
-    /// All checks of the quota use this function.
+    /// Returns the storage quota in bytes: the lower of the quotas of the settings and of the plan. `None` means no
+    /// limit. All checks of the quota use this function.
     async fn storage_quota(&self) -> Result<Option<u64>> {
         let quota = Some(self.state().settings.quota_bytes).filter(|quota| *quota > 0);
         Ok(quota.into_iter().chain(self.limits().await?.storage_bytes).min())

@@ -1,4 +1,4 @@
-//! Receives the bytes of an upload: reserves storage before writing them, and counts and hashes them on the way.
+//! Receives the bytes of an upload: reserves storage before writing the bytes, and computes their number and hash.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,13 +19,13 @@ use crate::store::uploads::{Room, Upload};
 /// The bytes of a file as they arrive.
 pub type Incoming = BoxStream<'static, Result<Bytes>>;
 
-/// The number of bytes buffered before storage is reserved, if the length was not announced. The exact size of a small
-/// file is then known.
+/// The number of bytes that are buffered before storage is reserved, if the client did not announce the length. For a
+/// smaller file, exactly its size is reserved.
 const MAX_BUFFERED_BYTES: usize = 1 << 20;
-/// The maximum reservation for bytes that have not arrived yet.
+/// The maximum reservation for bytes that have not arrived yet, in bytes.
 const MAX_RESERVATION_STEP: u64 = 64 << 20;
 
-/// A running upload, from the reservation of storage until a file refers to it or it is cancelled.
+/// A running upload, from the reservation of storage until a file refers to the bytes or the upload is cancelled.
 pub struct Receiving {
     state: Arc<State>,
     upload: Upload,
@@ -38,7 +38,7 @@ pub struct Receiving {
 /// The result of receiving the bytes.
 pub struct Received {
     pub size: u64,
-    /// The hash in hexadecimal.
+    /// The SHA-256 hash, in hexadecimal.
     pub sha256: String,
 }
 
@@ -54,9 +54,9 @@ impl Receiving {
         &self.upload.id
     }
 
-    /// Writes all bytes. Afterwards they are stored durably, and exactly their size is reserved.
+    /// Writes all bytes durably, then changes the reservation to their exact size.
     pub async fn write(&mut self, announced: Option<u64>, bytes: Incoming, kind: BlobKind) -> Result<Received> {
-        // The stream may end while it is buffered and is polled again later, so it must be fused.
+        // The stream may end while bytes are buffered. A fused stream can still be polled after its end.
         let mut bytes = bytes.fuse();
         let mut buffered = Vec::new();
         if announced.is_none() {
@@ -100,7 +100,7 @@ impl Receiving {
         Ok(Received { size, sha256: hex::encode(hash.finish()) })
     }
 
-    /// Reserves storage for unannounced bytes. The more bytes have arrived, the more are reserved in advance.
+    /// Reserves storage for an upload without an announced length. Larger uploads reserve more storage in advance.
     async fn reserve_unannounced(&mut self, size: u64, announced: Option<u64>) -> Result<()> {
         let Some(missing) = size.checked_sub(self.reserved).filter(|missing| *missing > 0) else { return Ok(()) };
         if announced.is_some() {
@@ -134,8 +134,8 @@ impl Receiving {
         if noted { Ok(()) } else { Err(lost()) }
     }
 
-    /// Cancels the upload, unless a file refers to it: removes its bytes and frees their storage. If that fails, the
-    /// periodic cleanup does so later.
+    /// Cancels the upload, unless a file refers to it: removes its bytes and frees their storage. If the removal fails,
+    /// the periodic cleanup removes the bytes later.
     pub async fn give_up(mut self) {
         self._renewal = None;
         let (state, id) = (&self.state, &self.upload.id);
@@ -151,7 +151,7 @@ impl Receiving {
     }
 }
 
-/// Returns the error for an upload that another server considered dead.
+/// Returns the error for an upload that another server has removed after its lease expired.
 fn lost() -> Error {
     Error::Unavailable(store::Error::Conflict)
 }
@@ -165,7 +165,7 @@ fn exceeded(quota: u64) -> Error {
 struct Renewal(JoinHandle<()>);
 
 impl Renewal {
-    /// Returns `None` if the lease is too short to be renewed.
+    /// Starts to renew the lease of an upload. Returns `None` if the lease is too short to be renewed.
     fn start(state: &Arc<State>, upload: &Upload) -> Option<Renewal> {
         let every = upload.lease / 4;
         if every.is_zero() {

@@ -29,7 +29,7 @@ pub struct NewFile {
     /// The value of the header `content-disposition` that an object store sends with the file.
     pub content_disposition: String,
     pub place: Place,
-    /// The path given by the client. It must equal the path made from `place` and `filename`.
+    /// The path given by the client, which must equal the path made from `place` and `filename`.
     pub path: Option<String>,
     /// The announced number of bytes, if known.
     pub size: Option<u64>,
@@ -56,8 +56,8 @@ pub(super) struct Target {
 }
 
 impl Writer {
-    /// Stores a file at the path made from its place and name. An existing file is replaced. Its bytes are removed
-    /// after the new ones are stored, and count toward the quota until then. Uploading the same bytes again changes
+    /// Stores a file at the path made from its place and name. Replaces an existing file. The old bytes are removed
+    /// after the new bytes are stored, and count toward the quota until then. Uploading the same bytes again changes
     /// nothing.
     pub async fn upload_file(&self, new: NewFile, bytes: Incoming) -> Result<Uploaded> {
         Operation::perform(self, |operation| async move {
@@ -122,7 +122,7 @@ impl CallContext {
 }
 
 impl Operation {
-    /// Runs a long operation while the caller's right lasts. If the right ends meanwhile, the operation fails.
+    /// Runs a long operation. Cancels the operation and fails if the caller's right ends before the operation does.
     async fn while_granted<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         const ENDED: Error = Error::Unauthenticated("the right to upload ended before the upload was complete");
         let mut grant = self.context().grant();
@@ -130,12 +130,12 @@ impl Operation {
             done = work => done?,
             () = grant.ended() => return Err(ENDED),
         };
-        // Another server may have ended the right a moment ago.
+        // Checks the store, since another server may have ended the right a moment ago.
         if grant.is_held().await? { Ok(done) } else { Err(ENDED) }
     }
 
-    /// Returns the response of an earlier request with the same key. Called before storage is reserved, since a repeat
-    /// needs none.
+    /// Returns the response of an earlier request with the same key. Called before storage is reserved, since a
+    /// repeated request needs no storage.
     async fn earlier_response(&self, new: &NewFile, id: &AggregateId) -> Result<Option<Uploaded>> {
         let Some(request) = &new.request else { return Ok(None) };
         let state = self.state();
@@ -144,13 +144,13 @@ impl Operation {
         if !kept.values().any(|kept| kept.created_at > expired) {
             return Ok(None);
         }
-        // The appender finds the stored response, so it never calls `decide`.
+        // The appender finds the stored response, so it never calls this closure.
         let conflict = || Error::Unavailable(crate::store::Error::Conflict);
         let appended = self.append(Box::new(move |_| Err(conflict())), Some(request.clone()), 0).await?;
         self.uploaded(&appended, id).map(Some)
     }
 
-    /// Appends the event by which a file refers to its bytes, unless nothing changes.
+    /// Appends the event that points the file at the uploaded bytes. Appends nothing if the file would not change.
     async fn name_bytes(&self, target: Target, new: NewFile, received: Received, upload: Arc<str>) -> Result<Uploaded> {
         let previous = PreviousUpload::default();
         let (recorder, id, given_bytes) = (previous.clone(), target.id.clone(), target.path.as_str().len());
@@ -182,7 +182,7 @@ impl Operation {
         self.uploaded(&appended, &id)
     }
 
-    /// Returns the file as of the appended event. If no event was needed, returns the existing file.
+    /// Returns the file after the appended event, or the existing file if no event was appended.
     fn uploaded(&self, appended: &Appended, id: &AggregateId) -> Result<Uploaded> {
         let repeated = appended.is_repeat();
         let Some(event) = appended.events.first() else {
@@ -191,7 +191,7 @@ impl Operation {
             return Ok(Uploaded { file, replaced: true, repeated });
         };
         let (mut file, _) = self.context().made(appended)?;
-        // The current file knows when the path was first created.
+        // The current aggregate has the time at which the path was first used.
         if let Some(now) = self.state().folded.get(event.aggregate_id.as_str()) {
             Arc::make_mut(&mut file).created_at = now.created_at;
         }

@@ -1,14 +1,15 @@
-//! Upload links: the link fixes the path and the state that it may replace; its holder sends the bytes.
+//! Upload links: a link fixes the path and the version of the file that may be replaced. The holder of the link sends
+//! the bytes.
 //!
-//! A link acts for its creator, and may do no more than the creator may at the time of use.
+//! An upload through a link runs on behalf of the link's creator, with the rights that the creator has at that time.
 
 use serde::{Deserialize, Serialize};
 
 use super::receive::Incoming;
 use super::upload::{NewFile, Uploaded};
 use crate::access::Access;
-use crate::access::stored_caller::StoredCaller;
 use crate::access::signing::Purpose;
+use crate::access::stored_caller::StoredCaller;
 use crate::error::{Error, Result};
 use crate::model::access::Caller;
 use crate::model::event::Expected;
@@ -17,13 +18,13 @@ use crate::model::id::AggregateId;
 use crate::workspace::call_context::CallContext;
 use crate::workspace::rights::{Uploader, Writer};
 
-/// How long a link is valid, in milliseconds. It expires earlier if its creator's right does.
+/// The lifetime of a link, in milliseconds. A link expires earlier if the right of its creator does.
 pub const VALID_MS: i64 = 15 * 60 * 1_000;
 
-/// An upload link. It needs no other credential.
+/// An upload link. A request with the link needs no other credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UploadLink {
-    /// The token of the link. It can be part of a URL without escaping.
+    /// The token of the link. The token can be part of a URL without escaping.
     pub token: String,
     pub path: String,
     /// The expiry time, in milliseconds since the epoch.
@@ -50,8 +51,8 @@ pub struct LinkedUpload {
 }
 
 impl Writer {
-    /// Returns a link that lets its holder store a file of this place, name and media type once, without a token. If
-    /// the file at the path has changed meanwhile, the link is rejected.
+    /// Returns a link with which its holder can store a file of this place, name and media type once, without a token.
+    /// The link is rejected if the file at the path has changed since the link was created.
     pub async fn upload_link(&self, new: NewFile, max_bytes: Option<u64>) -> Result<UploadLink> {
         let state = self.context.state();
         state.refresh().await?;
@@ -75,7 +76,7 @@ impl Writer {
 pub struct CheckedLink(Claims);
 
 impl CheckedLink {
-    /// Verifies a link. Returns it with its creator, who has the rights they hold now.
+    /// Verifies a link. Returns the link and its creator, with the rights that the creator has now.
     pub async fn check(access: &Access, token: &str, now_ms: i64) -> Result<(CheckedLink, Caller)> {
         let claims: Option<Claims> = access.verified_claims(Purpose::UploadLink, token).await?;
         let claims = claims.filter(|claims| now_ms < claims.expires_at).ok_or_else(refused)?;
@@ -83,8 +84,8 @@ impl CheckedLink {
         Ok((CheckedLink(claims), caller))
     }
 
-    /// Returns the upload, using the right that the creator still has. Checks everything that can be checked before the
-    /// bytes arrive.
+    /// Returns the upload that the link allows. `right` is the right of the link's creator. Checks everything that can
+    /// be checked before the bytes arrive.
     pub async fn upload(self, right: Uploader) -> Result<LinkedUpload> {
         let Claims { path, mime_type, max_bytes, version, .. } = self.0;
         let (_, place, filename) = FilePath::read(&path).map_err(Error::invalid)?;
@@ -106,12 +107,13 @@ impl LinkedUpload {
         &self.new.filename
     }
 
-    /// Returns the maximum size in bytes, if the link has one.
+    /// Returns the maximum size of the file in bytes, if the link sets a maximum.
     pub fn max_bytes(&self) -> Option<u64> {
         self.max_bytes
     }
 
-    /// Stores the file like any other upload. The link does not contain the length or the content disposition.
+    /// Stores the file like any other upload. The link contains neither the length nor the content disposition, so the
+    /// request gives them.
     pub async fn store(self, size: Option<u64>, content_disposition: String, bytes: Incoming) -> Result<Uploaded> {
         let new = NewFile { size, content_disposition, ..self.new };
         self.writer.upload_file(new, bytes).await.map_err(|error| match error {

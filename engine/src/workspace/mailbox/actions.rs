@@ -13,7 +13,7 @@ use crate::workspace::call_context::Operation;
 use crate::workspace::offload::offload;
 use crate::workspace::rights::Writer;
 
-/// How many times an edit is recomputed if agents add output meanwhile.
+/// The maximum number of attempts at an edit. An attempt fails if an agent adds output at the same time.
 const MAX_ATTEMPTS: usize = 8;
 
 impl Writer {
@@ -22,7 +22,7 @@ impl Writer {
         self.context.state().clock.now_ms()
     }
 
-    /// Performs an action on a task and returns the task afterwards.
+    /// Performs an action on a task and returns the changed task.
     pub async fn act_on_task(&self, id: &str, command: TaskCommand, expected: Expected) -> Result<Arc<Aggregate>> {
         if let TaskCommand::Assign { assignee, .. } = &command {
             self.context.check_user(assignee.as_ref()).await?;

@@ -1,5 +1,5 @@
-//! Checks whether a user may be assigned a task. Users are not part of the log; the decision on an append checks
-//! agents.
+//! Checks whether a user may be assigned a task. Users are not part of the log, so they are checked here. Agents are
+//! checked by the decision on the append.
 
 use crate::error::{Error, Result};
 use crate::model::facts::Assignee;

@@ -23,7 +23,7 @@ const AT_ONCE: usize = 64;
 #[derive(Debug, Clone)]
 pub enum Which {
     Ids(Vec<String>),
-    /// The tasks that match a filter, if their number is as expected.
+    /// The tasks that match a filter. The request is rejected unless `expected` tasks match.
     Filter {
         filter: Box<TaskFilter>,
         expected: usize,
@@ -63,8 +63,8 @@ impl Writer {
         .await
     }
 
-    /// Returns the ids of the tasks that match a filter. Fails if their number differs from the one that the client has
-    /// seen.
+    /// Returns the ids of the tasks that match a filter. Fails if the number of tasks differs from `expected`, so the
+    /// action cannot affect tasks that the client has not seen.
     async fn expected_ids(&self, filter: &TaskFilter, expected: usize) -> Result<Vec<String>> {
         if expected > MAX_TASKS {
             return Err(Error::invalid_at("/expected", format!("expected at most {MAX_TASKS}")));

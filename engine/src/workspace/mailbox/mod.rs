@@ -17,8 +17,8 @@ pub use crate::mailbox::leases::Renewed;
 pub use crate::mailbox::person::TaskCommand;
 
 impl Operation {
-    /// Appends the events decided about a task. First applies what other servers have appended, since a rejection must
-    /// not be based on an outdated state.
+    /// Appends the events that `decide` returns for a task. Refreshes from the store first: another server may have
+    /// appended since, and a stale state must not reject the request.
     async fn append_decided(&self, decide: Decide, request: Option<RequestId>, given_bytes: usize) -> Result<Appended> {
         self.state().refresh().await?;
         self.append(decide, request, given_bytes).await

@@ -31,9 +31,9 @@ use crate::workspace::rights::{Reader, Writer};
 /// The maximum length of a title, in characters, and of an idempotency key, in bytes.
 const MAX_TITLE: usize = 500;
 const MAX_KEY: usize = 255;
-/// The maximum number of events in a timeline. It shows the last ones.
+/// The maximum number of events in a timeline. A longer timeline shows only the last events.
 const MAX_TIMELINE_EVENTS: u64 = 1_000;
-/// The allowed sources of a task.
+/// The allowed values of a task's `source_type`.
 pub const SOURCE_TYPES: [&str; 4] = ["agent", "event", "user", "api"];
 
 /// A task to create.
@@ -43,15 +43,15 @@ pub struct NewTask {
     pub priority: Priority,
     pub assignee: Option<Assignee>,
     pub project: Option<String>,
-    /// One of [`SOURCE_TYPES`]; `None` means `api`.
+    /// The kind of source, one of [`SOURCE_TYPES`]. `None` means `api`.
     pub source_type: Option<String>,
     pub source: Object,
     pub metadata: Object,
     /// The due date, in milliseconds since the epoch.
     pub due_at: Option<i64>,
-    /// Artifacts that the task has from the start.
+    /// The artifacts that the task is created with.
     pub artifacts: Vec<Draft>,
-    /// A key that never expires. A second request with the same key returns the task created by the first one.
+    /// An idempotency key that never expires. A second request with the same key returns the task of the first request.
     pub idempotency_key: Option<String>,
     pub request: Option<RequestId>,
 }
@@ -60,7 +60,7 @@ pub struct NewTask {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TaskFilter {
     pub statuses: Option<Vec<Status>>,
-    /// The inner `None` selects tasks without an assignee.
+    /// The type of the assignee. The outer `None` selects all tasks, the inner `None` tasks without an assignee.
     pub assignee_type: Option<Option<&'static str>>,
     pub assignee_id: Option<String>,
     /// The id or slug of a project.
@@ -91,7 +91,7 @@ impl NewTask {
         Ok(wrong.finish(())?)
     }
 
-    /// Checks the review settings in the metadata. Compiles the schema that they contain.
+    /// Checks the review settings in the metadata, and that their schema compiles.
     async fn check_review(&self) -> Result<()> {
         if !review::is_in(&self.metadata) {
             return Ok(());
@@ -136,7 +136,7 @@ impl NewTask {
 }
 
 impl Writer {
-    /// Creates a task. Returns the task and whether it existed before.
+    /// Creates a task. Returns the task and whether an earlier request created it.
     pub async fn create_task(&self, new: NewTask) -> Result<(Arc<Aggregate>, bool)> {
         new.check()?;
         new.check_review().await?;
@@ -196,7 +196,7 @@ impl Reader {
         Ok(shown::shown_whole(task, entries))
     }
 
-    /// Returns tasks, newest first. The cursor of a page is a first position.
+    /// Returns tasks, newest first. The cursor of a page is the position of a task's first event.
     pub async fn list_tasks(
         &self,
         filter: &TaskFilter,
@@ -240,7 +240,7 @@ impl CallContext {
         Stamp { seed: clock.new_id().to_string(), by: self.caller().user_id().to_owned(), at_ms: clock.now_ms() }
     }
 
-    /// Returns the id that stands for an idempotency key of this workspace's tasks.
+    /// Returns the UUID derived from this workspace and an idempotency key of a task.
     fn keyed_id(&self, key: &str) -> Uuid {
         Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("{}/task/{key}", self.record().id).as_bytes())
     }

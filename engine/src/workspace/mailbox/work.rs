@@ -19,7 +19,7 @@ use crate::workspace::rights::Writer;
 /// The result of an agent's action.
 pub struct Worked {
     pub task: Arc<Aggregate>,
-    /// `None` if a claim was renewed.
+    /// The appended event. `None` if a claim was renewed, which appends no event.
     pub event: Option<Arc<Event>>,
     /// The time at which the agent's lease expires, in milliseconds since the epoch.
     pub lease_until: Option<i64>,
@@ -28,7 +28,7 @@ pub struct Worked {
 }
 
 impl Writer {
-    /// Performs an agent's action on a task and returns the task afterwards.
+    /// Performs an agent's action on a task and returns the changed task.
     pub async fn work_on_task(
         &self,
         id: &str,

@@ -1,5 +1,4 @@
-//! The knowledge graph as a source of rows: the states that edges lead to. Edges and states are those of the query's
-//! moment.
+//! The knowledge graph as a source of rows: the states that edges lead to, as of the query's moment.
 
 use std::sync::Arc;
 
@@ -13,7 +12,7 @@ use crate::store::key_range::KeyRange;
 
 /// The maximum number of nodes reached from one row.
 const MAX_REACHED: usize = 10_000;
-/// The approximate memory that a node or an edge takes while it is visited, in bytes.
+/// The approximate memory per visited node or edge, in bytes.
 const ENTRY_BYTES: usize = 96;
 
 /// The edges that a scan selects.
@@ -72,7 +71,7 @@ impl Table for EdgeTable<'_> {
     }
 }
 
-/// Returns the edges at the query's moment. Edges closed since then are read from the store in parts.
+/// Returns the edges at the query's moment. Edges that were closed after this moment are read from the store in parts.
 fn read_past(reader: &Reader<'_>, kinds: &Kinds) -> Result<Past> {
     let mut past = Past::at(reader.position);
     if reader.position == reader.snapshot.position() {

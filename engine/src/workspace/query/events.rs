@@ -14,8 +14,8 @@ use crate::pipeline::{EventScan, Filter, Positions, Table};
 use crate::store;
 use crate::store::log::{EventRef, take_part};
 
-/// The number of events per page, the bytes per page, and the number of pages read concurrently. The first page is
-/// smaller and is read alone, since it may be enough.
+/// The number of events in the first page and in later ones, the maximum bytes per page, and the number of pages read
+/// concurrently. The first page is small and is read alone, since it may be enough.
 const FIRST_PAGE: usize = 16;
 const PAGE: usize = 128;
 const PAGE_BYTES: usize = 4 << 20;
@@ -58,12 +58,13 @@ impl Table for EventTable<'_> {
     }
 }
 
-/// The part of the log that a walk needs. Other events are skipped without reading them where possible.
+/// The part of the log that a scan needs. Where possible, other events are skipped without reading them.
 pub struct EventSelection {
-    /// The last version, and the latest time of occurrence.
+    /// The last version of a stream, and the latest time at which an event occurred, in milliseconds since the epoch.
+    /// `None` means no limit.
     pub version: Option<u64>,
     pub at: Option<i64>,
-    /// The position before the first event, and the position of the last one.
+    /// The positions before the first event and of the last event.
     pub after: u64,
     pub position: u64,
     /// The top-level fields of payloads that are read. `None` means all fields.
@@ -71,7 +72,7 @@ pub struct EventSelection {
 }
 
 impl EventSelection {
-    /// Returns whether an event may be wanted, judging by its reference.
+    /// Returns whether the selection may contain an event, given only the event's reference.
     pub fn may_take(&self, event_ref: &EventRef) -> bool {
         event_ref.position <= self.position
             && self.version.is_none_or(|version| event_ref.version <= version)
@@ -79,13 +80,13 @@ impl EventSelection {
     }
 }
 
-/// Walks over the events of the streams that are read. Reads the next pages while one page is processed.
+/// Iterates over the events of the selected streams. Reads the next pages while one page is processed.
 pub struct Pages<'a> {
     reader: &'a Reader<'a>,
     streams: &'a Streams<'a>,
     selection: EventSelection,
     ahead: std::vec::IntoIter<Arc<Event>>,
-    /// The references of the events to read, as far as they are listed, and the source of further ones.
+    /// The listed references of the events to read, and the source of further references.
     refs: VecDeque<EventRef>,
     places: Places,
     reading: VecDeque<JoinHandle<store::Result<Vec<Event>>>>,
@@ -95,7 +96,7 @@ pub struct Pages<'a> {
 }
 
 impl<'a> Pages<'a> {
-    /// `rows` is the number of events that are likely to be enough. It limits the first page.
+    /// `rows` is the number of events that are likely to be enough, and limits the first page.
     pub fn new(reader: &'a Reader<'a>, streams: &'a Streams<'a>, selection: EventSelection, rows: usize) -> Pages<'a> {
         let places = Places::new(reader, streams, &selection).unwrap_or_else(|error| {
             reader.fail::<()>(error);
@@ -145,7 +146,7 @@ impl<'a> Pages<'a> {
         let Some(read) = self.reading.pop_front() else { return Ok(false) };
         let events = self.reader.handle.block_on(read).map_err(Error::internal)??;
         self.ahead = events.into_iter().map(Arc::new).collect::<Vec<_>>().into_iter();
-        // The query needs more events: read larger pages, and more of them ahead.
+        // The query needs more events, so the following pages are larger, and more pages are read ahead.
         (self.page, self.at_once) = (PAGE.min(self.page * 2), AT_ONCE.min(self.at_once + 1));
         self.reader.context.check_time()?;
         Ok(true)

@@ -1,5 +1,5 @@
-//! Pages of a query result. The rows are cached for a while. If they have been evicted, the pipeline runs again as of
-//! the moment of the first request.
+//! Pages of a query result. The rows are cached for a while. Once the rows have been evicted, the pipeline runs again
+//! as of the moment of the first request.
 
 use sha2::{Digest, Sha256};
 
@@ -12,7 +12,7 @@ use crate::workspace::rights::Reader;
 /// The part of a result that is requested.
 #[derive(Debug, Clone, Copy)]
 pub struct Paging {
-    /// The number of rows per page. With a continuation, `None` means the number of the previous page.
+    /// The number of rows per page. With a continuation, `None` means the same number as for the previous page.
     pub limit: Option<u32>,
     pub after: Option<Continuation>,
 }
@@ -29,7 +29,7 @@ impl Reader {
         let definitions = self.context.state().types.all();
         let mut types: Vec<_> = definitions.values().collect();
         types.sort_unstable_by_key(|known| &known.type_name);
-        // New types are left out: earlier rows cannot contain their aggregates.
+        // Ignores new types: earlier rows cannot contain aggregates of these types.
         for known in types.into_iter().filter(|known| known.revision > 1 || !known.traits.is_empty()) {
             digest.update(format!("{}/{}/{:?}/", known.type_name, known.revision, known.traits));
         }

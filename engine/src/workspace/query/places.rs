@@ -16,7 +16,7 @@ use crate::store::log::EventRef;
 /// The minimum number of event references listed at a time, in total and for each of several streams.
 const MIN_LISTED: usize = 1_024;
 const MIN_LISTED_PER_STREAM: u64 = 64;
-/// The maximum number of streams listed separately. With more, one walk over the log is cheaper.
+/// The maximum number of streams listed separately. For more streams, one scan of the log is cheaper.
 const MAX_SEPARATE_STREAMS: usize = 100;
 
 /// The events of a scan whose references are not listed yet, in the order of the log.
@@ -29,7 +29,7 @@ pub enum Places {
     Streams(Vec<Head>),
 }
 
-/// One of several streams.
+/// One of several streams, with the references listed from it.
 pub struct Head {
     id: AggregateId,
     /// The versions that are not listed yet.
@@ -38,7 +38,7 @@ pub struct Head {
 }
 
 impl Places {
-    /// Returns the places of the wanted events. Streams requested by id are listed separately.
+    /// Returns the places of the selected events. Streams that the scan names by id are listed separately.
     pub fn new(reader: &Reader<'_>, streams: &Streams<'_>, selection: &EventSelection) -> Result<Places> {
         let Some(ids) = streams.filter.aggregate_ids.as_ref().filter(|ids| ids.len() <= MAX_SEPARATE_STREAMS) else {
             return Ok(Places::Log { after: selection.after, end: selection.position });
@@ -71,7 +71,7 @@ impl Places {
         }
     }
 
-    /// Returns the next events if they are in memory.
+    /// Returns at most `most` of the next events, or `None` if they are not in memory.
     pub fn in_memory(&mut self, reader: &Reader<'_>, most: usize) -> Option<Vec<Arc<Event>>> {
         let Places::Log { after, end } = self else { return None };
         if after >= end {
@@ -82,7 +82,8 @@ impl Places {
         Some(events)
     }
 
-    /// Returns the next event references. The list may be empty although more follow; `None` marks the end.
+    /// Returns the next event references. The list may be empty although more references follow. Returns `None` at the
+    /// end.
     pub fn list(
         &mut self,
         reader: &Reader<'_>,
@@ -151,7 +152,7 @@ fn merged(reader: &Reader<'_>, heads: &mut Vec<Head>) -> Result<Option<Vec<Event
     Ok((!places.is_empty()).then_some(places))
 }
 
-/// Returns the range of versions that contains the wanted events of a stream.
+/// Returns the range of versions that contains the selected events of a stream.
 fn versions(reader: &Reader<'_>, aggregate: &Aggregate, selection: &EventSelection) -> Result<RangeInclusive<u64>> {
     let version_at = |position| reader.handle.block_on(reader.state.version_at(aggregate, position));
     let first = if selection.after == 0 { 1 } else { version_at(selection.after)? + 1 };
@@ -159,7 +160,8 @@ fn versions(reader: &Reader<'_>, aggregate: &Aggregate, selection: &EventSelecti
     Ok(first..=selection.version.map_or(last, |version| last.min(version)))
 }
 
-/// Returns whether the stream of an event is read. Unknown streams are read; their events are checked later.
+/// Returns whether the scan reads the stream of an event. Returns true for unknown streams, whose events are checked
+/// later.
 fn is_read(reader: &Reader<'_>, streams: &Streams<'_>, event_ref: &EventRef) -> Result<bool> {
     if streams.is_all() {
         return Ok(true);

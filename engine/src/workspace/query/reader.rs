@@ -1,4 +1,4 @@
-//! The state that the tables of one query share: the moment it reads, and the streams that a scan admits.
+//! The data that the tables of one query share: the workspace at the query's moment, and the streams of a scan.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -30,13 +30,13 @@ pub struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Returns an aggregate from the query's snapshot. Correct only if the query's moment is the snapshot's.
+    /// Returns an aggregate from the query's snapshot, which may be later than the query's moment.
     pub fn state(&self, id: &str) -> Option<Arc<Aggregate>> {
         self.state.folded.get_in(&self.snapshot, id)
     }
 
-    /// Returns an aggregate as of the query's moment, and folds it from the log if it has changed since. Its enrichment
-    /// facts are the current ones.
+    /// Returns an aggregate as of the query's moment. Folds the aggregate from the log if it has changed since that
+    /// moment. Enrichment facts are always the current ones.
     pub fn state_then(&self, id: &str) -> Result<Option<Arc<Aggregate>>> {
         match self.state(id) {
             Some(now) => self.then(now),
@@ -44,7 +44,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Like [`Reader::state_then`], for an aggregate in its current state.
+    /// Like [`Reader::state_then`], but takes the current state of the aggregate.
     pub fn then(&self, now: Arc<Aggregate>) -> Result<Option<Arc<Aggregate>>> {
         if now.position <= self.position {
             return Ok(Some(now));

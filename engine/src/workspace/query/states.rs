@@ -142,14 +142,15 @@ impl Columns for ResidentTable<'_> {
     }
 }
 
-/// Returns the rows of the stored snapshots that a scan selects. Snapshots may be behind the log, so states with later
-/// events are taken from memory. The result is the same as from memory alone.
+/// Returns the rows of the stored snapshots that a scan selects. Snapshots may be older than the end of the log, so
+/// states with later events are taken from memory. The result is the same as if all states were taken from memory.
 pub fn stored<'a>(reader: &'a Reader<'a>, scan: &'a StateScan, streams: &Streams<'a>) -> Result<Vec<Value>> {
     let mut resolved = scan.clone();
     resolved.streams.project_ids = streams.project_ids.clone();
     let query = node_query(&resolved);
     let log = &reader.state.db;
-    // The checkpoint is read before the snapshots: a snapshot written meanwhile is newer than needed, never older.
+    // The checkpoint is read before the snapshots: a snapshot written between the two reads is newer than the
+    // checkpoint, never older.
     let mut position = reader.handle.block_on(log.checkpoint(crate::core::NODES))?;
     let definition = |name: &str| reader.definitions.get(name).cloned();
     let found = reader.handle.block_on(log.select_nodes(&query.text, &query.bindings, definition))?;
@@ -177,7 +178,8 @@ pub fn stored<'a>(reader: &'a Reader<'a>, scan: &'a StateScan, streams: &Streams
         let Some(last) = events.last() else { break };
         position = last.position;
         for event in &events {
-            // A state that changed since comes from memory, as its snapshot may not have been selected.
+            // States that changed after the checkpoint come from memory, since the scan may not have selected their
+            // snapshots.
             if let Some(now) = reader.state(event.aggregate_id.as_str()) {
                 states.insert(event.aggregate_id.clone(), now);
             }
@@ -221,18 +223,18 @@ pub fn folded<'a>(
     rows_of(reader, scan, streams, states, |id| kept.swap_remove(id))
 }
 
-/// The share of the query's memory that the states of a fold take. An event may add to a state or replace parts of it,
-/// so the states are measured whenever events of a certain total size have been folded.
+/// Charges the memory of the states of a fold to the query. An event may grow or shrink a state, so the states are
+/// measured again whenever more than `between` bytes of events have been folded.
 struct Held<'a> {
     reader: &'a Reader<'a>,
     counted: usize,
     folded: usize,
-    /// The size of the events folded between two measurements, in bytes.
+    /// The maximum size of the events folded between two measurements, in bytes.
     between: usize,
 }
 
 impl<'a> Held<'a> {
-    /// The share of the query's memory between two measurements, as a divisor.
+    /// The divisor that gives `between` from the bytes that the query may still use.
     const PART: i64 = 8;
 
     fn new(reader: &'a Reader<'a>) -> Held<'a> {
@@ -253,8 +255,8 @@ impl<'a> Held<'a> {
     }
 }
 
-/// Returns the rows of the states at the query's moment, which differs from that of the states in memory. States that
-/// have not changed since are taken from memory, the others are folded again.
+/// Returns the rows of the states at the query's moment, which is earlier than that of the states in memory. States
+/// that have not changed since the query's moment are taken from memory. All others are folded again.
 pub fn then<'a>(
     reader: &'a Reader<'a>,
     scan: &'a StateScan,
@@ -281,7 +283,8 @@ pub fn then<'a>(
     Ok(rows)
 }
 
-/// Returns the part of the log that a fold must read. Each field of a state depends only on that field of the payloads.
+/// Returns the part of the log that a fold must read. Each field of a state depends only on the same field of the
+/// payloads.
 fn event_selection(
     reader: &Reader<'_>,
     scan: &StateScan,
@@ -363,7 +366,7 @@ fn row(
     let Some(definition) = reader.definitions.get(&aggregate.aggregate_type) else { return Ok(None) };
     let whole = || aggregate.row_of(definition, fields);
     let Some(filter) = &scan.filter else { return Ok(Some(whole())) };
-    // Most rows are rejected here, so the filter gets a row with only the fields that it reads.
+    // The filter rejects most rows, so it gets a row with only the fields that it reads.
     match &streams.filter_fields {
         Some(filter_fields)
             if !filter.matches_row(&aggregate.row_of(definition, Some(filter_fields)), reader.context)? =>

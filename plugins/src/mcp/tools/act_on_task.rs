@@ -33,18 +33,18 @@ struct Arguments {
     action: OneOf<Action>,
     /// The comment of `approve` and `edit`, the reason of `reject` and `defer`, the message of `ask`.
     text: Option<String>,
-    /// For `edit`: fields to merge into the data that was delivered.
+    /// For `edit`: the fields to merge into the data of the delivered output.
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     modifications: Option<Object>,
     /// For `edit`: the new text of the output.
     content: Option<String>,
-    /// For `defer`: when the task wakes, RFC 3339.
+    /// For `defer`: the time at which the task wakes, in RFC 3339.
     until: Option<String>,
-    /// For `assign`: the agent.
+    /// For `assign`: the id of the agent.
     agent_id: Option<String>,
-    /// For `assign`: the user.
+    /// For `assign`: the id of the user.
     user_id: Option<String>,
-    /// The version that the task must have. Any other version is a `version_conflict`.
+    /// The version that the task must have. If the task has another version, the call fails with `version_conflict`.
     #[schemars(range(min = 1))]
     expected_version: Option<u64>,
 }

@@ -24,25 +24,25 @@ struct Arguments {
     /// The id of an existing aggregate, or a new id of letters, digits and `._:-`.
     aggregate_id: String,
     aggregate_type: String,
-    /// `<aggregate_type>.<verb>`
+    /// The type of the event, in the form `<aggregate_type>.<verb>`.
     event_type: String,
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     payload: Option<Object>,
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     metadata: Option<Object>,
-    /// A project's id or slug; only for the first event of an aggregate.
+    /// The id or slug of the project. Allowed only for the first event of an aggregate.
     project_id: Option<String>,
-    /// Makes the call safe to repeat: an event with the same id is appended only once.
+    /// A unique id for the event. It makes the call safe to repeat: an event with the same id is appended only once.
     event_id: Option<String>,
-    /// The version that the aggregate must have, or 0 if it must not exist yet. Any other version is a
-    /// `version_conflict`.
+    /// The version that the aggregate must have, or 0 if it must not exist yet. If the aggregate has another version,
+    /// the call fails with `version_conflict`.
     expected_version: Option<u64>,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Answer {
     event: ShownEvent,
-    /// Whether an earlier call has appended the event.
+    /// Whether an earlier call has already appended the event.
     repeated: bool,
 }
 

@@ -22,21 +22,21 @@ const WORDS: Words = Words {
 #[serde(deny_unknown_fields)]
 struct Arguments {
     title: String,
-    /// Markdown.
+    /// The text of the article, in Markdown.
     body: Option<String>,
-    /// A project's id or slug.
+    /// The id or slug of the project.
     project_id: Option<String>,
-    /// Unique in its project; derived from the title by default.
+    /// A readable name for URLs, unique in the project. Derived from the title by default.
     slug: Option<String>,
     tags: Option<Vec<String>>,
-    /// Makes the call safe to repeat within a day.
+    /// A unique key for the call. Calls with the same key within a day create only one article.
     idempotency_key: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Answer {
     article: ShownArticle,
-    /// Whether an earlier call has created the article.
+    /// Whether an earlier call has already created the article.
     repeated: bool,
 }
 
@@ -53,7 +53,7 @@ async fn create_article(writer: Writer, arguments: Arguments, _call: Call) -> Re
     Ok(Answer { article: ShownArticle::from(&*article), repeated })
 }
 
-/// Returns the identity of a user's call with an idempotency key.
+/// Returns the request identity of a user's call with an idempotency key.
 fn request_id(user_id: &str, key: &str, arguments: &Arguments) -> Result<RequestId> {
     let text = serde_json::to_vec(arguments).map_err(Error::internal)?;
     let fingerprint = Sha256::new().chain_update("mcp/").chain_update(WORDS.name).chain_update([0]).chain_update(text);

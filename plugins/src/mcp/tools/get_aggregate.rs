@@ -22,10 +22,10 @@ const WORDS: Words = Words {
 #[serde(deny_unknown_fields)]
 struct Arguments {
     aggregate_id: String,
-    /// Returns the state after the event with this version.
+    /// The version of the state to return: the state after the event with this version.
     #[schemars(range(min = 1))]
     version: Option<u64>,
-    /// Returns the state at this time, RFC 3339. Give this or `version`, not both.
+    /// The time of the state to return, in RFC 3339. Give either `at` or `version`, not both.
     at: Option<String>,
 }
 
@@ -35,16 +35,16 @@ pub struct ShownAggregate {
     aggregate_id: String,
     aggregate_type: String,
     project_id: Option<String>,
-    /// Number of events that the state is folded from.
+    /// The number of events that the state is folded from.
     version: u64,
     created_at: String,
     last_event_at: String,
-    /// Traits of the aggregate's type.
+    /// The traits of the aggregate's type.
     traits: Vec<String>,
     /// The aggregate's fields.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     state: Object,
-    /// Facts that plugins derived from the aggregate, by plugin.
+    /// The facts that plugins derived from the aggregate, by plugin.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     facts: Object,
 }
@@ -66,7 +66,7 @@ async fn get_aggregate(reader: Reader, arguments: Arguments, _call: Call) -> Res
     Ok(shown(&aggregate, &definition))
 }
 
-/// Returns an aggregate as models see it.
+/// Converts an aggregate to the form in which models receive it.
 pub(in crate::mcp) fn shown(aggregate: &Aggregate, definition: &Definition) -> ShownAggregate {
     ShownAggregate {
         aggregate_id: aggregate.id.to_string(),

@@ -28,7 +28,7 @@ struct Arguments {
 
 #[derive(Serialize, JsonSchema)]
 struct Answer {
-    /// All types without details, or the type `aggregate_type` with them.
+    /// All types without details, or only the type `aggregate_type` with its fields and events.
     types: Vec<ShownType>,
 }
 
@@ -38,22 +38,22 @@ pub struct ShownType {
     type_name: String,
     display_name: String,
     traits: Vec<String>,
-    /// Whether only dedicated operations change aggregates of the type; `append_event` cannot.
+    /// Whether only dedicated operations change aggregates of this type. `append_event` cannot change them.
     managed: bool,
-    /// The type's fields. Only with `aggregate_type`.
+    /// The fields of the type. Present only if `aggregate_type` is given.
     #[schemars(with = "Option<Vec<serde_json::Map<String, serde_json::Value>>>")]
     fields: Option<Value>,
-    /// The payload of each event type. Only with `aggregate_type`.
+    /// The payload of each event type. Present only if `aggregate_type` is given.
     events: Option<BTreeMap<String, ShownEventType>>,
 }
 
 /// The payload of an event type.
 #[derive(Serialize, JsonSchema, Default)]
 struct ShownEventType {
-    /// The declared payload.
+    /// The payload that the type's definition declares.
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     declared: Option<Value>,
-    /// Fields seen in events, with the types of their values.
+    /// The fields observed in events, with the types of their values.
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     seen: Option<Object>,
 }

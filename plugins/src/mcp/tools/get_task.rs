@@ -25,7 +25,7 @@ struct Arguments {
 
 #[derive(Serialize, JsonSchema)]
 struct Answer {
-    /// `{id, title, status, priority, …, messages, artifacts, timeline}`.
+    /// The task: `{id, title, status, priority, …, messages, artifacts, timeline}`.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     task: Object,
 }

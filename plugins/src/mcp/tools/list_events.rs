@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::shown::ShownEvent;
 use crate::mcp::tool::{Call, Tool, Words};
 
-/// Default number of events.
+/// The number of events if the call has no `limit`.
 const DEFAULT_LIMIT: usize = 50;
 
 const WORDS: Words = Words {
@@ -24,18 +24,18 @@ const WORDS: Words = Words {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// Lists only the history of this aggregate.
+    /// The id of the aggregate whose history is listed. By default, the events of the whole workspace are listed.
     aggregate_id: Option<String>,
-    /// Lists only events of this aggregate type. Not with `aggregate_id`.
+    /// The aggregate type whose events are listed. Not allowed with `aggregate_id`.
     aggregate_type: Option<String>,
-    /// Lists only events of these types, such as `article.published`. Not with `aggregate_id`.
+    /// The event types to list, such as `article.published`. Not allowed with `aggregate_id`.
     event_types: Option<Vec<String>>,
-    /// Lists events after this position of the log. With `aggregate_id`: after this version, or before it if
-    /// `newest_first` is set.
+    /// The position of the log after which events are listed. With `aggregate_id`: the version after which events are
+    /// listed, or before which if `newest_first` is set.
     after: Option<u64>,
-    /// Lists the newest events first. Only with `aggregate_id`.
+    /// Whether to list the newest events first. Allowed only with `aggregate_id`.
     newest_first: Option<bool>,
-    /// Maximum number of events; 50 by default.
+    /// The maximum number of events. The default is 50.
     #[schemars(range(min = 1, max = 200))]
     limit: Option<usize>,
 }
@@ -43,7 +43,7 @@ struct Arguments {
 #[derive(Serialize, JsonSchema)]
 struct Answer {
     events: Vec<ShownEvent>,
-    /// The `after` of the next call; null if there are no more events.
+    /// The value of `after` for the next call. Null if there are no more events.
     next_after: Option<u64>,
 }
 
@@ -52,7 +52,8 @@ pub(super) fn tool() -> Tool {
 }
 
 async fn list_events(reader: Reader, arguments: Arguments, call: Call) -> Result<Answer> {
-    // An event takes more bytes as text than in memory. At least one event is returned.
+    // An event takes more bytes as text than in memory, so only half of the limit is used. The result contains at least
+    // one event.
     let limit = Limit { events: arguments.limit.unwrap_or(DEFAULT_LIMIT), bytes: call.answer_bytes / 2 };
     let newest_first = arguments.newest_first.unwrap_or(false);
     if let Some(id) = arguments.aggregate_id {

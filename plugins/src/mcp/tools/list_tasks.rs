@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::mcp::closed_sets::{OneOf, WantedTasks};
 use crate::mcp::tool::{Call, Tool, Words};
 
-/// Default number of tasks.
+/// The number of tasks if the call has no `limit`.
 const DEFAULT_LIMIT: usize = 20;
 
 const WORDS: Words = Words {
@@ -23,27 +23,29 @@ const WORDS: Words = Words {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// `review` tasks wait for a person's decision on the output, `input_required` tasks for an answer to an agent.
+    /// The status of the tasks to list. `review` tasks wait for a person's decision on the output, `input_required`
+    /// tasks wait for an answer to an agent.
     status: Option<OneOf<WantedTasks>>,
-    /// Lists only tasks of this agent or user.
+    /// The id of the agent or user whose tasks are listed.
     assignee_id: Option<String>,
-    /// Lists only tasks of this project, by its id or slug.
+    /// The id or slug of the project whose tasks are listed.
     project_id: Option<String>,
     unread: Option<bool>,
-    /// The `next_cursor` of the previous answer.
+    /// The `next_cursor` of the previous result.
     #[schemars(range(min = 1))]
     cursor: Option<u64>,
-    /// Maximum number of tasks; 20 by default.
+    /// The maximum number of tasks. The default is 20.
     #[schemars(range(min = 1, max = 100))]
     limit: Option<usize>,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Answer {
-    /// Each with `id, title, status, priority, assignee_type, assignee_id, waiting_on, allowed_actions, source, …`.
+    /// The tasks, each with `id, title, status, priority, assignee_type, assignee_id, waiting_on, allowed_actions,
+    /// source, …`.
     #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
     tasks: Vec<Object>,
-    /// The `cursor` of the next call; null if there are no more tasks.
+    /// The value of `cursor` for the next call. Null if there are no more tasks.
     next_cursor: Option<u64>,
 }
 
@@ -65,7 +67,7 @@ async fn list_tasks(reader: Reader, arguments: Arguments, call: Call) -> Result<
         let shown = shown::shown(task);
         let size = serde_json::to_string(&shown).map_err(Error::internal)?.len();
         if size > remaining && index > 0 {
-            // The next page begins with the tasks that do not fit here.
+            // The next page begins with the first task that does not fit into this page.
             next_cursor = page.items.get(index - 1).map(|last| last.first_position);
             break;
         }

@@ -1,4 +1,4 @@
-//! The built-in tools, with a file for each.
+//! The built-in tools. Each tool has its own file.
 
 mod act_on_task;
 mod append_event;
@@ -33,7 +33,7 @@ pub(super) const NAMES: [&str; 12] = [
     "upload_file_link",
 ];
 
-/// Returns the built-in tools: first those that read, then those that write.
+/// Returns the built-in tools: first the tools that only read, then the tools that write.
 pub(super) fn all() -> Vec<Tool> {
     vec![
         search::tool(),

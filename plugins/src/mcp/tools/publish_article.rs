@@ -20,7 +20,8 @@ const WORDS: Words = Words {
 struct Arguments {
     /// The article's id.
     aggregate_id: String,
-    /// The version that the article must have. Any other version is a `version_conflict`.
+    /// The version that the article must have. If the article has another version, the call fails with
+    /// `version_conflict`.
     #[schemars(range(min = 1))]
     expected_version: Option<u64>,
 }
@@ -31,7 +32,7 @@ struct Answer {
 }
 
 pub(super) fn tool() -> Tool {
-    // Replaces the revision that was published before.
+    // Publishing replaces the revision that was published before, so the tool is destructive.
     Tool::writing(&WORDS, Effect { destructive: true, idempotent: true }, publish_article)
 }
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::mcp::tool::{Call, Tool, Words};
 
-/// Default number of rows.
+/// The number of rows if the call has no `limit`.
 const DEFAULT_LIMIT: u32 = 100;
 
 const WORDS: Words = Words {
@@ -31,13 +31,13 @@ const WORDS: Words = Words {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// The stages, each an object with one operator.
+    /// The stages of the pipeline. Each stage is an object with one operator.
     #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
     pipeline: Value,
-    /// Maximum number of rows; 100 by default.
+    /// The maximum number of rows. The default is 100.
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<u32>,
-    /// Whether to explain how the answer was computed.
+    /// Whether to explain how the result was computed.
     explain: Option<bool>,
 }
 
@@ -45,13 +45,14 @@ struct Arguments {
 struct Answer {
     #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
     rows: Vec<Value>,
-    /// Number of rows in this answer.
+    /// The number of rows in this result.
     count: usize,
-    /// Whether there are more rows than requested or than fit. Narrow the pipeline, or continue with $skip.
+    /// Whether there are more rows than requested, or more than fit into the result. To get them, narrow the pipeline
+    /// or continue with $skip.
     more: bool,
-    /// Deviations of the answer from the request.
+    /// Messages about differences between the result and the request.
     warnings: Vec<String>,
-    /// Present if `explain` is set.
+    /// The explanation. Present only if `explain` is set.
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     explain: Option<Value>,
 }
@@ -75,7 +76,8 @@ async fn query(reader: Reader, arguments: Arguments, call: Call) -> Result<Answe
     })
 }
 
-/// Returns the first rows that fit into half of the answer's limit, at least one, and whether rows were left out.
+/// Returns the first rows that fit into half of the size limit `bytes`, but at least one row, and whether rows were
+/// left out.
 fn fitting(mut rows: Vec<Value>, bytes: usize) -> (Vec<Value>, bool) {
     let mut remaining = bytes / 2;
     let fits = rows.iter().take_while(|row| {

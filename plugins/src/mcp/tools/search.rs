@@ -20,13 +20,13 @@ const WORDS: Words = Words {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// Words of a label or text.
+    /// The words to search for in labels and texts.
     query: String,
-    /// Finds only aggregates of this type. By default all types but tasks are searched.
+    /// The type of aggregates to search for. By default, all types except tasks are searched.
     aggregate_type: Option<String>,
-    /// Finds only aggregates of this project, by its id or slug.
+    /// The id or slug of the project to search in.
     project_id: Option<String>,
-    /// Maximum number of results; 10 by default.
+    /// The maximum number of results. The default is 10.
     #[schemars(range(min = 1, max = 100))]
     limit: Option<u64>,
 }
@@ -35,7 +35,7 @@ struct Arguments {
 struct Answer {
     /// The results, best first.
     results: Vec<Found>,
-    /// Deviations of the answer from the request.
+    /// Messages about differences between the result and the request.
     warnings: Vec<String>,
 }
 
@@ -45,9 +45,9 @@ struct Found {
     aggregate_type: String,
     project_id: Option<String>,
     label: String,
-    /// From 0 to 1, where 1 is an exact match of the label.
+    /// The quality of the match from 0 to 1, where 1 is an exact match of the label.
     score: f64,
-    /// The measure by which the aggregate was found.
+    /// The kind of match by which the aggregate was found.
     kind: OneOf<MatchKind>,
     last_event_at: String,
 }

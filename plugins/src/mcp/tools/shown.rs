@@ -1,4 +1,4 @@
-//! Events and articles as models see them.
+//! Events and articles in the form in which models receive them.
 
 use foldwork_engine::model::aggregate::Aggregate;
 use foldwork_engine::model::article::{published_at, published_version};
@@ -11,13 +11,13 @@ use serde::Serialize;
 
 use crate::mcp::closed_sets::OneOf;
 
-/// An event.
+/// An event in the form in which models receive it.
 #[derive(Serialize, JsonSchema)]
 pub struct ShownEvent {
     event_id: String,
     aggregate_id: String,
     aggregate_type: String,
-    /// `<type>.<verb>`
+    /// The type of the event, in the form `<type>.<verb>`.
     event_type: String,
     project_id: Option<String>,
     /// The event's position in the aggregate's history, from 1.

@@ -21,37 +21,37 @@ const WORDS: Words = Words {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// The name of the file, such as `report.pdf`. No slashes.
+    /// The name of the file, such as `report.pdf`. The name must not contain slashes.
     filename: String,
-    /// The media type, such as `application/pdf`. Derived from the name by default.
+    /// The media type of the file, such as `application/pdf`. Derived from the filename by default.
     mime_type: Option<String>,
-    /// Maximum size of the file in bytes. By default the server's limit.
+    /// The maximum size of the file in bytes. The default is the server's limit.
     #[schemars(range(min = 1))]
     max_bytes: Option<u64>,
-    /// The aggregate to which the file is attached.
+    /// The id of the aggregate to which the file is attached.
     aggregate_id: Option<String>,
-    /// The type of that aggregate, if the aggregate does not exist yet.
+    /// The type of the aggregate, if the aggregate does not exist yet.
     aggregate_type: Option<String>,
-    /// A project's id or slug.
+    /// The id or slug of the project.
     project_id: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Answer {
-    /// The URL to which the bytes are sent.
+    /// The URL to which the file's bytes are sent.
     url: String,
-    /// `PUT`.
+    /// The HTTP method of the upload: `PUT`.
     method: &'static str,
     /// The path of the stored file: `workspace/project/type/aggregate/filename`.
     path: String,
     mime_type: String,
-    /// Null means no limit.
+    /// The maximum size of the file in bytes. Null means no limit.
     max_bytes: Option<u64>,
     expires_at: String,
 }
 
 pub(super) fn tool() -> Tool {
-    // Using the link replaces a file that is already at the path.
+    // An upload to the link replaces a file that is already at the path, so the tool is destructive.
     Tool::writing(&WORDS, Effect { destructive: true, idempotent: false }, upload_file_link)
 }
 

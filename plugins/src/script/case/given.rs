@@ -1,4 +1,4 @@
-//! The input of a hook in a case: the parts that the case specifies, and defaults for the others.
+//! The input of a hook in a case. Parts that the case does not specify get defaults.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use foldwork_engine::model::value::{Object, Value};
 use super::Case;
 use crate::suggestion::nearest;
 
-/// The default time of everything in a case: 2024-05-01T12:00:00Z.
+/// The default of all times in a case: 2024-05-01T12:00:00Z, in milliseconds since the epoch.
 const NOW_MS: i64 = 1_714_564_800_000;
 const EVENT: [&str; 12] = [
     "event_id",
@@ -40,7 +40,7 @@ pub(super) struct Given {
     agents: Vec<Value>,
     task: Value,
     messages: Vec<Value>,
-    /// The aggregate's row, for `work`.
+    /// The aggregate as a pipeline row, for the hook `work`.
     row: Value,
     related: Vec<Value>,
     arguments: Object,
@@ -146,13 +146,13 @@ impl Given {
         Tool { arguments: &self.arguments, rows: &self.rows, now_ms: self.event.occurred_at }
     }
 
-    /// Returns why the arguments are rejected before the tool is called, if they are.
+    /// Returns the reason why the arguments are rejected before the tool is called, or `None` if they are valid.
     pub(super) fn refused_arguments(&self, script: &impl Plugin) -> Option<String> {
         let violations = script.check_arguments(&self.arguments);
         (!violations.is_empty()).then(|| Error::from(violations).to_string())
     }
 
-    /// Rejects a case with an event for which the plugin is never called, because such a case tests nothing.
+    /// Rejects a case whose event never causes a call of the plugin, because such a case tests nothing.
     fn admitted(&self, about: &About) -> Result<(), String> {
         match about.on.admits(&self.event.event_type, &self.definition.traits) {
             true => Ok(()),
@@ -216,7 +216,8 @@ fn event(fields: &Object) -> Result<Event, String> {
     })
 }
 
-/// Returns the built-in type of this name, or a type with the traits that the case or the plugin names.
+/// Returns the built-in type with this name. For other names, returns a type with the traits that the case or the
+/// plugin specifies.
 fn definition(name: &str, traits: Option<Vec<String>>, about: &About) -> Result<Definition, String> {
     let own = builtin::definitions().into_iter().find(|definition| *definition.type_name == *name);
     match (own, traits) {
@@ -229,7 +230,7 @@ fn definition(name: &str, traits: Option<Vec<String>>, about: &About) -> Result<
     }
 }
 
-/// Returns an object with defaults for its missing fields.
+/// Returns an object with the defaults for its missing fields added.
 fn over<const N: usize>(mut object: Object, defaults: [(&str, Value); N]) -> Value {
     for (name, value) in defaults {
         if !object.contains(name) {

@@ -30,8 +30,8 @@ pub(super) fn register(engine: &mut Engine) {
     });
 }
 
-/// Returns a value as JSON, limited to the maximum size of strings. Maps and arrays are also converted to strings this
-/// way.
+/// Returns the JSON text of a value. Fails if the text exceeds the maximum size of strings. Maps and arrays are also
+/// converted to strings by this function.
 pub(in crate::script) fn to_json(
     context: &NativeCallContext,
     read: impl FnOnce(&mut Reader) -> Result<Value, String>,

@@ -1,9 +1,10 @@
 //! Guesses the language of a text.
 
-/// Number of bytes that are examined.
+/// The number of bytes that are examined, from the beginning of the text.
 const SAMPLE: usize = 4_000;
 
-/// ISO 639-1 codes of languages by their ISO 639-3 codes. Other languages keep their three-letter code.
+/// The ISO 639-1 codes of languages by their ISO 639-3 codes. Languages that are not listed keep their three-letter
+/// code.
 const TWO_LETTERS: [(&str, &str); 68] = [
     ("epo", "eo"),
     ("eng", "en"),
@@ -75,7 +76,7 @@ const TWO_LETTERS: [(&str, &str); 68] = [
     ("tgl", "tl"),
 ];
 
-/// Returns the code of the language, or an empty text if the beginning of the text is not conclusive.
+/// Returns the code of the text's language. Returns an empty text if the beginning of the text is not conclusive.
 pub(super) fn guess(text: &str) -> &'static str {
     let end = (0..=text.len().min(SAMPLE)).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
     let Some(info) = whatlang::detect(&text[..end]).filter(whatlang::Info::is_reliable) else { return "" };

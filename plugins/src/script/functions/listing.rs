@@ -1,10 +1,11 @@
-//! Lists that host functions return. A list is limited while it grows, and reports whether items were left out.
+//! Lists that host functions return. The size of a list is limited while items are added, and the list records whether
+//! items were left out.
 
 use rhai::{Array, Dynamic, INT, Map, NativeCallContext};
 
 use super::registration::{Refused, thrown, too_large};
 
-/// Number of entries of the map around a list: `items` and `more`.
+/// The number of entries of the map that contains a list: `items` and `more`.
 const WRAPPER_ENTRIES: usize = 2;
 
 /// A list within the engine's limits on arrays, maps and strings.
@@ -17,11 +18,11 @@ pub(super) struct Listing {
 
 impl Listing {
     /// Creates an empty list. Each item counts as `places` entries of arrays and maps. The list holds at most
-    /// `max_items` items, if given, and never more than the engine's limits allow.
+    /// `max_items` items if `max_items` is given, and never more than the engine's limits allow.
     pub(super) fn new(context: &NativeCallContext, places: usize, max_items: Option<INT>) -> Result<Listing, Refused> {
         let engine = context.engine();
         let capacity = engine.max_array_size().min(engine.max_map_size());
-        // The map around the list counts as well when a script stores the result.
+        // If a script stores the result, the map that contains the list counts as well.
         let overhead = if max_items.is_some() { WRAPPER_ENTRIES } else { 0 };
         let allowed = capacity.saturating_sub(overhead) / places.max(1);
         let max_items = match max_items.map(usize::try_from) {
@@ -32,7 +33,7 @@ impl Listing {
         Ok(Listing { items: Array::new(), max_items, bytes_left: engine.max_string_size(), more: false })
     }
 
-    /// Adds an item whose texts have this many bytes. Returns `false` if the list is full.
+    /// Adds an item whose texts have `bytes` bytes in total. Returns `false` if the list is full.
     pub(super) fn push(&mut self, bytes: usize, item: impl FnOnce() -> Dynamic) -> bool {
         match self.bytes_left.checked_sub(bytes).filter(|_| self.items.len() < self.max_items) {
             Some(remaining) => {
@@ -47,12 +48,12 @@ impl Listing {
         }
     }
 
-    /// Records that something was left out.
+    /// Records that items were left out.
     pub(super) fn leave_out(&mut self) {
         self.more = true;
     }
 
-    /// Returns `#{items, more}`: the list, and whether something was left out.
+    /// Returns `#{items, more}`: the list, and whether items were left out.
     pub(super) fn bounded(self) -> Map {
         Map::from_iter([
             ("items".into(), Dynamic::from_array(self.items)),
@@ -60,7 +61,7 @@ impl Listing {
         ])
     }
 
-    /// Returns only the list. Fails if something was left out, because the caller does not see `more`.
+    /// Returns only the list. Fails if items were left out, because the caller could not notice the omission.
     pub(super) fn whole(self, what: &str) -> Result<Array, Refused> {
         match self.more {
             false => Ok(self.items),

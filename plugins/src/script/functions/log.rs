@@ -7,7 +7,7 @@ use rhai::Engine;
 use super::registration::{Refused, function, thrown};
 use crate::script::guard::may_log;
 
-/// Maximum length of a line, in characters.
+/// The maximum length of a log line, in characters.
 const MAX_CHARS: usize = 1_000;
 
 pub(super) fn register(engine: &mut Engine, plugin: &str) {

@@ -7,7 +7,7 @@ use super::listing::Listing;
 use super::registration::{Refused, function};
 use crate::script::guard::checkpoint;
 
-/// Entries that a link or a heading takes in a list: the map itself, and its two fields.
+/// The number of entries that count for a link or a heading in a list: the map itself and its two fields.
 const ENTRIES_PER_ITEM: usize = 3;
 
 pub(super) fn register(engine: &mut Engine) {
@@ -97,7 +97,7 @@ fn end_line(text: &mut String) {
 }
 
 fn markdown_links(markdown: &str, mut links: Listing) -> Result<Listing, Refused> {
-    // The open link, and its text so far.
+    // The target of the open link, and the link's text so far.
     let mut open: Option<(ImmutableString, String)> = None;
     for event in parser(markdown) {
         checkpoint()?;

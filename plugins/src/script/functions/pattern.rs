@@ -1,5 +1,5 @@
-//! Regular expressions with bounded cost. A lazily built automaton gives up if it is rebuilt too often. Groups are
-//! found by a search within one match that visits each of its states once.
+//! Regular expressions with bounded cost. A search uses a lazily built automaton and fails if the automaton is rebuilt
+//! too often. Groups are found by a second search within a match, which visits each of its states at most once.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -20,13 +20,16 @@ use crate::script::convert::text_to_dynamic;
 use crate::script::guard::checkpoint;
 
 const MAX_PATTERN: usize = 2_000;
-/// Number of compiled patterns that an engine keeps.
+/// The number of compiled patterns that an engine keeps.
 const CACHE_SIZE: usize = 16;
+/// The maximum size of a compiled pattern, in bytes.
 const PROGRAM_BYTES: usize = 1 << 20;
+/// The maximum size of the states that an automaton keeps, in bytes.
 const STATES_BYTES: usize = 512 << 10;
-/// Number of times that the automaton may be rebuilt within one search.
+/// The number of times that an automaton may be rebuilt within one search.
 const RESTARTS: usize = 3;
-/// Limit on the states that the search for groups may visit: positions of the program times positions of the text.
+/// The memory for the states that the search for groups has visited, in bytes. The number of states is the product of
+/// the positions in the program and the positions in the text.
 const VISITED_BYTES: usize = 256 << 10;
 
 pub(super) fn register(engine: &mut Engine) {
@@ -87,7 +90,8 @@ impl Patterns {
         }
         let made = Arc::new(Pattern::compile(pattern)?);
         let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
-        // A script that keeps creating patterns empties the cache; a script with a few patterns never does.
+        // If a script keeps creating patterns, the cache is emptied. A script with a few patterns never fills the
+        // cache.
         if compiled.len() >= CACHE_SIZE {
             compiled.clear();
         }
@@ -99,7 +103,7 @@ impl Patterns {
 struct Pattern {
     regex: Regex,
     cache: Mutex<Option<Cache>>,
-    /// Present if the pattern has groups.
+    /// The search for groups, if the pattern has groups.
     groups: Option<BoundedBacktracker>,
 }
 
@@ -129,8 +133,8 @@ impl Pattern {
         Ok(Pattern { regex, cache: Mutex::new(None), groups: has_groups.then_some(groups) })
     }
 
-    /// Adds the matches in a text to a list, which may be full from the start. A match whose groups are unknown is left
-    /// out.
+    /// Adds the matches in a text to a list. The list may be full from the start. Omits a match whose groups could not
+    /// be searched.
     fn find_all(&self, text: &str, mut found: Listing) -> Result<(Listing, End), Refused> {
         let mut is_one_left_out = false;
         let end = self.each(text, |matched, groups| {
@@ -171,7 +175,7 @@ impl Pattern {
                 };
                 out.push_str(span.and_then(|span| text.get(span)).unwrap_or_default());
             };
-            // A replacement can name a group many times, so its result is built and measured separately.
+            // A replacement can name a group many times, so the inserted text is built and measured separately.
             let mut inserted = String::new();
             if replacement.matches('$').count().saturating_mul(matched.len()) > max_bytes {
                 return Err(too_large("a text after replacing is"));
@@ -190,8 +194,8 @@ impl Pattern {
         Ok(Dynamic::from(ImmutableString::from(out)))
     }
 
-    /// Calls a function for each match until the function ends the search. If the pattern has groups, passes the groups
-    /// of the match.
+    /// Calls a function for each match until the function ends the search. If the pattern has groups, the function also
+    /// receives the groups of the match.
     fn each(
         &self,
         text: &str,
@@ -215,7 +219,7 @@ impl Pattern {
                     break;
                 }
             };
-            // An empty match directly after the last match does not count; the search continues one character later.
+            // An empty match directly after the last match does not count. The search continues one character later.
             if matched.is_empty() && last_end == Some(matched.end()) {
                 at = text[at..].chars().next().map_or(text.len() + 1, |next| at + next.len_utf8());
                 continue;
@@ -237,7 +241,8 @@ impl Pattern {
             last_end = Some(matched.end());
             at = matched.end();
         }
-        // An automaton that was rebuilt once would give up earlier in the next search.
+        // Only automata that were never rebuilt are kept, because a rebuilt automaton would fail earlier in the next
+        // search.
         if cache.forward().clear_count() + cache.reverse().clear_count() == 0 {
             *self.cache.lock().unwrap_or_else(PoisonError::into_inner) = Some(cache);
         }
@@ -245,7 +250,7 @@ impl Pattern {
     }
 }
 
-/// The groups of a match.
+/// The groups of a match, as far as they are known.
 enum Groups<'a> {
     /// The pattern has no groups.
     None,
@@ -254,12 +259,12 @@ enum Groups<'a> {
     TooLong,
 }
 
-/// How a search ended.
+/// The way in which a search ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     /// The search reached the end of the text, or the caller ended it.
     Complete,
-    /// The automaton gave up, or a match was too long to search it for groups.
+    /// The automaton was rebuilt too often, or a match was too long to search it for groups.
     TooExpensive,
 }
 
@@ -275,7 +280,7 @@ fn too_expensive() -> Refused {
     thrown("the regular expression is too expensive for this text")
 }
 
-/// Returns the innermost reason, which describes the error in one line.
+/// Returns the message of an error's innermost source, which describes the error in one line.
 fn reason(error: &dyn std::error::Error) -> String {
     let mut error = error;
     while let Some(source) = error.source() {

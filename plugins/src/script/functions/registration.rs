@@ -1,12 +1,12 @@
-//! The registration of host functions with their documentation, and the errors that they return.
+//! The registration of host functions with their documentation, and the errors that host functions return.
 
 use rhai::{EvalAltResult, FuncRegistration, Position};
 
 /// An error that a host function returns.
 pub type Refused = Box<EvalAltResult>;
 
-/// Begins a function's registration. The last item of `signature` is the return type, and `example` is an expression
-/// that is true.
+/// Begins the registration of a function. The last item of `signature` is the return type. `example` is an expression
+/// that must be true.
 pub fn function(name: &str, signature: &[&str], sentence: &str, example: &str) -> FuncRegistration {
     let comments = [format!("/// {sentence}"), "///".to_owned(), format!("/// `{example}`")];
     FuncRegistration::new(name).with_params_info(signature).with_comments(comments)
@@ -17,7 +17,7 @@ pub fn thrown(message: impl Into<String>) -> Refused {
     EvalAltResult::ErrorRuntime(message.into().into(), Position::NONE).into()
 }
 
-/// Returns an error for something that exceeds a size limit.
+/// Returns an error for a value that exceeds a size limit. `what` names the value.
 pub fn too_large(what: impl Into<String>) -> Refused {
     EvalAltResult::ErrorDataTooLarge(what.into(), Position::NONE).into()
 }

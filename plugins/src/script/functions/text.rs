@@ -1,4 +1,4 @@
-//! Functions for texts.
+//! Functions for texts: slugs, word counts, similarity, hashes and language detection.
 
 use rhai::{Dynamic, Engine, INT, ImmutableString};
 use sha2::{Digest, Sha256};
@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 use super::language;
 use super::registration::function;
 
-/// Longest text that is compared for similarity, in characters. The time is quadratic.
+/// The maximum length of a text that is compared for similarity, in characters. The time of a comparison is quadratic.
 const MAX_COMPARED_CHARS: usize = 2_000;
 
 pub(super) fn register(engine: &mut Engine) {

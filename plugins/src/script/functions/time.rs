@@ -1,4 +1,4 @@
-//! Functions for times: RFC 3339 texts, and milliseconds since 1970.
+//! Functions that convert between RFC 3339 texts and milliseconds since 1970.
 
 use foldwork_engine::model::date::{format_date, ms_of, parse_date};
 use jiff::Timestamp;

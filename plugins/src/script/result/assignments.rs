@@ -7,12 +7,12 @@ use super::{Fields, kind, list};
 use crate::suggestion::nearest;
 
 const MAX_ASSIGNMENTS: usize = 100;
-/// Maximum length of a title, in characters.
+/// The maximum length of a task's title, in characters.
 const MAX_TITLE_CHARS: usize = 200;
-/// Ten years, in seconds.
+/// The maximum time until a task is due: ten years, in seconds.
 const LATEST_DUE_S: i64 = 10 * 366 * 24 * 60 * 60;
 
-/// Reads an array of `#{agent_id | user_id, title, priority, metadata, due_in_s}`; `()` assigns no work.
+/// Reads an array of `#{agent_id | user_id, title, priority, metadata, due_in_s}`. The value `()` assigns no tasks.
 pub(in crate::script) fn read(value: &Value) -> Result<Vec<Assignment>, String> {
     match value.is_null() {
         true => Ok(Vec::new()),

@@ -14,7 +14,7 @@ const DERIVED_BYTES: usize = 64 << 10;
 /// The fields that can name the target of an edge.
 const TARGETS: [&str; 4] = ["to", "to_slug", "to_label", "to_field"];
 
-/// Reads `#{labels, edges, derived, events}`. Each field is optional; `()` means no facts.
+/// Reads `#{labels, edges, derived, events}`. Each field is optional. The value `()` means no facts.
 pub(in crate::script) fn read(value: &Value, aggregate_type: &str) -> Result<Facts, String> {
     if value.is_null() {
         return Ok(Facts::default());
@@ -33,7 +33,7 @@ pub(in crate::script) fn read(value: &Value, aggregate_type: &str) -> Result<Fac
     })
 }
 
-/// Reads `#{kind, to | to_slug | to_label | to_field, weight}`.
+/// Reads an edge `#{kind, to | to_slug | to_label | to_field, weight}`.
 fn edge(path: String, value: &Value) -> Result<EdgeFact, String> {
     let fields = Fields::of(path, value, &["kind", "to", "to_slug", "to_label", "to_field", "weight"])?;
     let kind_name = fields.needed_text("kind")?;
@@ -62,7 +62,7 @@ fn edge(path: String, value: &Value) -> Result<EdgeFact, String> {
     Ok(EdgeFact { kind: kind_name.into(), to, weight })
 }
 
-/// Reads `#{field, value}`. A number is converted to its text.
+/// Reads a target `#{field, value}`. A number is converted to its text.
 fn field_target(path: String, value: &Value) -> Result<Target, String> {
     let fields = Fields::of(path, value, &["field", "value"])?;
     let field = fields.needed_text("field")?;

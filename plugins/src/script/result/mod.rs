@@ -1,4 +1,5 @@
-//! Reads the results of hooks strictly. Every error names its path.
+//! Reads the results of hooks and rejects everything that is not expected. Every error names the path of the wrong
+//! value.
 
 pub(super) mod assignments;
 pub(super) mod facts;
@@ -17,12 +18,12 @@ use super::convert::Reader;
 use crate::limits::Limits;
 use crate::suggestion::nearest;
 
-/// Returns the result of a hook as a value.
+/// Converts the result of a hook to a value of the engine. Rejects results that are too large.
 pub(super) fn value_of(returned: &Dynamic, hook: Hook, limits: &Limits) -> Result<Value, String> {
     Reader::new(name(hook), limits.string_bytes.saturating_mul(4)).read(returned)
 }
 
-/// Returns the name of a hook's result in messages.
+/// Returns the name that messages use for a hook's result.
 fn name(hook: Hook) -> &'static str {
     match hook {
         Hook::Enrich => "facts",
@@ -32,14 +33,14 @@ fn name(hook: Hook) -> &'static str {
     }
 }
 
-/// A map at a path.
+/// The fields of a map, with the map's path in the result.
 struct Fields<'a> {
     path: String,
     object: &'a Object,
 }
 
 impl<'a> Fields<'a> {
-    /// Returns the map. Fails if it has a field that is not among `known`.
+    /// Returns the fields of `value`. Fails if `value` is not a map or has a field that is not among `known`.
     fn of(path: String, value: &'a Value, known: &[&str]) -> Result<Fields<'a>, String> {
         let Some(object) = value.as_object() else {
             return Err(format!("{path} is {}, not a map", kind(value)));
@@ -58,7 +59,7 @@ impl<'a> Fields<'a> {
         format!("{}.{name}", self.path)
     }
 
-    /// Returns a field that is present and not null.
+    /// Returns the value of a field, or `None` if the field is missing or null.
     fn get(&self, name: &str) -> Option<&'a Value> {
         self.object.get(name).filter(|value| !value.is_null())
     }
@@ -87,7 +88,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Returns the items of an array, each read with its path. A missing field has no items.
+    /// Returns the items of an array field. Each item is read with its path. A missing field has no items.
     fn list<T>(
         &self,
         name: &str,
@@ -135,7 +136,7 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// Reads an event `#{event_type, payload}` for an aggregate of a type.
+/// Reads an event `#{event_type, payload}` for an aggregate of type `aggregate_type`.
 fn event(path: String, value: &Value, aggregate_type: Option<&str>) -> Result<EventFact, String> {
     let fields = Fields::of(path, value, &["event_type", "payload"])?;
     let event_type = fields.needed_text("event_type")?;

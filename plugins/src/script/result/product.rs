@@ -10,11 +10,11 @@ const MAX_PARTS: usize = 20;
 /// The fields that can hold the content of a part.
 const CONTENTS: [&str; 3] = ["text", "data", "file"];
 
-/// The message of a task if the plugin gives no reason why the task does not apply.
+/// The message of a task if the plugin gives no reason why the task does not apply to it.
 const NOT_APPLICABLE: &str = "The plugin has nothing to do for this task.";
 
-/// Reads `#{artifacts, message, review}`. Each field is optional; `()` and `#{does_not_apply}` mean that there is
-/// nothing to do.
+/// Reads `#{artifacts, message, review}`. Each field is optional. The values `()` and `#{does_not_apply}` mean that
+/// there is nothing to do.
 pub(in crate::script) fn read(value: &Value, aggregate_type: Option<&str>) -> Result<Product, String> {
     if value.is_null() {
         return Ok(not_applicable(NOT_APPLICABLE));
@@ -38,7 +38,7 @@ fn not_applicable(reason: &str) -> Product {
     Product { artifacts: Vec::new(), message: Some(reason.to_owned()), review: false }
 }
 
-/// Reads `#{name, parts, effect}`.
+/// Reads an artifact `#{name, parts, effect}`.
 fn artifact(path: String, value: &Value, aggregate_type: Option<&str>) -> Result<Artifact, String> {
     let fields = Fields::of(path, value, &["name", "parts", "effect"])?;
     let parts = fields.list("parts", MAX_PARTS, part)?;
@@ -49,7 +49,7 @@ fn artifact(path: String, value: &Value, aggregate_type: Option<&str>) -> Result
     Ok(Artifact { name: fields.needed_text("name")?.to_owned(), parts, effect })
 }
 
-/// Reads `#{text | data | file, media_type}`.
+/// Reads a part `#{text | data | file, media_type}`.
 fn part(path: String, value: &Value) -> Result<Value, String> {
     let fields = Fields::of(path, value, &["text", "data", "file", "media_type"])?;
     fields.text("media_type")?;

@@ -1,11 +1,11 @@
-//! Answers: the result of `tool`.
+//! The result of the hook `tool`.
 
 use foldwork_engine::model::json_schema::Schema;
 use foldwork_engine::model::value::{Object, Value};
 
 use super::kind;
 
-/// Reads a map that matches the manifest's schema, if there is one.
+/// Reads a map. If the manifest has a schema for the result, the map must match the schema.
 pub(in crate::script) fn read(value: &Value, schema: Option<&Schema>) -> Result<Object, String> {
     let Some(answer) = value.as_object() else { return Err(format!("answer is {}, not a map", kind(value))) };
     let Some(schema) = schema else { return Ok(answer.clone()) };

@@ -1,4 +1,5 @@
-//! Adds the errors and headers that an operation of a given kind may return in addition to its handler's responses.
+//! Adds the errors and headers to the OpenAPI document that are common to a kind of operation and not declared by its
+//! handler.
 
 use serde_json::{Map, Value, json};
 
@@ -25,7 +26,7 @@ const EXCHANGE: &str = "/sign-in-codes/exchange";
 /// The path suffix of the operation that requires a caller with a key.
 const OWN_KEY: &str = "/keys/self";
 const DEACTIVATE: &str = "/deactivate-license";
-/// Operations whose body names something that may not exist.
+/// The methods and paths of operations whose body names a resource that may not exist. Their responses include 404.
 const NAMED_IN_BODY: [(&str, &str); 5] = [
     ("post", "/files/delete"),
     ("post", "/agents/connect"),
@@ -34,7 +35,7 @@ const NAMED_IN_BODY: [(&str, &str); 5] = [
     ("post", "/mailbox/actions"),
 ];
 
-/// Adds the errors that the operation may return, and the headers of its responses.
+/// Adds the possible errors of an operation and the headers of its responses to the document.
 pub fn complete(path: &str, method: &str, operation: &mut Map<String, Value>, needed: Option<&Needed>) {
     let errors = errors(path, method, operation, needed);
     let responses = operation.entry("responses").or_insert_with(|| json!({}));
@@ -90,7 +91,7 @@ fn errors(
     {
         errors.push(("404", "Not found, or not in the caller's workspace."));
     }
-    // A member's state can conflict with a deletion, although the request has no input.
+    // Deleting a member takes no input, but the member's state can still cause a conflict.
     let is_member = method == "delete" && path.ends_with("{member_id}");
     if (needed.is_some() || is_linked)
         && (has_input || is_member)

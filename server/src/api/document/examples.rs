@@ -4,11 +4,12 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
-/// Maps operation ids to examples by `request` or by response status. A test extracts the examples from the scenarios.
+/// The examples by operation id and then by `request` or response status. A test extracts the examples from the HTTP
+/// scenarios.
 static EXAMPLES: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(include_str!("../../../../openapi/examples.json")).unwrap_or_default());
 
-/// Adds the examples of an operation.
+/// Adds the examples to an operation's request and responses.
 pub fn show(operation: &mut Map<String, Value>) {
     let Some(known) = operation.get("operationId").and_then(Value::as_str).and_then(|id| EXAMPLES.get(id)) else {
         return;

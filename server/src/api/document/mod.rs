@@ -1,7 +1,7 @@
 //! The OpenAPI document: generated from the handlers, then adapted to what generators and linters expect.
 //!
-//! Properties that all operations share (errors, headers, paging, scopes) are added by rule, so that new operations get
-//! them too.
+//! Rules add the properties that operations share (errors, headers, paging, scopes), so that new operations have these
+//! properties as well.
 
 mod answers;
 mod examples;
@@ -35,8 +35,8 @@ const ABOUT: &str = "An event-sourced content and task service with a fold pipel
     **Versions**: an `ETag` is a version. With `If-None-Match` the response is 304 if the client has the current \
     version. With `If-Match` a change is rejected with 409 if the resource has changed in the meantime.";
 
-/// Returns the document of both services and of the endpoints of the enabled plugins. The paths of `functions` have a
-/// server entry of their own.
+/// Returns one document for both services and the endpoints of the enabled plugins. The paths of `functions` have their
+/// own server entry.
 pub fn finished(
     service: &OpenApiService<impl OpenApi, ()>,
     functions: &OpenApiService<impl OpenApi, ()>,
@@ -82,10 +82,10 @@ fn add(document: &mut Value, mut other: Value) {
     }
 }
 
-/// Returns the path that the operations of a path item are served under.
+/// Returns the base path under which the operations of a path item are served.
 pub fn base(item: &Value) -> &str {
     let Some(url) = item["servers"][0]["url"].as_str() else { return API };
-    // The URL of a server entry may include a scheme and a host.
+    // Removes the scheme and the host, which the URL of a server entry may include.
     url.split_once("://").and_then(|(_, rest)| rest.find('/').map(|at| &rest[at..])).unwrap_or(url)
 }
 
@@ -109,7 +109,7 @@ fn finish_operation(path: &str, method: &str, operation: &mut Map<String, Value>
 }
 
 /// The requirements of an operation, parsed from the name of its guard: scopes, the minimum role after `@`, or a
-/// `session`. A caller needs one of the scopes or, with `all`, every one.
+/// `session`. A caller needs one of the scopes or, with `all`, every scope.
 struct Needed {
     scopes: Vec<String>,
     all: bool,
@@ -140,7 +140,7 @@ impl Needed {
     }
 }
 
-/// Adds the requirements to the operation's description, and as machine-readable extensions.
+/// Adds the requirements to the operation's description and adds machine-readable extensions.
 fn describe(operation: &mut Map<String, Value>, needed: Option<&Needed>) {
     let text = match needed {
         Some(Needed { session: true, .. }) => "Needs a token of an identity provider, not a key.".to_owned(),
@@ -182,7 +182,7 @@ pub fn methods(document: &Value) -> Vec<(Vec<String>, Vec<String>)> {
             (segments, methods.filter(|method| METHODS.contains(&method.to_ascii_lowercase().as_str())).collect())
         })
         .collect();
-    // Static paths come before parameterized paths that match them too.
+    // Sorts static paths before parameterized paths, because both may match the same request.
     methods.sort_by_key(|(segments, _)| segments.iter().filter(|segment| segment.starts_with('{')).count());
     methods
 }

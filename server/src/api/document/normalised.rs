@@ -1,11 +1,12 @@
-//! Fixes what trips up generators and linters: bounds written as floating-point numbers, header names in capitals,
-//! `allOf` around a single reference, `nullable` next to a closed set or without a type, and times without a format.
+//! Corrects parts of the document that generators and linters reject: bounds written as floating-point numbers, header
+//! names in capitals, `allOf` around a single reference, `nullable` without a type or with a closed set, and times
+//! without a format.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-/// Normalises a node and everything below it. `closed` has the references of closed sets.
+/// Normalises a node of the document and all its descendants. `closed` has the references of closed sets.
 pub fn normalise(node: &mut Value, closed: &BTreeSet<String>) {
     match node {
         Value::Array(items) => items.iter_mut().for_each(|item| normalise(item, closed)),
@@ -13,7 +14,7 @@ pub fn normalise(node: &mut Value, closed: &BTreeSet<String>) {
             unwrap_reference(object, closed);
             move_nullable(object);
             whole_numbers(object);
-            // Some generators take an empty schema for an object.
+            // Some generators treat an empty schema as an object.
             if let Some(additional) = object.get_mut("additionalProperties").filter(|schema| **schema == json!({})) {
                 *additional = true.into();
             }
@@ -32,7 +33,7 @@ pub fn normalise(node: &mut Value, closed: &BTreeSet<String>) {
                 if name == "headers" {
                     rename_headers(child);
                 }
-                // Examples are literal responses, not schemas.
+                // Examples are literal values, not schemas, and must not change.
                 if name != "example" && name != "examples" && name != "default" && name != "enum" {
                     normalise(child, closed);
                 }
@@ -42,7 +43,7 @@ pub fn normalise(node: &mut Value, closed: &BTreeSet<String>) {
     }
 }
 
-/// Replaces `{allOf: [{$ref}], …}` by the reference, which is equivalent unless the value may be null.
+/// Replaces `{allOf: [{$ref}], …}` by the reference. The two are equivalent unless the value may be null.
 fn unwrap_reference(object: &mut Map<String, Value>, closed: &BTreeSet<String>) {
     let Some(Value::Array(parts)) = object.get("allOf") else { return };
     let Some((Some(reference), rest)) = parts.split_first().map(|(first, rest)| (first["$ref"].as_str(), rest)) else {
@@ -77,14 +78,14 @@ fn object_of(value: Value) -> Map<String, Value> {
     }
 }
 
-/// Adds the values that `lookup` returns for these names.
+/// Adds the entries for which `lookup` returns a value to an object.
 fn with(mut object: Map<String, Value>, names: &[&str], lookup: impl Fn(&str) -> Option<Value>) -> Map<String, Value> {
     object.extend(names.iter().filter_map(|name| Some(((*name).to_owned(), lookup(name)?))));
     object
 }
 
-/// `nullable` has an effect only next to a type. A `oneOf` or `anyOf` may be null if its first choice may. A schema
-/// without a type allows null anyway.
+/// Moves or removes `nullable`, which has an effect only together with a type. In a `oneOf` or `anyOf`, the first
+/// choice becomes nullable. A schema without a type allows null in any case.
 fn move_nullable(object: &mut Map<String, Value>) {
     let is_nullable = object.get("nullable").is_some_and(|nullable| *nullable == json!(true));
     if !is_nullable || object.contains_key("type") {
@@ -98,7 +99,8 @@ fn move_nullable(object: &mut Map<String, Value>) {
     }
 }
 
-/// Rewrites bounds and formats of integers. The framework writes `200.0`, and formats that other tools do not know.
+/// Rewrites bounds and formats of integers, because the framework writes bounds as `200.0` and uses formats that other
+/// tools do not know.
 fn whole_numbers(object: &mut Map<String, Value>) {
     if object.get("type").is_none_or(|kind| kind != "integer") {
         return;
@@ -117,7 +119,7 @@ fn whole_numbers(object: &mut Map<String, Value>) {
     object.entry("minimum").or_insert_with(|| 0.into());
 }
 
-/// Adds what a property's name implies in every schema.
+/// Adds the format or the description that a property's name implies in every schema.
 fn tell_by_name(name: &str, property: &mut Value) {
     let Some(property) = property.as_object_mut() else { return };
     if property.get("type").is_some_and(|kind| kind == "string") && name.ends_with("_at") {

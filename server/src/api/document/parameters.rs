@@ -28,8 +28,7 @@ const IF_MATCH: &str =
     "The version to change, in quotes, or `*` for any existing version. Any other current version is a conflict.";
 const LAST_EVENT_ID: &str = "For a stream, the position of the last event received. The stream continues after it.";
 
-/// Describes parameters without a description of their own, and removes those that OpenAPI does not allow as
-/// parameters.
+/// Adds descriptions to parameters without a description, and removes parameters that OpenAPI does not allow.
 pub fn describe(operation: &mut Map<String, Value>) {
     let Some(parameters) = operation.get_mut("parameters").and_then(Value::as_array_mut) else { return };
     // The `Accept` header is not a parameter in OpenAPI: the media types of the responses imply it.

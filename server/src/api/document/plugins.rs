@@ -1,4 +1,4 @@
-//! Adds the endpoints of the enabled plugins to the document.
+//! Adds the endpoints of the enabled plugins to the OpenAPI document.
 
 use foldwork_plugins::mount::{Endpoint, Handler};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 /// The section of the document for the endpoints of plugins.
 const SECTION: &str = "Plugins";
 
-/// Adds the endpoints of these plugins.
+/// Adds the endpoints of the plugins with these names.
 pub fn mount(document: &mut Value, enabled: &[String]) {
     for (plugin, endpoint) in foldwork_plugins::endpoints(enabled) {
         let path = format!("/plugins/{plugin}/{}", endpoint.path);

@@ -1,4 +1,4 @@
-//! Schemas that have no type in the handlers, and corrections to schemas.
+//! Schemas without a Rust type in the handlers, and corrections to generated schemas.
 
 use std::collections::BTreeSet;
 
@@ -59,7 +59,7 @@ fn is_nullable(property: &Value) -> bool {
     std::iter::once(property).chain(parts).any(|part| part["nullable"] == true)
 }
 
-/// Returns the names of the schemas that request bodies consist of.
+/// Returns the names of the schemas that request bodies use.
 pub fn request_schemas(document: &Value) -> BTreeSet<String> {
     let items = document["paths"].as_object().into_iter().flatten().filter_map(|(_, item)| item.as_object()).flatten();
     let mut names = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! Serves the OpenAPI document as JSON, as YAML and as a page. Each is built once and has an entity tag.
+//! Serves the OpenAPI document as JSON, as YAML and as a page. Each response body is built once and has an entity tag.
 
 use bytes::Bytes;
 use poem::http::header::{CACHE_CONTROL, ETAG, IF_NONE_MATCH};
@@ -30,7 +30,7 @@ impl Endpoint for Text {
     type Output = Response;
 
     async fn call(&self, request: poem::Request) -> poem::Result<Response> {
-        // Caches must revalidate each time, because another version of the server has another document.
+        // Caches must revalidate with every request, because the document changes with the version of the server.
         let response = Response::builder().header(ETAG, &self.tag).header(CACHE_CONTROL, "no-cache");
         Ok(match knows(request.headers(), &self.tag) {
             true => response.status(StatusCode::NOT_MODIFIED).finish(),
@@ -60,7 +60,8 @@ pub fn language() -> impl Endpoint {
 
 /// Serves an interactive page that shows the document and sends requests.
 pub fn page<A: OpenApi>(service: &OpenApiService<A, ()>, document: &Value) -> impl Endpoint + use<A> {
-    // The page embeds the document in a script element. A `</` in a text would end the element, so it is escaped.
+    // The page embeds the document in a script element. A `</` in a string would end the element, so every `</` is
+    // escaped.
     let shown = document.to_string().replace("</", "<\\/");
     Text::new("text/html; charset=utf-8", service.swagger_ui_html().replace(&service.spec(), &shown))
 }

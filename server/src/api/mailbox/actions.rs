@@ -18,9 +18,10 @@ pub struct Api;
 
 #[OpenApi(tag = "Section::Mailbox")]
 impl Api {
-    /// Approves the output. The effects of its artifacts are appended atomically with the approval.
+    /// Approves the output. The server appends the events in `effect` of the artifacts atomically with the approval.
     ///
-    /// 409 `task_state_conflict` names the task's status and the actions that are still allowed.
+    /// If the task's status does not allow the approval, the response is 409 `task_state_conflict` with the status and
+    /// the allowed actions.
     #[oai(path = "/mailbox/:task_id/approve", method = "post", operation_id = "approve_task")]
     async fn approve_task(
         &self,
@@ -32,7 +33,8 @@ impl Api {
         act(&access.0, &task_id, Action::Approve, &body.fields, if_match.as_deref()).await
     }
 
-    /// Approves the output with changes, which are kept as its next version. Effects are appended as with an approval.
+    /// Approves the output with changes. The changed output is stored as its next version. Effects are appended as for
+    /// `approve`.
     ///
     /// If the task's metadata has a schema for edits, an edit that does not match the schema gets 400.
     #[oai(path = "/mailbox/:task_id/edit", method = "post", operation_id = "edit_task")]
@@ -48,7 +50,7 @@ impl Api {
 
     /// Rejects the output. An agent that holds the task loses its claim.
     ///
-    /// The reason becomes a message of the task, which the agent can read.
+    /// The server adds the reason to the task as a message, so that the agent can read the reason.
     #[oai(path = "/mailbox/:task_id/reject", method = "post", operation_id = "reject_task")]
     async fn reject_task(
         &self,
@@ -60,10 +62,10 @@ impl Api {
         act(&access.0, &task_id, Action::Reject, &body.fields, if_match.as_deref()).await
     }
 
-    /// Defers the task. The task returns to its previous status at the given time, or earlier with the next action on
-    /// it.
+    /// Defers the task. The task returns to its previous status at the given time, or at the next action on the task if
+    /// that is earlier.
     ///
-    /// Without a time the task stays deferred until the next action on it.
+    /// Without a time, the task stays deferred until the next action on the task.
     #[oai(path = "/mailbox/:task_id/defer", method = "post", operation_id = "defer_task")]
     async fn defer_task(
         &self,
@@ -77,7 +79,7 @@ impl Api {
 
     /// Asks the agent a question, or answers the agent's question.
     ///
-    /// The task then waits for its agent, which is notified.
+    /// The task then waits for its agent, and the server notifies the agent.
     #[oai(path = "/mailbox/:task_id/ask", method = "post", operation_id = "ask_task")]
     async fn ask_task(
         &self,

@@ -19,11 +19,12 @@ pub struct Api;
 
 #[OpenApi(tag = "Section::Mailbox")]
 impl Api {
-    /// Performs one action on many tasks. Each task succeeds or fails independently, and its result is that of the
-    /// single action.
+    /// Performs one action on many tasks. Each task succeeds or fails independently and has the same result as the
+    /// action on a single task.
     ///
-    /// The tasks are given by id, or by a filter together with the number of tasks that it matches. The number keeps
-    /// the action from reaching tasks that the caller has not seen.
+    /// The request names the tasks by id, or by a filter with the number of matching tasks. If the filter matches
+    /// another number of tasks, the request is rejected, so the action cannot affect tasks that the caller has not
+    /// seen.
     #[oai(path = "/mailbox/actions", method = "post", operation_id = "act_on_tasks")]
     async fn act_on_tasks(
         &self,

@@ -37,7 +37,7 @@ pub fn command(action: Action, fields: &Object, now_ms: i64) -> Result<TaskComma
     })
 }
 
-/// Returns the version that the body or, failing that, the header expects.
+/// Returns the expected version from the body or, if the body has none, from the header `If-Match`.
 pub fn expected_version(fields: &Object, if_match: Option<&str>) -> Result<Expected, Error> {
     match named(fields, "expected_version") {
         Some(version) => read_expected(Some(ExpectedVersion(version.clone())), ""),
@@ -45,7 +45,7 @@ pub fn expected_version(fields: &Object, if_match: Option<&str>) -> Result<Expec
     }
 }
 
-/// Returns the text under the first of these names that is present.
+/// Returns the text of the first of these fields that is present.
 pub fn one_text(fields: &Object, names: &[&str]) -> Result<Option<String>, Error> {
     let mut wrong = Violations::default();
     let text = first_text(fields, names, &mut wrong);
@@ -68,7 +68,7 @@ pub fn integer(fields: &Object, name: &str) -> Result<Option<i64>, Error> {
     }
 }
 
-/// Returns the object under a name, or an empty object if the name is absent.
+/// Returns the object in a field, or an empty object if the field is absent.
 pub fn object(fields: &Object, name: &str) -> Result<Object, Error> {
     match named(fields, name) {
         None => Ok(Object::new()),
@@ -77,7 +77,7 @@ pub fn object(fields: &Object, name: &str) -> Result<Object, Error> {
     }
 }
 
-/// Returns the time under a name, in milliseconds since the epoch.
+/// Returns the time in a field, in milliseconds since the epoch.
 pub fn time(fields: &Object, name: &str) -> Result<Option<i64>, Error> {
     let Some(text) = one_text(fields, &[name])? else { return Ok(None) };
     let wrong = || Error::invalid_at(format!("/{name}"), "expected an RFC 3339 date");
@@ -172,7 +172,7 @@ pub fn priority(name: &str) -> Option<Priority> {
     Priority::ALL.into_iter().find(|priority| priority.name() == name)
 }
 
-/// Returns the task filter. `text` returns the value of the list parameter with a given name.
+/// Returns the task filter from the parameters of a list. `text` returns the value of the parameter with a given name.
 pub fn filter(text: impl Fn(&str) -> Result<Option<String>, Error>, unread: Option<bool>) -> Result<TaskFilter, Error> {
     let wrong = |name: &str, allowed: &str| Error::invalid(format!("{name} must be {allowed}"));
     let statuses = match text("status")?.as_deref() {

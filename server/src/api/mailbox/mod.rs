@@ -1,5 +1,4 @@
-//! `/mailbox`: one file each for tasks, for the actions of people, for the work of agents and for batches, plus the
-//! wire types.
+//! `/mailbox`: the operations on tasks, the actions of people, the work of agents, and batches of actions.
 
 mod actions;
 mod batch;

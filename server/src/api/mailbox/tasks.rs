@@ -27,7 +27,7 @@ const LIST: &str = "mailbox";
 
 #[derive(ApiResponse)]
 enum Shown {
-    /// The task.
+    /// The task with its messages, artifacts and timeline.
     #[oai(status = 200)]
     Found(JsonResponse<WholeTaskBody>, #[oai(header = "ETag")] String),
     /// The client has the current version.
@@ -39,25 +39,25 @@ enum Shown {
 impl Api {
     /// Lists tasks, newest first.
     ///
-    /// Filters may be combined. `open` and `closed` stand for all open and all closed statuses.
+    /// Filters may be combined. The status `open` matches all open statuses, and `closed` matches all closed statuses.
     #[oai(path = "/mailbox", method = "get", operation_id = "list_tasks")]
     #[expect(clippy::too_many_arguments, reason = "one argument a query parameter")]
     async fn list_tasks(
         &self,
         access: ApiRead,
-        /// A comma-separated list of statuses, `open` or `closed`.
+        /// Only tasks with one of these statuses: a comma-separated list, `open` or `closed`.
         status: Query<Option<String>>,
         /// Only tasks assigned to this agent or user.
         assignee_id: Query<Option<String>>,
         /// Only tasks assigned to an agent, to a user, or to nobody.
         assignee_type: Query<Option<OneOf<AssigneesOrNone>>>,
-        /// A project's id or slug.
+        /// Only tasks of the project with this id or slug.
         project_id: Query<Option<String>>,
         /// Only tasks from this kind of source.
         source_type: Query<Option<OneOf<Sources>>>,
-        /// Only unread tasks, or only read ones.
+        /// Only unread tasks (`true`), or only read tasks (`false`).
         unread: Query<Option<bool>>,
-        /// A comma-separated list of priorities.
+        /// Only tasks with one of these priorities, separated by commas.
         priority: Query<Option<String>>,
         /// Rows per page, 1 to 200; the default is 50.
         #[oai(name = "limit")]
@@ -83,7 +83,7 @@ impl Api {
 
     /// Creates a task.
     ///
-    /// With an `idempotency_key` the task is created once: every later request with the same key returns the first
+    /// If the body has an `idempotency_key`, a later request with the same key creates no task and returns the first
     /// task. The key never expires.
     #[oai(path = "/mailbox", method = "post", operation_id = "create_task")]
     async fn create_task(

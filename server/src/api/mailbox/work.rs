@@ -64,9 +64,9 @@ impl Api {
         Ok(Claimed::Done(JsonResponse::new(&claimed), etag(task.version)))
     }
 
-    /// Adds a message to the task. If a person waits for the agent's reply, the agent's message is the reply.
+    /// Adds a message to the task. If a person waits for the agent's reply, the agent's next message is the reply.
     ///
-    /// A message may refer to another one (`in_reply_to`). The task's agent is notified of the message.
+    /// A message may refer to another message (`in_reply_to`). The server notifies the task's agent of the new message.
     #[oai(path = "/mailbox/:task_id/messages", method = "post", operation_id = "add_message")]
     async fn add_message(
         &self,
@@ -84,9 +84,9 @@ impl Api {
         idempotent(&access.0, key.0, &operation, &text, make).await
     }
 
-    /// Adds output to the task that the agent holds, or a new version of existing output.
+    /// Adds an artifact to the task that the agent holds, or a new version of an existing artifact.
     ///
-    /// Earlier versions are kept, and the newest one counts.
+    /// Earlier versions stay stored. A review concerns the newest version.
     #[oai(path = "/mailbox/:task_id/artifacts", method = "post", operation_id = "add_artifact")]
     async fn add_artifact(
         &self,
@@ -105,7 +105,7 @@ impl Api {
         idempotent(&access.0, key.0, &operation, &text, make).await
     }
 
-    /// Completes the agent's work: the task goes to review or, with `review: false`, is completed without one.
+    /// Completes the agent's work: the task goes to review or, with `review: false`, is completed without a review.
     ///
     /// The request may add output. A task needs no output to be completed.
     #[oai(path = "/mailbox/:task_id/complete", method = "post", operation_id = "complete_task")]
@@ -126,8 +126,8 @@ impl Api {
         Ok(acted(&worked.task))
     }
 
-    /// Asks a person for something that the agent needs to continue, and releases the agent's claim. The action `ask`
-    /// replies.
+    /// Asks a person for input that the agent needs to continue, and releases the agent's claim. The person replies
+    /// with the action `ask`.
     ///
     /// A schema may describe the expected reply.
     #[oai(path = "/mailbox/:task_id/request-input", method = "post", operation_id = "request_input")]
@@ -145,10 +145,10 @@ impl Api {
         Ok(acted(&worked.task))
     }
 
-    /// Reports that the agent failed. If the failure is retryable, the task waits for another attempt, up to five in
-    /// all.
+    /// Reports that the agent failed. If the failure is retryable, the task waits for another attempt. A task has at
+    /// most five attempts.
     ///
-    /// After five attempts the task is `failed` for good and stays in the mailbox.
+    /// After the fifth failed attempt the task gets the final status `failed`. The task stays in the mailbox.
     #[oai(path = "/mailbox/:task_id/fail", method = "post", operation_id = "fail_task")]
     async fn fail_task(
         &self,
@@ -165,7 +165,7 @@ impl Api {
         Ok(acted(&worked.task))
     }
 
-    /// Releases the claim and returns the task to the status before the claim.
+    /// Releases the claim and returns the task to its status before the claim.
     ///
     /// Any agent, including this one, can then claim the task.
     #[oai(path = "/mailbox/:task_id/release", method = "post", operation_id = "release_task")]
@@ -181,7 +181,7 @@ impl Api {
         Ok(acted(&worked.task))
     }
 
-    /// Cancels the task. Only the task's creator and the workspace's owners may do so.
+    /// Cancels the task. Only the task's creator and the workspace's owners may cancel a task.
     ///
     /// An agent that holds the task is notified and loses its claim.
     #[oai(path = "/mailbox/:task_id/cancel", method = "post", operation_id = "cancel_task")]
@@ -223,7 +223,7 @@ impl Call {
         Ok(Call { id: id.to_owned(), who: worker(fields)?, expected: expected_version(fields, if_match)? })
     }
 
-    /// Adds the content and returns the single item that the event has under `name`.
+    /// Adds the content. Returns the item that was added, which is the only item of the event's list `name`.
     async fn add(
         self,
         writer: &Writer,

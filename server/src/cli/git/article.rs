@@ -3,14 +3,15 @@
 use pulldown_cmark::{Event, Parser, Tag, TagEnd};
 use serde_json::{Map, Value};
 
-/// The fields of every article. Of these, front matter can set only the title and the tags.
+/// The names of the fields that the import sets for every article. Front matter can set only two of these, the title
+/// and the tags.
 const OWN_FIELDS: [&str; 6] = ["slug", "title", "body", "tags", "path", "folder"];
-/// The number of the first line of front matter, after the `---`.
+/// The line number of the first line of front matter, which follows the `---` on line 1.
 const FIRST_LINE: usize = 2;
 /// The maximum length of a front matter field's name.
 const MAX_NAME: usize = 64;
 
-/// A line of front matter that is skipped.
+/// A line of front matter that is skipped because it cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct BadLine {
     /// The number of the line in the file, from 1.
@@ -45,8 +46,8 @@ fn split_front_matter<'a>(text: &'a str, bad: &mut Vec<BadLine>) -> (Map<String,
     parsed.unwrap_or_else(|| (Map::new(), text))
 }
 
-/// Parses front matter that is not valid YAML as a whole, entry by entry, and skips bad entries. Returns `None` for
-/// text between two horizontal rules: it does not begin with a name, or has no entry that can be parsed.
+/// Parses front matter that is not valid YAML as a whole, entry by entry, and skips bad entries. Returns `None` if the
+/// text does not begin with a name or has no valid entry. The two `---` are then horizontal rules.
 fn read_by_entries(yaml: &str, bad: &mut Vec<BadLine>) -> Option<Map<String, Value>> {
     let mut front = Map::new();
     let mut left_out = Vec::new();

@@ -1,4 +1,4 @@
-//! Converts the changes of a history to events whose ids are the same in every import.
+//! Converts the changes of a history to events. The ids of the events are the same in every import.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -15,12 +15,12 @@ use super::history::{Act, Change, History};
 use crate::cli::batch::Origin;
 use crate::cli::event::Event;
 
-/// The namespace of the ids of articles and events. Changing it would make imports create a second copy of every
-/// article.
+/// The namespace of the ids of articles and events. With another namespace, repeated imports would create a second copy
+/// of every article.
 const GIT_NAMESPACE: Uuid = Uuid::from_u128(0x3b8e_52f1_c7d4_4a06_8f19_5d02_ae64_7c38);
-/// 0000-01-01T00:00:00Z.
+/// The earliest time that the server accepts: 0000-01-01T00:00:00Z.
 const YEAR_0000: Timestamp = Timestamp::constant(-62_167_219_200, 0);
-/// The maximum size of a file that is imported as an article.
+/// The maximum size in bytes of a file that is imported as an article.
 const MAX_FILE_BYTES: usize = 512 * 1024;
 
 /// Writes the events for the changes of a history, in order.
@@ -28,22 +28,22 @@ pub struct Writer<'a> {
     repository: &'a Repository,
     history: &'a History,
     project: &'a str,
-    /// Digests of the latest field values of each existing article.
+    /// The digests of the latest field values of each existing article, by the article's index in the history.
     known: HashMap<usize, Digests>,
-    /// Bad lines of front matter that were reported, by path. Each line is reported once, although its file may change
-    /// often.
+    /// The invalid lines of front matter that were reported, with their paths. Each line is reported once, even if its
+    /// file changes often.
     warned: HashSet<(String, BadLine)>,
 }
 
 type Digests = BTreeMap<String, [u8; 32]>;
 
 impl<'a> Writer<'a> {
-    /// Starts at the beginning of a history.
+    /// Creates a writer that starts at the beginning of a history.
     pub fn new(repository: &'a Repository, history: &'a History, project: &'a str) -> Self {
         Self { repository, history, project, known: HashMap::new(), warned: HashSet::new() }
     }
 
-    /// Passes the event of a change to `put`, if the change produces one.
+    /// Passes the event of a change to `put`. A change without an effect on the article produces no event.
     pub fn write(
         &mut self,
         change: &Change,
@@ -140,7 +140,7 @@ fn digests(fields: &Map<String, Value>) -> Digests {
     fields.iter().map(|(name, value)| (name.clone(), Sha256::digest(value.to_string().as_bytes()).into())).collect()
 }
 
-/// Returns the changed fields, and under `$unset` the names of removed fields.
+/// Returns the changed fields of an article. The names of removed fields are in the field `$unset`.
 fn difference(fields: Map<String, Value>, before: &Digests, after: &Digests) -> Map<String, Value> {
     let removed: Vec<Value> =
         before.keys().filter(|name| !after.contains_key(*name)).map(|name| name.as_str().into()).collect();

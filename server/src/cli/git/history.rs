@@ -8,11 +8,11 @@ use globset::GlobSet;
 
 use super::slug::Slugs;
 
-/// Git path patterns of Markdown files.
+/// The git path patterns that match Markdown files.
 const MARKDOWN: [&str; 2] = ["*.[mM][dD]", "*.[mM][aA][rR][kK][dD][oO][wW][nN]"];
 
-/// The minimum percentage of unchanged lines in a renamed file. Another value would make a later import take a renamed
-/// file for a new article.
+/// The minimum percentage of unchanged content in a renamed file. With another value, later imports would treat some
+/// renamed files as new articles.
 const RENAME_SIMILARITY: u16 = 50;
 /// The maximum number of files of a commit that are compared to find renames. In larger commits only files with equal
 /// content are matched.
@@ -44,11 +44,11 @@ pub struct Birth {
 /// The change of one file in one commit.
 #[derive(Debug)]
 pub struct Change {
-    /// Index of the commit in the history.
+    /// The index of the commit in the history.
     pub commit: usize,
-    /// Index of the article in the history.
+    /// The index of the article in the history.
     pub article: usize,
-    /// The file's path after the change or, if the change removes the file, before it.
+    /// The path of the file after the change. For a removed file, the path before the removal.
     pub path: String,
     pub act: Act,
 }
@@ -62,7 +62,7 @@ pub enum Act {
     Remove,
 }
 
-/// A delta between two trees, reduced to the regular Markdown files on either side.
+/// A difference between two trees. Only regular Markdown files count on either side.
 struct Step {
     before: Option<String>,
     after: Option<(String, Oid)>,
@@ -102,10 +102,10 @@ impl History {
         Ok(Some(Self { commits, articles: walk.articles, changes: walk.changes }))
     }
 
-    /// Returns the changes of the articles that were ever at a path matching these globs.
+    /// Returns the changes of all articles whose file had a path that matches `globs` at any time.
     ///
-    /// An article is imported with its whole history or not at all, so that later imports with other globs produce the
-    /// same events.
+    /// An article is imported with its whole history or not at all. Later imports with other globs therefore produce
+    /// the same events.
     pub fn changes_of(&self, globs: &GlobSet) -> Vec<&Change> {
         let matching = self.changes.iter().filter(|change| globs.is_match(&change.path));
         let chosen: HashSet<usize> = matching.map(|change| change.article).collect();
@@ -122,8 +122,8 @@ impl Commit {
 }
 
 impl Walk {
-    /// Applies one commit. Removals come before changes and renames, and new files come last, so that slugs are
-    /// released before they are reused.
+    /// Applies one commit. The order is removals, then changes and renames, then new files, so that slugs are released
+    /// before they are reused.
     fn follow(&mut self, commit: usize, id: Oid, steps: Vec<Step>) {
         let mut rewritten = Vec::new();
         let mut born = Vec::new();
@@ -162,7 +162,8 @@ impl Walk {
     }
 }
 
-/// Returns HEAD and its first parents, oldest first. The history of a shallow clone ends at its oldest commit.
+/// Returns HEAD and its first parents, oldest first. The history of a shallow clone begins at the oldest commit of the
+/// clone.
 fn first_parents(repository: &Repository) -> anyhow::Result<Vec<Oid>> {
     let head = repository.head().and_then(|head| head.peel_to_commit()).context("HEAD does not point to a commit")?;
     let mut ids = vec![head.id()];
@@ -222,7 +223,7 @@ fn steps(
 fn find_renames(diff: &mut Diff<'_>) -> Result<(), git2::Error> {
     let has = |status: Delta| diff.deltas().any(|delta| delta.status() == status);
     if has(Delta::Added) && has(Delta::Deleted) {
-        // Options that are not set here come from the user's git configuration.
+        // Sets these options explicitly, because libgit2 takes unset options from the user's git configuration.
         let mut options = DiffFindOptions::new();
         options.renames(true).rename_threshold(RENAME_SIMILARITY).rename_limit(RENAME_LIMIT);
         diff.find_similar(Some(&mut options))?;

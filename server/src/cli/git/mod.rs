@@ -68,7 +68,7 @@ pub fn project_slug(repository: &Repository) -> String {
     }
 }
 
-/// Adds a likely cause to a conflict. A stream stays in the project of its first event, and an imported event cannot
+/// Adds a likely cause to a conflict error: the articles were imported into another project, or an imported event would
 /// change.
 fn explain(error: anyhow::Error) -> anyhow::Error {
     let code = error.chain().find_map(|cause| match cause.downcast_ref::<CallError>()? {
@@ -111,7 +111,8 @@ fn write_events(
     Ok(())
 }
 
-/// Returns the set of globs. A plain folder matches everything in it, and no glob matches every file.
+/// Returns the set of globs for `paths`. A plain folder matches all files in the folder. An empty list matches every
+/// file.
 fn glob_set(paths: &[String]) -> anyhow::Result<GlobSet> {
     let everything = ["**".to_owned()];
     let paths = if paths.is_empty() { everything.as_slice() } else { paths };

@@ -1,4 +1,4 @@
-//! Slugs of articles, made from paths. No two articles have the same slug at the same time.
+//! Slugs of articles, derived from paths. No two articles have the same slug at the same time.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 /// The maximum length of a slug in bytes.
 const MAX_LEN: usize = 200;
 
-/// The slugs in use and the article that holds each.
+/// The slugs in use, each with the index of its article.
 #[derive(Debug, Default)]
 pub struct Slugs {
     holders: HashMap<String, usize>,
@@ -27,13 +27,13 @@ impl Slugs {
         slug
     }
 
-    /// Releases a slug.
+    /// Releases a slug, so that another article can use the slug.
     pub fn release(&mut self, slug: &str) {
         self.holders.remove(slug);
     }
 }
 
-/// Returns the slug of a Markdown file's path, without its extension.
+/// Returns the slug for the path of a Markdown file. The file's extension is left out.
 pub fn of_path(path: &str) -> String {
     let stem = path.rsplit_once('.').map_or(path, |(stem, _)| stem);
     let mut slug = slugify(stem);

@@ -22,7 +22,7 @@ impl Scratch {
         Self { folder, repository }
     }
 
-    /// Commits a tree with exactly these files, given as path and content.
+    /// Commits a tree with exactly these files. Each file is given as its path and its content.
     fn commit(&self, minute: i64, files: &[(&str, &[u8])]) -> Oid {
         let parents: Vec<Oid> = self.repository.head().ok().and_then(|head| head.target()).into_iter().collect();
         self.commit_on(Some("HEAD"), &parents, minute, files)

@@ -14,6 +14,10 @@ use crate::model::date::{civil, ms_of};
 use crate::model::excerpt::excerpt_of;
 use crate::pipeline::value::error::{Error, Result};
 
+/// The maximum length of a text or format, in bytes. Parsing collects every error of a text, so its time grows with the
+/// length, and the query's time limit does not interrupt it.
+const MAX_BYTES: usize = 1_000;
+
 pub(super) const MONTHS: [&str; 12] = [
     "January",
     "February",
@@ -97,14 +101,25 @@ fn failure(text: impl Into<String>) -> Error {
 
 /// Parses a text in any of the usual notations of dates. `zone` applies to a text without a zone.
 pub(super) fn parse(text: &str, zone: Option<&TimeZone>) -> Result<i64> {
+    check_length(text)?;
     let (found, faults) = date_scan::scan(text);
     found.finish(&faults, text, zone)
 }
 
 /// Parses a text that is written in a format.
 pub(super) fn parse_with(text: &str, format: &str, zone: Option<&TimeZone>) -> Result<i64> {
+    check_length(text)?;
+    check_length(format)?;
     let (found, faults) = date_layout::read(text, format);
     found.finish(&faults, text, zone)
+}
+
+fn check_length(text: &str) -> Result<()> {
+    if text.len() <= MAX_BYTES {
+        return Ok(());
+    }
+    let (shown, bytes) = (excerpt_of(text), text.len());
+    Err(failure(format!("Error parsing date string '{shown}'; it has {bytes} bytes, the limit is {MAX_BYTES}")))
 }
 
 impl DateFields {

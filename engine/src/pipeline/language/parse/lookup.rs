@@ -90,7 +90,7 @@ fn mistyped(name: &str, value: &Value) -> Error {
     Error::new(14, format!("BSON field '$lookup.{name}' is the wrong type '{}'", value.type_name()))
 }
 
-/// Returns a path argument. Null and the empty path count as absent.
+/// Returns the path in the field `name` of `object`. Null and the empty path count as absent.
 fn field<'s>(name: &str, object: &'s Object) -> Result<Option<&'s str>> {
     match object.get(name) {
         None | Some(Value::Null) => Ok(None),

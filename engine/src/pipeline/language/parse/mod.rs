@@ -1,4 +1,4 @@
-//! Parses JSON into stages and rejects everything that is wrong independently of rows.
+//! Parses JSON into stages. Rejects every error that can be found without reading rows.
 
 mod accumulators;
 mod bucket;

@@ -8,7 +8,7 @@ use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::hint;
 
-/// Stages that are not allowed in a `$facet`, nor in a sub-pipeline inside one.
+/// The stages that are not allowed in a `$facet`, nor in a sub-pipeline inside a `$facet`.
 const NOT_IN_FACET: [&str; 15] = [
     "$facet",
     "$documents",

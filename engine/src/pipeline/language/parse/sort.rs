@@ -38,7 +38,7 @@ fn key(name: &str, value: &Value) -> Result<SortKey> {
     Ok(SortKey { path: Path::new(name), descending: direction == -1 })
 }
 
-/// Returns the error for sorting by metadata: rows have none.
+/// Returns the error for sorting by metadata, which rows do not have.
 fn metadata(object: &Object) -> Error {
     match (object.len(), object.get("$meta")) {
         (1, Some(Value::String(name))) if matches!(&**name, "textScore" | "geoNearDistance") => {

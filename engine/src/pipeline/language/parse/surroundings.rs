@@ -14,9 +14,9 @@ const MAX_DEPTH: usize = 20;
 /// The position of a pipeline, and the names that are visible there.
 #[derive(Clone)]
 pub struct Surroundings<'q> {
-    /// The query that pays for the parsing.
+    /// The query whose time and memory limits apply to the parsing.
     pub query: &'q Context<'q>,
-    /// Variables of the enclosing `$lookup` stages, the outermost first.
+    /// The names of the variables of the enclosing `$lookup` stages, the outermost first.
     pub variables: Vec<Arc<str>>,
     pub within: Within,
     /// Whether a `$facet` encloses the pipeline at any level.
@@ -24,7 +24,7 @@ pub struct Surroundings<'q> {
     depth: usize,
     /// The index of the enclosing top-level stage, if any.
     pub index: Option<usize>,
-    /// Parses the stages of a pipeline at this position. The function is passed in because the parser of a single
+    /// The function that parses the stages of a pipeline. A field holds the function, because the parser of a single
     /// stage must not depend on the parser of all stages.
     read: Read,
 }
@@ -42,7 +42,7 @@ pub enum Within {
 }
 
 impl<'q> Surroundings<'q> {
-    /// Returns the position of the request's own pipeline.
+    /// Returns the position of the top-level pipeline of a request.
     pub fn top(read: Read, query: &'q Context<'q>) -> Surroundings<'q> {
         Surroundings {
             query,
@@ -60,13 +60,14 @@ impl<'q> Surroundings<'q> {
         Scope::root(self.query).with(self.variables.iter().cloned())
     }
 
-    /// Returns the scope of the expression of a `$redact`.
+    /// Returns the scope of the expression of a `$redact` stage.
     pub fn redact_scope(&self) -> Scope<'q> {
         // Plain paths start from the object that `$redact` currently visits.
         Scope::redact(self.query).with(self.variables.iter().cloned()).with([Arc::from("CURRENT")])
     }
 
-    /// Returns the position of a sub-pipeline.
+    /// Returns the position of a sub-pipeline in a stage of the kind `within`, or an error if sub-pipelines are nested
+    /// too deeply.
     pub fn inside(&self, within: Within) -> Result<Surroundings<'q>> {
         if self.depth >= MAX_DEPTH {
             return Err(Error::new(
@@ -78,7 +79,7 @@ impl<'q> Surroundings<'q> {
         Ok(Surroundings { within, facet, depth: self.depth + 1, ..self.clone() })
     }
 
-    /// Returns the same position within the top-level stage with this index.
+    /// Returns this position with `index` as the enclosing top-level stage.
     pub fn of_stage(&self, index: usize) -> Surroundings<'q> {
         Surroundings { index: Some(index), ..self.clone() }
     }

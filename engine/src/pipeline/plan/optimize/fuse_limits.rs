@@ -1,4 +1,4 @@
-//! Tells a sort how many of its rows are needed, and merges adjacent limits and adjacent skips.
+//! Limits a sort to the rows that a later `$limit` keeps, and merges adjacent limits and adjacent skips.
 
 use crate::model::value::{Object, Value};
 use crate::pipeline::plan::logical::{Node, Step};

@@ -38,7 +38,7 @@ fn equality(conjunct: &Filter, lookup: &Lookup) -> Option<(FieldPath, Expr)> {
     })
 }
 
-/// Returns the expression if it reads only a variable of the lookup.
+/// Returns the expression for `text`, if `text` reads only a variable of the lookup.
 fn of_variable(text: &Arc<str>, lookup: &Lookup) -> Option<Expr> {
     let name = text.strip_prefix("$$")?.split('.').next()?;
     let known = lookup.variables.iter().any(|(variable, _)| **variable == *name);

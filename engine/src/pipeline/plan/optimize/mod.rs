@@ -1,4 +1,4 @@
-//! Rewrites a plan so that it reads less and does less work, but returns the same rows.
+//! Rewrites a plan so that the plan reads fewer rows and does less work, but returns the same rows.
 
 mod choose_source;
 mod fuse_limits;
@@ -19,8 +19,8 @@ use surroundings::Surroundings;
 struct Rule {
     name: &'static str,
     apply: Apply,
-    /// Whether the rule applies even without push-down. Such a rule affects which rows cause errors, and errors must
-    /// not depend on the source of a pipeline.
+    /// Whether the rule applies even without push-down. Rules that affect which rows cause errors always apply, because
+    /// the errors of a pipeline must not depend on its source.
     always: bool,
 }
 
@@ -34,7 +34,7 @@ impl Rule {
     }
 }
 
-/// The function of a rule. It returns whether it changed anything.
+/// The function of a rule. The function returns whether the plan changed.
 enum Apply {
     /// Rewrites steps, independently of their source.
     Nodes(fn(&mut Vec<Node>) -> bool),
@@ -53,7 +53,7 @@ pub fn optimize(plan: &mut Plan, options: &Options) -> Vec<&'static str> {
         Rule::always("merge_matches", Apply::Nodes(merge_matches::apply)),
         // Orders the conjuncts of whole filters, before some of the conjuncts move to the source.
         Rule::always("order_conjuncts", Apply::Nodes(order_conjuncts::apply)),
-        // Tells sorts how many rows are needed.
+        // Limits sorts to the rows that later steps need.
         Rule::new("fuse_limits", Apply::Nodes(fuse_limits::apply)),
         // Runs before filters are pushed, because the rule looks for a filter that cannot be pushed.
         Rule::new("index_lookup", Apply::Nodes(index_lookup::apply)),
@@ -86,7 +86,7 @@ impl Rule {
         self.apply_inside(&mut plan.nodes, around) || changed
     }
 
-    /// Applies the rule to the plans and steps inside stages.
+    /// Applies the rule to the plans and steps that the steps in `nodes` contain. Returns whether anything changed.
     fn apply_inside(&self, nodes: &mut [Node], around: &Surroundings) -> bool {
         let mut changed = false;
         for node in nodes {

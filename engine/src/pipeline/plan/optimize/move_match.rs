@@ -4,8 +4,8 @@ use crate::model::value::Object;
 use crate::pipeline::expression::filter::Filter;
 use crate::pipeline::plan::logical::{Node, Step};
 
-/// The maximum number of conjuncts moved by one step each. Moving a huge filter across a thousand stages is not worth
-/// the work.
+/// The maximum number of moves in a plan, where a move takes one conjunct across one step. Moving a huge filter across
+/// a thousand stages would cost more than the moves save.
 const MAX_MOVES: usize = 20_000;
 
 pub fn apply(nodes: &mut Vec<Node>) -> bool {
@@ -26,7 +26,7 @@ pub fn apply(nodes: &mut Vec<Node>) -> bool {
     moves > 0
 }
 
-/// Returns the number of conjuncts into which a step has to be split.
+/// Returns the number of conjuncts of a `$match` step, at least 1. Returns 0 for other steps.
 fn conjuncts(node: &Node) -> usize {
     match &node.step {
         Step::Match(filter) => filter.conjuncts().len().max(1),
@@ -34,7 +34,7 @@ fn conjuncts(node: &Node) -> usize {
     }
 }
 
-/// Moves the filter at `at` one step towards the source, or only those of its conjuncts that may move.
+/// Moves the filter at index `at` one step towards the source. If only some conjuncts may move, moves only those.
 fn step_forward(nodes: &mut Vec<Node>, at: usize) -> bool {
     let (before, from) = nodes.split_at_mut(at);
     let (Some(previous), Some(Node { index, step: Step::Match(filter), .. })) = (before.last(), from.first()) else {
@@ -42,8 +42,8 @@ fn step_forward(nodes: &mut Vec<Node>, at: usize) -> bool {
     };
     let index = *index;
     let (moving, staying): (Vec<Filter>, Vec<Filter>) = match &previous.step {
-        // A sort without a limit is faster over fewer rows. After a sort with a limit, the filter must stay: before
-        // the sort, the filter would change which rows the limit keeps.
+        // A filter moves before a sort without a limit, because sorting fewer rows is faster. A filter stays after a
+        // sort with a limit: before the sort, the filter would change which rows the limit keeps.
         Step::Sort { limit: None, .. } => return swap(nodes, at),
         Step::Project(projection) => filter.conjuncts().into_iter().partition(|conjunct| {
             let mut alone = true;

@@ -1,5 +1,5 @@
-//! Puts conjuncts of a `$match` that cannot fail first, so that the same rows cause errors wherever the conditions are
-//! evaluated.
+//! Puts the conjuncts of a `$match` that cannot fail first. The same rows then cause errors, regardless of whether the
+//! source or the pipeline evaluates the conditions.
 
 use crate::model::value::Object;
 use crate::pipeline::expression::filter::Filter;

@@ -1,4 +1,4 @@
-//! Tells the source which fields the steps read.
+//! Restricts a source to the fields that the steps read.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

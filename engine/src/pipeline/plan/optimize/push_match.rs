@@ -1,4 +1,4 @@
-//! Pushes a `$match` directly after the source into the source, as far as the source can evaluate its conjuncts.
+//! Moves the conjuncts of a `$match` that directly follows the source into the source, if the source can evaluate them.
 
 use super::surroundings::Surroundings;
 use crate::model::value::Object;
@@ -23,8 +23,8 @@ pub fn apply(plan: &mut Plan, _around: &Surroundings) -> bool {
     let mut residual = Vec::new();
     let filter_count = filters.len();
     for conjunct in filter.conjuncts() {
-        // A conjunct that may fail stays in the pipeline. If the source evaluated only a part of it, rows that this
-        // part excludes would not raise the errors of the other part.
+        // A conjunct that may fail stays in the pipeline. If the source evaluated only one part of the conjunct, the
+        // rows that this part excludes would not raise the errors of the other part.
         let support = if conjunct.may_fail() { Answer::No } else { classify(&conjunct) };
         match support {
             Answer::Exact => filters.push(conjunct),
