@@ -82,7 +82,7 @@ impl Prepared {
         &self.scans
     }
 
-    /// Returns the paths whose columns would speed up the pipeline, at most [`column::MAX_PATHS`] of them.
+    /// Returns the paths whose columns would speed up the pipeline, at most `MAX_PATHS` of them.
     pub fn columns(&self) -> Vec<&Arc<str>> {
         let paths: BTreeSet<_> = self.scans.iter().filter_map(|scan| scan.columns.as_ref()).flatten().collect();
         paths.into_iter().take(column::MAX_PATHS).collect()

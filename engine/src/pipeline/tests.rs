@@ -1,4 +1,5 @@
-//! Tests what case files cannot express: the choice of source, push-down, and the stack use of long pipelines.
+//! Tests of behavior that case files cannot express: the choice of source, push-down, and the stack use of long
+//! pipelines.
 
 use std::sync::Arc;
 
@@ -42,7 +43,7 @@ const STATES: &str = r#"[
     {"_id": "c1", "aggregate_type": "customer", "project_id": "p", "total": 7}
 ]"#;
 
-/// Serves a scan as the engine does.
+/// Returns the rows of a scan, as the engine does.
 fn serve(scan: &Scan, context: &Context) -> Vec<Value> {
     let Read::States(scan) = &scan.read else { return Vec::new() };
     let rows = value(STATES);
@@ -251,8 +252,8 @@ fn errors_contain_an_excerpt_of_a_computed_value() {
     }
 }
 
-/// Returns an expression over two arrays of 8^10 leaves each. Every level of an array repeats one shared part; the two arrays
-/// share nothing with each other.
+/// Returns an expression over two arrays of 8^10 leaves each. Every level of an array repeats one shared part; the two
+/// arrays share nothing with each other.
 fn shared_parts(then: &str) -> String {
     let lets = |name: &str| {
         let eight = vec![format!("\"$${name}\""); 8].join(",");
@@ -298,7 +299,7 @@ fn work_on_values_with_shared_parts_is_bounded_and_ticks() {
             prepare(&pipeline, &Options::default(), context).and_then(|prepared| prepared.run(&[], context))
         });
         assert!(refused.is_err(), "8^10 leaves were visited for {stage}");
-        // A stopwatch that advances on each reading ends the same work after a bounded number of ticks.
+        // The stopwatch advances on each reading, so the query ends after a bounded number of ticks.
         let readings = std::cell::Cell::new(0);
         let elapsed = || {
             readings.set(readings.get() + 1);

@@ -22,7 +22,7 @@ const MAX_REST_MS: i64 = 300_000;
 /// either limit, the pause ends.
 const MAX_EVENTS_BEHIND: u64 = 16_384;
 const MAX_BYTES_BEHIND: u64 = 16 << 20;
-/// The number of stored pauses from which on finished ones are removed.
+/// The minimum number of stored pauses at which finished ones are removed.
 const MIN_RESTS_FOR_CLEANUP: usize = 64;
 
 /// The aggregates that wait for their next snapshots. The memory used depends on the number of aggregates and not on
@@ -126,7 +126,7 @@ impl DirtyAggregates {
         Taken { aggregates, reached, rest_until }
     }
 
-    /// Pauses the snapshots of an aggregate after one was taken to be written. `bytes` is the size of the aggregate's
+    /// Pauses the snapshots of an aggregate whose snapshot is being written. `bytes` is the size of the aggregate's
     /// state.
     pub fn rest(&self, id: &AggregateId, bytes: usize, now_ms: i64) {
         let rest_ms = i64::try_from(bytes.saturating_mul(1_000) / BYTES_PER_SECOND).unwrap_or(MAX_REST_MS);

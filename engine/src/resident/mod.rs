@@ -1,7 +1,7 @@
 //! The folded state of an open workspace, in memory: the last state of every aggregate, readable during appends.
 //!
-//! Aggregates are stored in chunks, in the order of their first events. A snapshot shares the chunks. A write copies a
-//! chunk first if a snapshot uses the chunk. Readers and appends therefore never wait for long.
+//! Aggregates are stored in chunks, in the order of their first events. A snapshot shares the chunks, and a write
+//! copies a chunk only if a snapshot uses the chunk. Readers and appends therefore never wait for long.
 
 mod columns;
 pub mod dirty;
@@ -26,8 +26,7 @@ pub use columns::Base;
 use columns::{BuiltColumn, Columns};
 use sharing::Sharing;
 
-/// The number of aggregates per chunk. A chunk is small enough to be copied in a microsecond, and large enough that a
-/// snapshot of a million aggregates has few chunks.
+/// The number of aggregates per chunk. A chunk takes a microsecond to copy; larger chunks make snapshots shorter.
 const CHUNK_SIZE: usize = 256;
 /// The state field by which an aggregate can be addressed within its type and project.
 pub const SLUG: &str = "slug";
@@ -113,8 +112,7 @@ impl Snapshot {
         self.columns.as_ref().map(|columns| &columns.base)
     }
 
-    /// Returns the column of a path, or `None` if the snapshot was requested without this column or the path cannot
-    /// have one.
+    /// Returns the column of a path, or `None` if the snapshot has no such column.
     pub fn column(&self, path: &str) -> Option<&Column> {
         let columns = self.columns.as_ref()?;
         columns.by_path.get(path).or_else(|| columns.base.column(path))
@@ -199,8 +197,8 @@ impl Resident {
         self.sharing.lock().unwrap_or_else(PoisonError::into_inner).share(aggregate)
     }
 
-    /// Publishes aggregates that were folded up to `position`. A later version that is already resident is kept. New
-    /// aggregates must be sorted by the positions of their first events.
+    /// Publishes aggregates folded up to `position`. Keeps later versions that are already resident. New aggregates
+    /// must be sorted by the positions of their first events.
     pub fn publish(&self, aggregates: impl IntoIterator<Item = Arc<Aggregate>>, position: u64) {
         let aggregates: Vec<_> = aggregates.into_iter().map(|aggregate| self.share(aggregate)).collect();
         let mut inner = self.write();

@@ -1,4 +1,4 @@
-//! Devices that users have activated, and the seed of the key pair that signs responses about them.
+//! Devices that users have activated, and the seed of the key pair for signing the responses about devices.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ impl Database {
     /// Returns all devices of a user, including revoked ones, oldest first.
     pub async fn read_activations(&self, user_id: &str) -> Result<Devices> {
         let values = [("user", convert::text(user_id)), ("turn", turn_id(user_id))];
-        // The counter is read first, so a write between the two statements makes it outdated.
+        // The counter is read first, so that it is outdated if a write happens between the two statements.
         let statements = "SELECT VALUE number FROM $turn;
             SELECT *, record::id(id) AS key FROM activation WHERE user_id = $user ORDER BY activated_at, id;";
         let found = self.query(statements, values).await?;
@@ -30,8 +30,8 @@ impl Database {
         })
     }
 
-    /// Writes a device of a user, and deletes others. Fails with [`Error::Conflict`] if the devices have changed since
-    /// they were read.
+    /// Writes a device of a user, and deletes the devices with the ids `leaving`. Fails with [`Error::Conflict`] if the
+    /// devices have changed since they were read.
     pub async fn write_activation(&self, activation: &Activation, leaving: &[Arc<str>], read: &Devices) -> Result<()> {
         let values = [
             ("id", activation_id(&activation.id)),
@@ -60,7 +60,7 @@ impl Database {
         self.query(statements, values).await.map(drop)
     }
 
-    /// Returns the seed of the signing key pair, in hexadecimal. If there is none yet, stores `new` as the seed.
+    /// Returns the seed of the signing key pair, in hexadecimal. If no seed is stored yet, stores `new` as the seed.
     pub async fn license_seed(&self, new: &str, now: i64) -> Result<String> {
         let values = [
             ("id", convert::record_id("license_key", "current".to_owned())),
@@ -84,8 +84,8 @@ fn activation_id(id: &str) -> Record {
     convert::record_id("activation", id.to_owned())
 }
 
-/// Returns the id of the change counter. Every change of a user's devices writes it, so that concurrent changes
-/// conflict.
+/// Returns the id of a user's change counter. Every change of the user's devices writes the counter, so that concurrent
+/// changes conflict.
 fn turn_id(user_id: &str) -> Record {
     convert::record_id("activation_turn", user_id.to_owned())
 }

@@ -1,5 +1,5 @@
-//! Stored responses to requests with an idempotency key: the events that an append returned, or else the response
-//! itself.
+//! Stored responses to requests with an idempotency key. For an append, the events are stored, and for any other
+//! request, the body of the response.
 
 use std::collections::HashMap;
 use std::ops::Bound;
@@ -9,17 +9,17 @@ use surrealdb::types::{Array, RecordIdKey, Value as Record};
 
 use super::{Database, Error, Result, convert};
 
-/// Number of responses that one statement deletes, which limits the size of the transaction.
+/// Maximum number of responses that one statement deletes. This number limits the size of the transaction.
 const DELETE_BATCH_SIZE: usize = 1_000;
 /// The name of the checkpoint that holds the time up to which responses are deleted.
 const DELETION_CHECKPOINT: &str = "forgotten_answers";
 
-/// Events at consecutive positions that an append returned.
+/// A run of events at consecutive positions, as part of the result of an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
     pub first: u64,
     pub count: u64,
-    /// Whether the events were already in the log before the append.
+    /// Whether the events had been in the log before the append.
     pub repeated: bool,
 }
 
@@ -31,7 +31,7 @@ pub struct StoredAnswer {
     /// The events that an append returned, in the order of the response. They are stored in the transaction that
     /// appends the events.
     pub events: Option<Vec<Run>>,
-    /// The body of any other response, or `None` while the request is in progress.
+    /// The body of the response, if the request was not an append. `None` while the request is in progress.
     pub body: Option<String>,
     pub location: Option<String>,
     /// The creation time, in milliseconds since the epoch.
@@ -39,7 +39,7 @@ pub struct StoredAnswer {
 }
 
 impl Database {
-    /// Returns the stored responses for some keys, by key.
+    /// Returns the stored responses for the given idempotency keys, by key.
     pub async fn read_answers(&self, keys: &[Arc<str>]) -> Result<HashMap<Arc<str>, StoredAnswer>> {
         let ids: Vec<Record> = keys.iter().map(|key| answer_id(key)).collect();
         let statement = "SELECT *, record::id(id) AS key FROM $ids";
@@ -48,10 +48,10 @@ impl Database {
         convert::list(found.first())?.map(keyed).collect()
     }
 
-    /// Stores a response, or the note that a request is in progress. A response that is already stored is kept, and a
-    /// note of the same request is completed. Returns what is stored afterwards.
+    /// Stores a response, or a record without a body, which marks the request as in progress. Does not replace a stored
+    /// response. Completes the record of the same request in progress. Returns the record that is then stored.
     pub async fn keep_answer(&self, key: &str, answer: &StoredAnswer) -> Result<StoredAnswer> {
-        // The entry by which the response is deleted later is written before the response itself.
+        // The entry for the later deletion is written before the response, so that every response has such an entry.
         let statement =
             "INSERT IGNORE INTO answered $answered RETURN NONE; INSERT INTO answer $content ON DUPLICATE KEY UPDATE
             body = IF fingerprint = $input.fingerprint { body ?? $input.body } ELSE { body },
@@ -63,8 +63,8 @@ impl Database {
         kept.ok_or_else(|| Error::Corrupt("a response that was just stored is missing".into()))
     }
 
-    /// Deletes the response under a key if it was created at or before a time, or, with `unfinished`, if it has no
-    /// content.
+    /// Deletes the response for a key if the response was created at or before the time `before`. With `unfinished`,
+    /// also deletes the record of a request in progress.
     pub async fn forget_answer(&self, key: &str, before: i64, unfinished: bool) -> Result<()> {
         let values =
             [("id", answer_id(key)), ("before", convert::integer(before)), ("unfinished", Record::Bool(unfinished))];
@@ -73,27 +73,27 @@ impl Database {
         self.query_again(statement, values).await.map(drop)
     }
 
-    /// Returns the time up to which responses are deleted: the recorded time, or else the time of the oldest response.
-    /// Returns `None` if there are no responses.
+    /// Returns the time up to which responses have been deleted. If no time is recorded yet, returns the time of the
+    /// oldest response, or `None` if there are no responses.
     pub async fn answers_forgotten_until(&self) -> Result<Option<i64>> {
         let recorded = self.checkpoint(DELETION_CHECKPOINT).await?;
         if recorded > 0 {
             return Ok(i64::try_from(recorded).ok());
         }
-        // This query reads all entries. It only runs until the first time is recorded.
+        // This query reads all entries. It is only needed until a time is recorded.
         let found = self.query("SELECT VALUE record::id(id)[0] FROM answered LIMIT 1", []).await?;
         convert::list(found.first())?.next().map(convert::int).transpose()
     }
 
-    /// Records the time up to which responses are deleted.
+    /// Records the time up to which responses have been deleted.
     pub async fn set_answers_forgotten(&self, until: i64) -> Result<()> {
         let values = [("name", convert::text(DELETION_CHECKPOINT)), ("until", convert::integer(until))];
         let statement = "UPSERT type::record('checkpoint', $name) SET position = $until RETURN NONE";
         self.query_again(statement, values).await.map(drop)
     }
 
-    /// Deletes the responses of the times `from..before`. Returns the number of batches in that period. All of them are
-    /// read in one query, however many there are.
+    /// Deletes the responses that were created in the period `from..before`. Returns the number of batches in the
+    /// period. One query reads all these batches.
     pub async fn forget_answers(&self, from: i64, before: i64) -> Result<usize> {
         let at = |time: i64| RecordIdKey::Array(Array::from(vec![convert::integer(time)]));
         let range =
@@ -113,7 +113,8 @@ impl Database {
                 answers.push(answer_id(key));
             }
         }
-        // The batches are deleted last, so that an interrupted deletion is repeated.
+        // The batches are deleted after the responses. After an interruption, the next deletion therefore finds the
+        // same responses again.
         for some in answers.chunks(DELETE_BATCH_SIZE) {
             let values = [("some", Record::Array(some.to_vec().into())), ("before", convert::integer(before))];
             self.query_again("DELETE $some WHERE created_at < $before RETURN NONE", values).await?;
@@ -125,7 +126,7 @@ impl Database {
     }
 }
 
-/// Returns the records of responses that were given together, and the batch record by which they are deleted later.
+/// Returns the records of responses that are stored together, and the batch record for their later deletion.
 pub(super) fn answer_records(answers: &[(Arc<str>, StoredAnswer)]) -> Result<(Vec<Record>, Option<Record>)> {
     let records = answers.iter().map(|(key, answer)| answer_record(key, answer)).collect::<Result<_>>()?;
     let keys = || answers.iter().map(|(key, _)| convert::text(key)).collect::<Vec<_>>();
@@ -143,7 +144,8 @@ fn answer_id(key: &str) -> Record {
     convert::record_id("answer", key.to_owned())
 }
 
-/// Returns the record of a response. Missing parts get no field, because each field would add to the cost of an append.
+/// Returns the record of a response. Missing parts have no field in the record, because each field adds to the cost of
+/// an append.
 fn answer_record(key: &str, answer: &StoredAnswer) -> Result<Record> {
     let mut record = convert::fields([
         ("id", answer_id(key)),
@@ -211,7 +213,7 @@ mod tests {
                 .await
                 .expect("written");
         }
-        // A response that was deleted early and given again is as old as the second response.
+        // If a response is deleted early and stored again, the later creation time counts.
         database.forget_answer("7", 480, false).await.expect("forgotten");
         let again = [("7".into(), answer("g", Some("b"), 490))];
         database
@@ -219,7 +221,7 @@ mod tests {
             .await
             .expect("written");
         assert_eq!(database.answers_forgotten_until().await.expect("read"), Some(0));
-        // Each batch is read once, whatever the steps.
+        // Each batch is read only once, whatever the length of the periods.
         let mut found = 0;
         for from in (0..480).step_by(60) {
             found += database.forget_answers(from, from + 60).await.expect("forgotten");

@@ -1,4 +1,4 @@
-//! The body of an event as stored in the log: JSON text, of which only the needed parts are parsed.
+//! The stored body of an event: JSON text, of which only the requested parts are parsed.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,7 +13,7 @@ use crate::model::event::Event;
 use crate::model::json::{Stored, StoredObject};
 use crate::model::value::{Object, Value};
 
-/// The content of an event's record besides its position.
+/// The content of an event's record, without the event's position.
 #[derive(Serialize)]
 pub struct Body {
     pub event_id: Arc<str>,
@@ -36,7 +36,8 @@ fn is_empty(object: &Arc<Object>) -> bool {
 /// The top-level payload fields to read, in addition to `$unset`. `None` reads all fields.
 pub type Fields<'f> = Option<&'f BTreeSet<Arc<str>>>;
 
-/// Serializes an event's body. Text keeps the order of the fields and is the cheapest form to store.
+/// Serializes an event's body. The body is stored as text, because text keeps the order of the fields and is the
+/// cheapest form to store.
 pub fn write(event: &Event) -> super::Result<String> {
     let body = Body {
         event_id: event.event_id.clone(),
@@ -55,7 +56,7 @@ pub fn write(event: &Event) -> super::Result<String> {
 /// Parses a body, with only the given fields of its payload.
 pub fn read(text: &str, fields: Fields) -> serde_json::Result<Body> {
     let mut reader = serde_json::Deserializer::from_str(text);
-    // Values count their own nesting levels.
+    // The deserializers of the values count the nesting levels.
     reader.disable_recursion_limit();
     let body = BodyOf(fields).deserialize(&mut reader)?;
     reader.end()?;
@@ -132,7 +133,8 @@ impl<'de> Visitor<'de> for PayloadOf<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object, A::Error> {
         let mut fields: Vec<(Arc<str>, Value)> = Vec::new();
         while let Some(name) = map.next_key::<Arc<str>>()? {
-            // The value of an unwanted field is skipped and not copied, since it may be most of the event.
+            // The value of a field that was not requested is skipped and not copied, because it may be most of the
+            // event.
             if self.0.is_none_or(|requested| requested.contains(&name) || &*name == UNSET) {
                 fields.push((name, map.next_value_seed(Stored)?));
             } else {

@@ -9,7 +9,8 @@ use super::members::{member_content, member_id};
 use super::{Database, Error, Result, convert, retry};
 use crate::model::access::{KeyRecord, Membership, Role, WorkspaceRecord};
 
-/// Fails if another server has replaced the key, or if the key was used, since it was read.
+/// Replaces the key of the first start. Fails if another server has replaced the key, or if the key was used, since the
+/// key was read.
 const REPLACE: &str = "
 BEGIN;
 IF ((SELECT VALUE key FROM ONLY first_start:done) ?? '') != $old_name { THROW 'stale head' };
@@ -25,8 +26,9 @@ impl Database {
         self.query_again(&provisioning(""), provisioned(workspace, key)).await.map(drop)
     }
 
-    /// Writes the first workspace of a store in the same way. Returns whether this workspace is the first: if several
-    /// servers start on an empty store at the same time, only one succeeds.
+    /// Writes the first workspace of a store, its owner and the owner's key atomically. Returns `false` if the store
+    /// already has a first workspace. If several servers start on an empty store at the same time, only one of them
+    /// writes a workspace.
     pub async fn write_first_workspace(&self, workspace: &WorkspaceRecord, key: &KeyRecord) -> Result<bool> {
         let statements =
             provisioning("CREATE first_start:done SET key = $key_name, workspace = $workspace_name RETURN NONE;");
@@ -42,8 +44,8 @@ impl Database {
         Err(Error::Conflict)
     }
 
-    /// Replaces the key that the first start created, if that key was never used: its owner may never have seen it.
-    /// Returns whether the key was replaced.
+    /// Replaces the key that the first start created if the key was never used, because the owner may never have seen
+    /// it. Returns whether the key was replaced.
     pub async fn replace_unused_first_key(&self, make: impl Fn(&KeyRecord) -> KeyRecord) -> Result<bool> {
         for wait in retry::waits() {
             let Some(unused) = self.unused_first_key().await? else { return Ok(false) };
@@ -66,7 +68,7 @@ impl Database {
         Err(Error::Conflict)
     }
 
-    /// Returns the id of the key that the first start created, even if the key was deleted since.
+    /// Returns the id of the key that the first start created. The key may have been deleted since then.
     async fn first_key_id(&self) -> Result<Option<String>> {
         let found = self.query("SELECT VALUE key FROM first_start:done", []).await?;
         Ok(convert::list(found.first())?.next().and_then(|id| match id {

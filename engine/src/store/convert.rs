@@ -8,7 +8,7 @@ use surrealdb::types::{Datetime, Number, Object as RecordObject, RecordId, Value
 use super::error::{Error, Result};
 use crate::model::value::{Object, Value};
 
-/// Converts a value to the database's form, which does not keep the order of fields.
+/// Converts a value to a database value, which does not keep the order of fields.
 pub fn to_record(value: &Value) -> Record {
     match value {
         Value::Null => Record::Null,
@@ -52,7 +52,7 @@ pub fn integer(number: impl TryInto<i64>) -> Record {
     Record::Number(Number::Int(number.try_into().unwrap_or(i64::MAX)))
 }
 
-/// Returns the rows of a result: none for `NONE`, and one for a single record.
+/// Returns the rows of a result. `NONE` has no rows, and a single record is one row.
 pub fn list(record: Option<&Record>) -> Result<impl Iterator<Item = &Record>> {
     let rows: &[Record] = match record {
         None | Some(Record::None | Record::Null) => &[],

@@ -12,34 +12,35 @@ use crate::model::violation::Violation;
 /// A stored definition.
 pub struct StoredDefinition {
     pub definition: Definition,
-    /// Parts of the stored definition that are invalid today and were left out. The rules may have been different when
-    /// the definition was accepted.
+    /// The violations in the stored definition. The invalid parts are left out of `definition`. The rules may have been
+    /// different when the definition was accepted.
     pub left_out: Vec<Violation>,
 }
 
-/// Fails if a definition has changed since the write was decided.
+/// Aborts the transaction if a definition has changed since the counter's value `$types` was read.
 const UNCHANGED: &str = "IF ((SELECT VALUE types FROM ONLY head:log) ?? 0) != $types { THROW 'stale head' };";
 
-/// Increments a counter next to the head of the log, so that appends decided under the old definitions are decided
-/// again.
+/// Writes a definition and increments the counter of changes at the head of the log. Appends that were checked against
+/// the old definitions then fail and are checked again.
 const WRITE: &str = "
 UPSERT $id CONTENT { text: $text, revision: $revision } RETURN NONE;
 UPSERT head:log SET types = (types ?? 0) + 1 RETURN NONE;";
 
 impl Database {
-    /// Returns the definitions that clients made, sorted by name.
+    /// Returns the definitions that clients created, sorted by name.
     pub async fn read_definitions(&self) -> Result<Vec<StoredDefinition>> {
         let found = self.query("SELECT * FROM definition ORDER BY id", []).await?;
         convert::list(found.first())?.map(read_definition).collect()
     }
 
-    /// Writes a definition, and replaces one with the same name. `types_changed` is the counter's value when the write
-    /// was decided. Fails with [`Error::Conflict`] if another server has changed a definition since.
+    /// Writes a definition. Replaces a definition with the same name. `types_changed` is the value of the change
+    /// counter that the caller has read. Fails with [`Error::Conflict`] if another server has changed a definition
+    /// since then.
     pub async fn replace_definition(&self, definition: &Definition, types_changed: u64) -> Result<()> {
         self.write(&["BEGIN;", UNCHANGED, WRITE, "COMMIT;"].concat(), definition, types_changed).await
     }
 
-    /// Writes a definition, even if others have changed in the meantime.
+    /// Writes a definition, even if other definitions have changed in the meantime.
     pub async fn write_definition(&self, definition: &Definition) -> Result<()> {
         self.write(&["BEGIN;", WRITE, "COMMIT;"].concat(), definition, 0).await
     }
@@ -56,7 +57,8 @@ impl Database {
     }
 }
 
-/// Reads as much of a definition as possible. One unreadable type must not make the whole workspace unavailable.
+/// Reads as much of a definition as possible, because an unreadable definition must not make the whole workspace
+/// unavailable.
 fn read_definition(record: &Record) -> Result<StoredDefinition> {
     let Record::Object(object) = record else { return Err(Error::Corrupt("a definition is not an object".into())) };
     let Some(Record::RecordId(RecordId { key: RecordIdKey::String(name), .. })) = object.get("id") else {
@@ -69,7 +71,8 @@ fn read_definition(record: &Record) -> Result<StoredDefinition> {
             let (definition, left_out) = declaration::read(&body);
             (definition, left_out, convert::unsigned_field(record, "revision")?)
         }
-        // No valid definition has revision 0, so states folded under this one are folded again under the next one.
+        // No valid definition has revision 0. States that are folded under this definition are therefore folded again
+        // under the next definition.
         Err(message) => {
             let violation = Violation { pointer: String::new(), message };
             (declaration::read(&Value::Null).0, vec![violation], 0)

@@ -1,4 +1,5 @@
-//! Embeddings: a vector for each label, all from one model, with an index for finding the nearest vectors.
+//! Embeddings: a vector for each label, with an index for finding the nearest vectors. All vectors come from the same
+//! model.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use crate::model::id::AggregateId;
 const TABLES: &str = "
 DEFINE TABLE IF NOT EXISTS embedding SCHEMALESS;
 DEFINE TABLE IF NOT EXISTS embedding_model SCHEMALESS;";
-/// Vectors of another model cannot be used.
+/// Deletes all embeddings and records the current model. Vectors of different models cannot be compared.
 const START_ANEW: &str = "
 REMOVE INDEX IF EXISTS embedding_vector ON embedding;
 DELETE embedding RETURN NONE;
@@ -21,16 +22,16 @@ BEGIN;
 FOR $embedding IN $embeddings { UPSERT $embedding.id CONTENT $embedding RETURN NONE };
 FOR $id IN $gone { DELETE $id RETURN NONE };
 COMMIT;";
-/// Number of embeddings that one query reads.
+/// The number of embeddings that one query reads.
 const PAGE_SIZE: usize = 5_000;
-/// Number of neighbours that are examined for each wanted one. More of them give more reliable results, but take
-/// longer.
+/// The number of neighbours that are examined for each requested neighbour. A larger number makes the results more
+/// accurate and the search slower.
 const EFFORT: usize = 2;
 
 /// The vector of an aggregate's label.
 pub struct Embedding {
     pub id: AggregateId,
-    /// Hash of the embedded text.
+    /// The hash of the embedded text.
     pub hash: String,
     pub vector: Vec<f32>,
 }
@@ -64,10 +65,11 @@ impl Database {
         }
     }
 
-    /// Writes embeddings, which must have the same length, and deletes those of aggregates without a label.
+    /// Writes embeddings, whose vectors must all have the same length. Deletes the embeddings of the aggregates `gone`,
+    /// which no longer have a label.
     pub async fn write_embeddings(&self, embeddings: &[Embedding], gone: &[AggregateId]) -> Result<()> {
         if let Some(first) = embeddings.first() {
-            // The length is a number, and the same for all vectors of this model.
+            // The length cannot inject statements, because it is a number. All vectors of a model have the same length.
             let index = format!(
                 "DEFINE INDEX IF NOT EXISTS embedding_vector ON embedding FIELDS vector HNSW DIMENSION {} DIST COSINE \
                  TYPE F32",
@@ -83,7 +85,7 @@ impl Database {
 
     /// Returns the aggregates whose labels are nearest to a vector, with their cosine similarities.
     pub async fn nearest(&self, vector: &[f32], limit: usize) -> Result<Vec<(AggregateId, f64)>> {
-        // The number of neighbours is part of the operator and cannot be bound.
+        // The number of neighbours is part of the operator's syntax and cannot be bound as a value.
         let statement = format!(
             "SELECT aggregate_id, vector::distance::knn() AS distance FROM embedding \
              WHERE vector <|{limit},{}|> $vector ORDER BY distance",

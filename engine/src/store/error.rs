@@ -3,7 +3,7 @@
 /// An error of the store.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Another writer changed the same data first. The statements may be retried after reading the data again.
+    /// Another writer changed the same data first. The caller may read the data again and retry.
     #[error("another writer changed the same data first")]
     Conflict,
     /// The disk cannot be written or read at the moment. Nothing was written.
@@ -21,7 +21,7 @@ pub enum Error {
     Blobs(#[from] object_store::Error),
     #[error("the workspace is closing")]
     Closing,
-    /// A batch was not written. All requests of the batch get the same reason.
+    /// A batch of several requests was not written. Each request of the batch fails with the same reason.
     #[error("the batch was not written: {0}")]
     Batch(std::sync::Arc<dyn std::error::Error + Send + Sync>),
 }

@@ -1,5 +1,5 @@
-//! The feeds of agents: an index of the events that concern each agent, so that no agent's events are searched for in
-//! the log.
+//! The feeds of agents: an index of the events that concern each agent. With the index, an agent's events are found
+//! without a search through the log.
 //!
 //! The key of an entry consists of the agent and the event's position. Entries are written together with their events.
 
@@ -12,38 +12,37 @@ use super::log::EventRef;
 use super::{Database, Error, Result, convert};
 use crate::model::event::Event;
 
-/// The name of the checkpoint after which all events have their entries. Older versions of the program wrote no
-/// entries.
+/// The name of the checkpoint after which all events have feed entries. Older versions of the program wrote no entries.
 const CHECKPOINT: &str = "feed";
-/// Number of positions that are searched first, and the factor by which the range grows while it is empty. The database
-/// reads a range to its end, whatever the limit.
+/// The number of positions in the first searched range, and the factor by which the range grows while it is empty. The
+/// search uses growing ranges because the database reads a range to its end, even if the query has a limit.
 const FIRST_SPAN: u64 = 512;
 const SPAN_GROWTH: u64 = 8;
 
-/// Some of an agent's events after a position.
+/// The next events in an agent's feed.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Concerning {
     /// The events in log order, without the times at which they occurred.
     pub events: Vec<EventRef>,
-    /// The position up to which the events are complete.
+    /// The position up to which `events` is complete.
     pub position: u64,
 }
 
 impl Database {
-    /// Returns the position after which [`Database::read_feed`] finds all events.
+    /// Returns the position after which all events have feed entries.
     pub async fn feed_begin(&self) -> Result<u64> {
         self.checkpoint(CHECKPOINT).await
     }
 
-    /// Makes the store look as if an older version of the program had written it up to a position.
+    /// Removes the feed entries up to a position, as if an older version of the program had written the events.
     #[cfg(test)]
     pub async fn forget_feed(&self, position: u64) -> Result<()> {
         let statement = "DELETE feed WHERE id[1] <= $position; UPSERT checkpoint:feed SET position = $position";
         self.query(statement, [("position", convert::integer(position))]).await.map(drop)
     }
 
-    /// Returns some of the events that concern an agent, after one position and up to another. An empty result means
-    /// that there are no such events.
+    /// Returns the next events that concern an agent, with positions after `after` and up to `until`. The result may be
+    /// incomplete, but it is empty only if there are no such events.
     pub async fn read_feed(&self, agent: &str, after: u64, until: u64) -> Result<Concerning> {
         let (mut from, mut span) = (after.saturating_add(1), FIRST_SPAN);
         while from <= until {
@@ -61,8 +60,8 @@ impl Database {
         Ok(Concerning { events: Vec::new(), position: until.max(after) })
     }
 
-    /// Returns a position from `first` to `end` so that at least `count` of the agent's events lie after it and up to
-    /// `end`. Returns `first` if there are fewer events.
+    /// Returns the latest position after which, up to `end`, there are at least `count` of the agent's events. Returns
+    /// `first` if there are fewer events after `first`.
     pub async fn feed_part_before(&self, agent: &str, first: u64, end: u64, count: usize) -> Result<u64> {
         let (mut until, mut span, mut found) = (end, FIRST_SPAN, 0);
         while until > first {
@@ -86,7 +85,7 @@ impl Database {
     }
 }
 
-/// Returns the entry for an event that concerns an agent.
+/// Returns the feed entry for an event that concerns an agent.
 pub(super) fn feed_record(agent: &str, event: &Event) -> Record {
     let key = Array::from(vec![convert::text(agent), convert::integer(event.position)]);
     Record::Object(convert::fields([
@@ -136,7 +135,7 @@ mod tests {
         })
     }
 
-    /// Sets the head of the log. If several writers share a store, appends are only possible at the head.
+    /// Sets the head of the log, because in a shared store appends are only possible at the head.
     async fn set_head(log: &Database, position: u64) {
         let values = [("position", convert::integer(position))];
         log.query("UPSERT head:log SET position = $position", values).await.expect("a head");
@@ -148,7 +147,7 @@ mod tests {
         for (store, first) in [(&alone, 1), (&alone.share(), 100_001)] {
             let log = store.workspace("0-1").await.expect("a database");
             assert_eq!(log.feed_begin().await.expect("a position"), 0);
-            // Other writers append between the two batches.
+            // The gap between the positions of the two batches is as long as if other writers had appended.
             let (near, far) = ([event(first, first), event(first + 1, first + 1)], [event(first + 2, first + 90_000)]);
             let feed = [("a".into(), 0), ("b".into(), 0), ("a".into(), 1)];
             set_head(&log, near[0].position - 1).await;

@@ -1,5 +1,5 @@
-//! The stored graph: facts, edges, parked steps, and the checkpoint of the graph's follower, which are written
-//! together.
+//! The stored graph: facts, edges, parked steps, and the checkpoint of the graph's follower. All of these are written
+//! in the same transaction.
 
 use std::ops::{Bound, Range};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ DELETE $gone RETURN NONE;
 UPSERT checkpoint:graph SET position = $position, generation = $generation, circuits = $circuits RETURN NONE;
 COMMIT;";
 
-/// Claims the next generation, which was never claimed before.
+/// Increments the number of the last claimed generation, so that each generation is claimed only once.
 const CLAIM: &str = "
 UPSERT ONLY checkpoint:graph SET position = position ?? 0, generation = generation ?? 0, circuits = circuits ?? '{}',
     claimed = math::max([claimed ?? 0, generation ?? 0]) + 1 RETURN AFTER;";
@@ -38,12 +38,12 @@ const PREPARE: &str = "FOR $row IN $rows { UPSERT $row.id CONTENT $row RETURN NO
 pub struct GraphCheckpoint {
     pub position: u64,
     pub generation: u64,
-    /// The circuit of each plugin: the aggregates for which the plugin failed in a row, and whether the circuit is
-    /// open.
+    /// The circuit breaker of each plugin: the aggregates for which the plugin has failed in succession, and whether
+    /// the circuit is open.
     pub circuits: Object,
 }
 
-/// The right to build a generation while another generation is in use.
+/// The right to build the generation `generation` while the generation `serving` is in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Claim {
     pub serving: u64,
@@ -56,7 +56,7 @@ pub struct Effects {
     pub facts: Vec<(AggregateId, Option<Arc<EnrichmentFacts>>)>,
     pub edges: Vec<Arc<Edge>>,
     pub parked: Vec<super::parked::Parked>,
-    /// Parked steps that are done.
+    /// The ids of parked steps to remove, because they have succeeded or were dropped.
     pub released: Vec<super::parked::StepId>,
 }
 
@@ -118,17 +118,17 @@ impl Database {
         self.query_again(PREPARE, [("rows", Record::Array(effects.rows(generation)?.into()))]).await.map(drop)
     }
 
-    /// Claims the next generation. No other process on any server builds it.
+    /// Claims the next generation. No other process on any server builds the same generation.
     pub async fn claim_generation(&self) -> Result<Claim> {
         let found = self.query_again(CLAIM, []).await?;
         let record = found.first().ok_or_else(|| Error::Corrupt("claiming a generation returned no record".into()))?;
         let generation = convert::unsigned_field(record, "claimed")?;
-        // An older version of the program, which had no claims, may have left rows of this generation.
+        // Older versions of the program did not claim generations and may have left rows of this generation.
         self.drop_generations(generation..generation + 1).await?;
         Ok(Claim { serving: convert::unsigned_field(record, "generation")?, generation })
     }
 
-    /// Removes generations that are no longer in use, or never were.
+    /// Removes the facts and edges of generations that are not in use.
     pub async fn drop_generations(&self, generations: Range<u64>) -> Result<()> {
         let statement = "DELETE $facts RETURN NONE; DELETE $edges RETURN NONE";
         let bound = |generation: u64| key(vec![convert::integer(generation)]);
@@ -141,8 +141,8 @@ impl Database {
         self.query_again(statement, values).await.map(drop)
     }
 
-    /// Returns the facts of a generation about a range of aggregates, by aggregate id. The facts about an aggregate may
-    /// be unreadable. The table is named `finding`.
+    /// Returns the facts of a generation about a range of aggregates, by aggregate id. Contains an error for each
+    /// aggregate whose facts cannot be read. The name of the table is `finding`.
     pub async fn read_facts(
         &self,
         generation: u64,
@@ -160,8 +160,8 @@ impl Database {
         convert::list(found.first())?.map(read_edge).collect()
     }
 
-    /// Returns the edges of a generation that start at a range of aggregates and were closed after a position. Edges
-    /// without a closing position are selected by the time instead.
+    /// Returns the edges of a generation that start at a range of aggregates and were closed after a position. For
+    /// closed edges without a closing position, the closing time is compared instead.
     pub async fn read_edges_closed_after(
         &self,
         generation: u64,
@@ -181,7 +181,8 @@ impl Database {
 
     /// Returns all edges of a generation that start at an aggregate, including closed ones.
     pub async fn read_edges(&self, generation: u64, from: &AggregateId) -> Result<Vec<Edge>> {
-        // No id contains this byte, so this key comes after all keys of the aggregate.
+        // No id contains the byte 0. In the order of keys, this key is therefore directly after all keys of the
+        // aggregate.
         let behind = format!("{from}\0");
         let only = KeyRange { from: Some(from.text()), until: Some(behind.as_str().into()) };
         let range = convert::record_id("edge", range(generation, &only));
@@ -190,7 +191,7 @@ impl Database {
     }
 }
 
-/// Returns the keys of a generation that belong to a range of aggregates.
+/// Returns the range of the keys of a generation for a range of aggregates.
 fn range(generation: u64, key_range: &KeyRange) -> RecordIdKeyRange {
     let at = |id: &Arc<str>| key(vec![convert::integer(generation), convert::text(id)]);
     RecordIdKeyRange {
@@ -208,7 +209,7 @@ fn key(parts: Vec<Record>) -> RecordIdKey {
 struct Stored {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     labels: Vec<Arc<str>>,
-    /// Older stores use the name `wishes`.
+    /// The edges that the plugin requests. Older programs stored them under the name `wishes`.
     #[serde(default, alias = "wishes", skip_serializing_if = "Vec::is_empty")]
     desired: Vec<StoredEdge>,
     #[serde(deserialize_with = "json::stored_object")]
@@ -218,7 +219,7 @@ struct Stored {
 #[derive(Serialize, Deserialize)]
 struct StoredEdge {
     kind: Arc<str>,
-    /// How the target is addressed: by `id`, by `label`, or by `field` together with the field's name.
+    /// The kind of target: `id`, `label` or `field`. For `field`, the next member contains the name of the field.
     by: Arc<str>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     field: Option<Arc<str>>,
@@ -323,7 +324,7 @@ fn read_edge(record: &Record) -> Result<Edge> {
     })
 }
 
-/// Returns the parts of a record's composite id.
+/// Returns the parts of a record's id, which is an array.
 pub(super) fn id_parts(record: &Record) -> Result<&[Record]> {
     let Record::Object(object) = record else { return Err(Error::Corrupt("expected a record".into())) };
     match object.get("id") {

@@ -1,5 +1,5 @@
-//! Checks whether a store in a folder accepts writes, by writing to it. The state of the store is not enough, since
-//! only a successful write shows that a failed disk works again.
+//! Checks whether a store in a folder accepts writes, by writing a record. A write is necessary, because only a
+//! successful write shows that a failed disk works again.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use tokio::time::{Instant, timeout};
 
 use super::{Database, Error, Result, Store};
 
-/// How long a result is reused, so that frequent checks do not keep the disk busy.
+/// The time for which a result is reused, so that frequent checks do not keep the disk busy.
 const CACHE_DURATION: Duration = Duration::from_secs(1);
-/// Maximum time for one small write. A store that takes longer is not healthy.
+/// The maximum time for one write of the health-check record. A store that takes longer is not healthy.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Checks a store by writing one small record again and again.
+/// A health check that writes one small record.
 #[derive(Default)]
 pub struct Probe {
     control: OnceCell<Database>,
@@ -21,7 +21,7 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Writes the record, or reuses a recent result. Concurrent calls wait for the same write.
+    /// Writes the health-check record, or returns the result of a recent write. Concurrent calls share one write.
     pub async fn check(&self, store: &Store) -> Result<()> {
         let mut last = self.last.lock().await;
         let cached = last.as_ref().filter(|(at, _)| at.elapsed() < CACHE_DURATION).map(|(_, failure)| failure.clone());
@@ -42,7 +42,7 @@ impl Probe {
     async fn write(&self, store: &Store) -> Result<()> {
         let control = self.control.get_or_try_init(|| store.control()).await?;
         match control.query("UPSERT probe:write SET at = time::now() RETURN NONE", []).await {
-            // Another process won the conflict, so the store accepted a write.
+            // A conflict means that another process wrote the record, so the store accepts writes.
             Ok(_) | Err(Error::Conflict) => Ok(()),
             Err(error) => Err(error),
         }

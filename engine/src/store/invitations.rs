@@ -10,8 +10,8 @@ use super::members::{member_content, member_id, read_member, read_role};
 use super::{Database, Error, Result, convert, retry};
 use crate::model::access::{Invitation, Membership, Role};
 
-/// Maximum number of invitations that one query returns for an address. The others appear once some of these are
-/// answered.
+/// Maximum number of invitations that one query returns for an address. Further invitations are returned after some of
+/// these were accepted or declined.
 const MAX_PER_ADDRESS: usize = 200;
 
 impl Database {
@@ -23,7 +23,7 @@ impl Database {
         convert::list(found.first())?.map(read_invitation).collect()
     }
 
-    /// Returns the invitations of an address that have not expired, oldest first.
+    /// Returns the invitations for an email address that have not expired, oldest first.
     pub async fn invitations_of(&self, email: &str, now: i64) -> Result<Vec<Invitation>> {
         let statement = "SELECT *, record::id(id) AS key FROM invitation
             WHERE email = $email AND (expires_at = NONE OR expires_at > $now) ORDER BY created_at, id LIMIT $limit";
@@ -36,8 +36,8 @@ impl Database {
         convert::list(found.first())?.map(read_invitation).collect()
     }
 
-    /// Writes an invitation for a member of the workspace, and replaces one with the same id. Returns the reason if the
-    /// member or the key that creates the invitation no longer exists.
+    /// Writes an invitation that a member of the workspace creates. Replaces an invitation with the same id. Fails with
+    /// the reason if the member, or the key that creates the invitation, no longer exists.
     pub async fn write_invitation(
         &self,
         invitation: &Invitation,
@@ -61,8 +61,8 @@ impl Database {
         refused_by_origin(self.query_again(&statements, values).await.map(drop))
     }
 
-    /// Changes the role of an invitation. Returns the changed invitation, or `None` if there is none, which includes an
-    /// accepted invitation.
+    /// Changes the role of an invitation. Returns the changed invitation, or `None` if the invitation does not exist
+    /// any more, for example because it was accepted.
     pub async fn write_invited_role(&self, workspace_id: &str, id: &str, role: Role) -> Result<Option<Invitation>> {
         let values = [
             ("id", invitation_id(id)),
@@ -75,8 +75,8 @@ impl Database {
         convert::list(found.first())?.next().map(read_invitation).transpose()
     }
 
-    /// Makes a user a member of the workspace that invited their address, and deletes the invitation. An existing
-    /// member keeps their role. Returns the membership, or `None` if the address no longer has this invitation.
+    /// Makes the invited user a member of the workspace, and deletes the invitation. An existing member keeps their
+    /// role. Returns the membership, or `None` if there is no longer such an invitation for the address.
     pub async fn accept_invitation(
         &self,
         id: &str,
@@ -113,7 +113,8 @@ impl Database {
             ("content", member_content(member)),
             ("origin", origin_id(invitation.derived_from.as_deref())),
         ];
-        // The statements compare what was read: the role or the creating key may have changed since.
+        // The statements fail if the role or the creating key of the invitation has changed since the invitation was
+        // read.
         let statements = format!(
             "BEGIN;
             LET $found = (SELECT * FROM ONLY $invitation);
@@ -139,14 +140,14 @@ impl Database {
         Ok(found.filter(is_open))
     }
 
-    /// Deletes an invitation of an address. Returns whether it existed.
+    /// Deletes an invitation for an email address. Returns whether the invitation existed.
     pub async fn decline_invitation(&self, id: &str, email: &str) -> Result<bool> {
         let values = [("id", invitation_id(id)), ("email", convert::text(email))];
         let found = self.query_again("DELETE $id WHERE email = $email RETURN BEFORE", values).await?;
         Ok(convert::list(found.first())?.next().is_some())
     }
 
-    /// Deletes an invitation of a workspace. Returns whether it existed.
+    /// Deletes an invitation of a workspace. Returns whether the invitation existed.
     pub async fn delete_invitation(&self, workspace_id: &str, id: &str) -> Result<bool> {
         let values = [("id", invitation_id(id)), ("workspace", convert::text(workspace_id))];
         let found = self.query_again("DELETE $id WHERE workspace_id = $workspace RETURN BEFORE", values).await?;

@@ -1,6 +1,7 @@
-//! Reads large tables in parts, so that only a few parts at a time are in memory as values of the database.
+//! Reads large tables in parts, so that only a few parts at a time are in memory as database values.
 //!
-//! The database reads a range to its end, whatever the limit. A part is therefore a range with both ends.
+//! The database always reads a range to its end, even if the query has a limit. Each part is therefore a range with a
+//! lower and an upper bound.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -9,13 +10,13 @@ use futures_util::stream::{self, Stream, StreamExt};
 
 use super::{Error, Result};
 
-/// Number of ranges that are read in advance while earlier ones are processed.
+/// The number of ranges that are read in advance while earlier ranges are processed.
 const READ_AHEAD: usize = 2;
 
 /// A range of aggregate ids.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct KeyRange {
-    /// The first id that belongs to the range, or `None` if the range has no lower bound.
+    /// The first id in the range, or `None` if the range has no lower bound.
     pub from: Option<Arc<str>>,
     /// The first id after the range, or `None` if the range has no upper bound.
     pub until: Option<Arc<str>>,
@@ -25,10 +26,10 @@ impl KeyRange {
     /// Maximum number of aggregates in a range.
     pub const LENGTH: usize = 2_000;
 
-    /// Size in bytes at which a range ends, if the sizes are known.
+    /// The size at which a range ends, in bytes, if the sizes of the aggregates are known.
     pub const BYTES: usize = 8 << 20;
 
-    /// Splits aggregates into ranges. The aggregates come in the order of their ids, each with its size in bytes. A
+    /// Splits aggregates into ranges. `sized` contains the id and the size in bytes of each aggregate, sorted by id. A
     /// range ends when it has [`KeyRange::LENGTH`] aggregates or [`KeyRange::BYTES`] bytes.
     pub fn by_size<'a>(sized: impl IntoIterator<Item = (&'a str, usize)>) -> Vec<KeyRange> {
         let (mut ends, mut length, mut bytes) = (Vec::new(), 0, 0);
@@ -43,7 +44,7 @@ impl KeyRange {
         KeyRange::from_ends(ends)
     }
 
-    /// Splits ids into ranges with [`KeyRange::LENGTH`] of the ids each. Together, the ranges cover all possible ids.
+    /// Splits ids into ranges of [`KeyRange::LENGTH`] ids each. Together, the ranges cover all possible ids.
     pub fn of(ids: impl IntoIterator<Item = Arc<str>>) -> Vec<KeyRange> {
         let mut ids: Vec<Arc<str>> = ids.into_iter().collect();
         ids.sort_unstable();
@@ -60,8 +61,8 @@ impl KeyRange {
     }
 }
 
-/// Calls `read` for each range and returns the results in order. The reads run in separate tasks, ahead of the
-/// consumer.
+/// Calls `read` for each range and returns the results in the order of the ranges. The reads run in separate tasks, a
+/// few ranges in advance.
 pub fn read_ahead<T, R>(ranges: Vec<KeyRange>, read: impl Fn(KeyRange) -> R) -> impl Stream<Item = Result<T>>
 where
     T: Send + 'static,

@@ -11,30 +11,30 @@ use super::users::read_user;
 use super::{Database, Error, Result, convert, retry};
 use crate::model::access::{KeyRecord, Membership, Scope, UserRecord};
 
-/// A key with its user and the user's memberships.
+/// A key, the user of the key, and the user's memberships.
 pub struct FoundKey {
     pub key: KeyRecord,
     pub user: UserRecord,
     pub memberships: Vec<Membership>,
 }
 
-/// The reason why nothing can be derived from a key.
+/// The reason why no key, sign-in code or invitation can be created from an origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// The key or one of its ancestors was revoked, or its user has left the workspace.
     Gone,
-    /// The key was itself derived over too many steps.
+    /// The chain of keys from which the key was derived has the maximum length.
     TooDeep,
 }
 
-/// Checks that the membership of the creator of a key or an invitation exists. The statements write the membership, so
-/// that its deletion at the same time conflicts with them.
+/// Statements that check whether the creator of a key or an invitation is still a member. They write the membership, so
+/// that a concurrent deletion of the membership conflicts.
 pub(super) const MAKER: &str = "
 IF !record::exists($member) { THROW 'origin gone' };
 UPDATE $member SET keys_made = (keys_made ?? 0) + 1 RETURN NONE;";
 
-/// Checks that the key `$origin`, if given, exists together with all its ancestors. The statements write the key, so
-/// that its deletion at the same time conflicts with them. They set `$lineage` to the ancestors of a key derived from
+/// Statements that check whether the key `$origin`, if given, and all its ancestors exist. They write the key, so that
+/// a concurrent deletion of the key conflicts. They set `$lineage` to the ancestors of a new key that is derived from
 /// `$origin`.
 pub(super) const ORIGIN: &str = "
 LET $above = IF $origin != NONE { (SELECT VALUE ancestors FROM ONLY $origin) ?? [] } ELSE { [] };
@@ -45,11 +45,12 @@ IF $origin != NONE {
 };
 FOR $one IN $above { IF !record::exists(type::record('key', $one)) { THROW 'origin gone' } };";
 
-/// Limits the derivation of keys to 16 steps.
+/// A statement that limits the chain of a key's ancestors to 16 keys.
 pub(super) const DEPTH: &str = "IF array::len($lineage) > 16 { THROW 'origin too deep' };";
 
 impl Database {
-    /// Writes a key, unless one with this id exists. Returns the stored key, or the reason why it cannot be derived.
+    /// Writes a key, unless a key with the same id exists. Returns the stored key, or the reason why the key cannot be
+    /// derived from its origin.
     pub async fn create_key(&self, key: &KeyRecord) -> Result<std::result::Result<KeyRecord, Origin>> {
         let values = [
             ("id", convert::record_id("key", key.id.to_string())),
@@ -74,7 +75,7 @@ impl Database {
             let result = self.query(&statements, values.clone()).await.and_then(|found| only_key(&found));
             match result {
                 Err(Error::Conflict) => {
-                    // Another request has written the origin, or this key.
+                    // Another request has written the origin or a key with this id.
                     let present = self.query(found, values.clone()).await?;
                     if convert::list(present.first())?.next().is_some() {
                         return only_key(&present).map(Ok);
@@ -87,7 +88,8 @@ impl Database {
         Err(Error::Conflict)
     }
 
-    /// Returns the key whose secret has this hash, with its user. Returns `None` if one of the key's ancestors is gone.
+    /// Returns the key whose secret has the given hash, together with its user. Returns `None` if one of the key's
+    /// ancestors no longer exists.
     pub async fn find_key(&self, hash: &str) -> Result<Option<FoundKey>> {
         let statements = "
             LET $found = (SELECT *, record::id(id) AS key FROM key WHERE hash = $hash);
@@ -114,7 +116,7 @@ impl Database {
         convert::list(found.first())?.map(read_key).collect()
     }
 
-    /// Returns those of some keys that still exist together with all their ancestors.
+    /// Returns the ids of the given keys that still exist and whose ancestors all still exist.
     pub async fn living_keys(&self, ids: &[Arc<str>]) -> Result<HashSet<Arc<str>>> {
         let records: Vec<Record> = ids.iter().map(|id| convert::record_id("key", id.to_string())).collect();
         let statements = "LET $found = (SELECT *, record::id(id) AS key FROM $ids);
@@ -136,15 +138,15 @@ impl Database {
         convert::list(found.first())?.next().map(read_key).transpose()
     }
 
-    /// Returns all keys that are derived from a key, directly or over several steps.
+    /// Returns all keys that are derived from a key, directly or through other keys.
     pub async fn derived_keys(&self, id: &str) -> Result<Vec<KeyRecord>> {
         let statement = "SELECT *, record::id(id) AS key FROM key WHERE ancestors CONTAINS $name";
         let answers = self.query(statement, [("name", convert::text(id))]).await?;
         convert::list(answers.first())?.map(read_key).collect()
     }
 
-    /// Deletes a key with the sign-in codes and invitations that it created. Keys derived from it stop working as well,
-    /// except for the `moved` keys, which get other origins.
+    /// Deletes a key, and the sign-in codes and invitations created with the key. Keys derived from the deleted key
+    /// stop working as well. The keys in `moved` are written with their new origins and keep working.
     pub async fn delete_key(&self, id: &str, moved: &[KeyRecord]) -> Result<()> {
         let moved = moved.iter().map(|key| {
             Record::Object(convert::fields([
@@ -171,7 +173,7 @@ impl Database {
         self.query(statements, values).await.map(drop)
     }
 
-    /// Deletes keys that no longer work, with the sign-in codes and invitations that they created.
+    /// Deletes keys that no longer work, and the sign-in codes and invitations created with these keys.
     pub async fn sweep_keys(&self, ids: &[Arc<str>]) -> Result<()> {
         let records: Vec<Record> = ids.iter().map(|id| convert::record_id("key", id.to_string())).collect();
         let values = [("records", Record::Array(records.into())), ("names", names(ids))];
@@ -189,7 +191,7 @@ impl Database {
     }
 }
 
-/// Separates the failure to derive anything from an origin from other errors.
+/// Converts the errors that the checks of an origin raise to an [`Origin`]. Other errors stay errors.
 pub(super) fn refused_by_origin<T>(result: Result<T>) -> Result<std::result::Result<T, Origin>> {
     match result {
         Ok(value) => Ok(Ok(value)),
@@ -199,7 +201,7 @@ pub(super) fn refused_by_origin<T>(result: Result<T>) -> Result<std::result::Res
     }
 }
 
-/// Returns the single key among the results of statements.
+/// Returns the first key among the results of several statements.
 pub(super) fn only_key(found: &[Record]) -> Result<KeyRecord> {
     let is_key = |record: &&Record| matches!(record, Record::Object(object) if object.get("hash").is_some());
     let key = found.iter().find_map(|result| convert::list(Some(result)).ok()?.find(is_key));
@@ -210,7 +212,7 @@ fn names(ids: &[Arc<str>]) -> Record {
     Record::Array(ids.iter().map(|id| convert::text(id)).collect::<Vec<_>>().into())
 }
 
-/// Returns the record id of the key that another key is derived from, or `NONE` if that was created in a session.
+/// Returns the record id of the key in `derived_from`, or `NONE` if the origin is a session or a user.
 pub(super) fn origin_id(derived_from: Option<&str>) -> Record {
     let key = derived_from.filter(|origin| !origin.contains(':'));
     key.map_or(Record::None, |key| convert::record_id("key", key.to_owned()))

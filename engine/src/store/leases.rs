@@ -1,5 +1,5 @@
-//! Renewals of leases: until when agents hold their tasks, and whether a lease has expired. The beginning and the end
-//! of a lease are events in the log; a row here belongs to the claim with the same number.
+//! Renewals of leases on tasks: the time at which each lease ends, and whether the lease has expired. The start and the
+//! end of a lease are events in the log. Each row contains the version of the claiming event.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use surrealdb::types::Value as Record;
 use super::{Database, Error, Result, convert};
 use crate::model::id::AggregateId;
 
-/// The state of a lease after a renewal or its expiry.
+/// The state of a lease after a renewal or the expiry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseRow {
     pub task_id: Arc<str>,
-    /// Version of the event that claimed the task.
+    /// The version of the event that claimed the task.
     pub claim: u64,
     /// The end of the lease, in milliseconds since the epoch.
     pub until: i64,
@@ -20,7 +20,7 @@ pub struct LeaseRow {
     pub expired: bool,
 }
 
-/// Extends leases that have not expired. A row of an earlier claim is replaced.
+/// Extends leases that have not expired. Replaces rows of earlier claims.
 const RENEW: &str = "
 INSERT INTO lease $leases ON DUPLICATE KEY UPDATE
 until = IF claim < $input.claim OR (claim = $input.claim AND !expired AND until < $input.until) { $input.until } ELSE { until },
@@ -35,8 +35,8 @@ until = IF claim < $input.claim { $input.until } ELSE { until },
 claim = IF claim < $input.claim { $input.claim } ELSE { claim }";
 
 impl Database {
-    /// Renews leases, and returns their current state. If a lease could not be renewed, its row is `expired` or has
-    /// another claim.
+    /// Renews leases and returns their current states. If a lease could not be renewed, the returned row is `expired`
+    /// or belongs to another claim.
     pub async fn renew_leases(&self, leases: &[LeaseRow]) -> Result<Vec<LeaseRow>> {
         if leases.is_empty() {
             return Ok(Vec::new());
@@ -46,8 +46,8 @@ impl Database {
         convert::list(found.last())?.map(read_lease).collect()
     }
 
-    /// Marks a lease as expired, unless it was renewed beyond `now_ms`. `lease` has the end that the claim recorded.
-    /// Returns the current state.
+    /// Marks a lease as expired, unless it was renewed beyond `now_ms`. `lease.until` is the original end, which the
+    /// claiming event recorded. Returns the current state of the lease.
     pub async fn expire_lease(&self, lease: &LeaseRow, now_ms: i64) -> Result<LeaseRow> {
         let ended = LeaseRow { expired: true, ..lease.clone() };
         let values = [("leases", Record::Array(vec![ended.record()].into())), ("now", convert::integer(now_ms))];
@@ -56,7 +56,7 @@ impl Database {
         row.ok_or_else(|| Error::Corrupt("a lease that was just written is missing".into()))
     }
 
-    /// Returns the leases of some tasks.
+    /// Returns the leases of the given tasks.
     pub async fn read_leases(&self, task_ids: &[Arc<str>]) -> Result<Vec<LeaseRow>> {
         let ids: Vec<Record> = task_ids.iter().map(|id| lease_id(id)).collect();
         let found = self.query("SELECT * FROM $ids", [("ids", Record::Array(ids.into()))]).await?;
@@ -65,7 +65,7 @@ impl Database {
 }
 
 impl Database {
-    /// Returns the tasks that have rows.
+    /// Returns the ids of all tasks with a stored lease.
     pub async fn leased_tasks(&self) -> Result<Vec<Arc<str>>> {
         let found = self.query("SELECT VALUE task FROM lease", []).await?;
         let tasks = convert::list(found.first())?.filter_map(|task| match task {
@@ -75,7 +75,7 @@ impl Database {
         Ok(tasks.collect())
     }
 
-    /// Removes the rows of closed tasks.
+    /// Removes the stored leases of tasks that are closed.
     pub async fn forget_leases(&self, tasks: &[AggregateId]) -> Result<()> {
         let ids: Vec<Record> = tasks.iter().map(|id| lease_id(id.as_str())).collect();
         self.query_again("DELETE $ids RETURN NONE", [("ids", Record::Array(ids.into()))]).await.map(drop)
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(renew(1, 100).await, [row(1, 100, false)]);
         assert_eq!(renew(1, 90).await, [row(1, 100, false)]);
         assert_eq!(renew(1, 200).await, [row(1, 200, false)]);
-        // The claim recorded an earlier end, but the renewal counts.
+        // The claim recorded an earlier end, but the end after the renewal counts.
         assert_eq!(log.expire_lease(&row(1, 50, false), 199).await.expect("asked"), row(1, 200, false));
         assert_eq!(log.expire_lease(&row(1, 50, false), 200).await.expect("asked"), row(1, 200, true));
         assert_eq!(renew(1, 300).await, [row(1, 200, true)]);
@@ -134,8 +134,8 @@ mod tests {
         assert_eq!(renew(1, 500).await, [row(4, 400, false)]);
         assert_eq!(log.expire_lease(&row(1, 50, false), 600).await.expect("asked"), row(4, 400, false));
         assert_eq!(log.read_leases(&["t".into(), "u".into()]).await.expect("rows"), [row(4, 400, false)]);
-        // A lease that was never renewed expires at the end that its claim recorded. The row of an earlier claim is
-        // replaced.
+        // A lease that was never renewed expires at the end that the claiming event recorded, and replaces the row of
+        // an earlier claim.
         assert_eq!(log.expire_lease(&row(7, 700, false), 700).await.expect("asked"), row(7, 700, true));
     }
 

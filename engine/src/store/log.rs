@@ -17,9 +17,9 @@ use crate::model::aggregate::Aggregate;
 use crate::model::event::Event;
 use crate::model::id::{AggregateId, position_hint};
 
-/// Appends a batch in one transaction: the events, the ids that clients chose, and the commit record by which the log
-/// is read in order. The guard fails if another writer has appended since, or has changed the definitions by which the
-/// batch was decided.
+/// Appends a batch in one transaction: the events, the ids that clients chose, and the commit record, which is needed
+/// to read the log in order. The transaction fails if another writer has appended events or changed definitions since
+/// the batch was checked.
 const APPEND: &str = "
 BEGIN;
 IF ((SELECT VALUE position FROM ONLY head:log) ?? 0) != $head
@@ -32,12 +32,14 @@ INSERT INTO commit $commit RETURN NONE;
 UPSERT head:log SET position = $position RETURN NONE;
 ";
 
-/// Appends a batch if no other process writes. A single statement is a transaction that costs half of the one with six.
-/// Event and commit ids still reject a second event with the same version, and a second commit at the same position.
+/// Appends a batch if no other process writes. A single statement costs half as much as the transaction above. The
+/// record ids of events and commits still prevent a second event with the same version and a second commit at the same
+/// position.
 const APPEND_ALONE: &str = "INSERT $records RETURN NONE;";
 
-/// Added to the transaction if the batch contains files. Uploads that the files refer to must be in progress, and their
-/// records are deleted. Uploads that files no longer refer to are recorded for removal.
+/// The statements that are added to the transaction if the batch contains files. They fail if an upload that the files
+/// refer to is not in progress. They delete the records of these uploads, and record the uploads that files no longer
+/// refer to for removal.
 const FILES: &str = "
 IF array::len($taken) > 0 {
     LET $under_way = (DELETE $taken WHERE state = 'writing' RETURN BEFORE);
@@ -46,63 +48,64 @@ IF array::len($taken) > 0 {
 IF array::len($freed) > 0 { INSERT INTO upload $freed RETURN NONE };
 ";
 
-/// The position of an event, and when it occurred, as listed in its commit. The event itself is not read.
+/// A reference to an event, as listed in the event's commit: stream, version, position, time and size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventRef {
     pub aggregate_id: Arc<str>,
     pub version: u64,
     pub position: u64,
-    /// `None` if the commit is from an older store, which does not list the time.
+    /// The time at which the event occurred, in milliseconds since the epoch. `None` if an older program wrote the
+    /// commit.
     pub occurred_at: Option<i64>,
-    /// Approximate size of the event in memory, in bytes. `None` if the commit is from an older store.
+    /// The approximate size of the event in memory, in bytes. `None` if an older program wrote the commit.
     pub size_bytes: Option<usize>,
-    /// Whether the event is the last one of its commit. Always `false` for events that were not found through a commit.
+    /// Whether the event is the last event of its commit. Always `false` if the reference was not read from a commit.
     pub ends_commit: bool,
 }
 
-/// The values by which a server detects the writes of other servers.
+/// The values with which a server detects writes of other servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ends {
-    /// Position of the last event. Only maintained if several servers write.
+    /// The position of the last event. Only maintained if several servers write.
     pub position: u64,
     pub types_changed: u64,
 }
 
-/// Events to commit together, in the order of their positions.
+/// Events to commit together, and the records that belong to the events.
 #[derive(Default)]
 pub struct Batch<'a> {
     pub events: &'a [Arc<Event>],
-    /// Indexes of events whose ids were chosen by a client.
+    /// Indexes in `events` of the events whose ids a client chose.
     pub chosen_ids: &'a [usize],
-    /// Responses to store with the events. Their idempotency keys must not have stored responses yet.
+    /// The responses to store with the events, by idempotency key. The keys must not have stored responses yet.
     pub answers: &'a [(Arc<str>, StoredAnswer)],
-    /// Uploads that the events' files refer to. Each must be in progress.
+    /// The ids of the uploads that files refer to after the events. Each upload must be in progress.
     pub taken: &'a [Arc<str>],
-    /// Uploads that files no longer refer to, with their sizes in bytes.
+    /// The ids of the uploads that files no longer refer to, each with its size in bytes.
     pub freed: &'a [(Arc<str>, u64)],
-    /// Agents that the events concern, each with the index of the event.
+    /// The ids of the agents that the events concern, each with the index of the event in `events`.
     pub feed: &'a [(Arc<str>, usize)],
-    /// Articles that the events publish, with the revision of their definition.
+    /// The articles that the events publish, each with the revision of its type's definition.
     pub published: &'a [(Arc<Aggregate>, u64)],
-    /// Value of the definitions' change counter when the events were decided.
+    /// The value of the definitions' change counter when the events were checked.
     pub types_changed: u64,
 }
 
-/// Minimum number of positions to search for the next commit.
+/// The minimum number of positions in a range that is searched for the next commit.
 const MIN_COMMIT_SPAN: usize = 64;
 
-/// Maximum number and total size, in bytes, of the events that are read together to compare their ids.
+/// Maximum number and total size, in bytes, of the events that one query reads to compare their ids.
 const PART_EVENTS: usize = 64;
 const PART_BYTES: usize = 4 << 20;
-/// Size that is assumed for an event whose commit does not list its size, in bytes.
+/// The assumed size of an event whose commit does not list the size, in bytes.
 const ASSUMED_EVENT_BYTES: usize = 128 << 10;
 
 impl Database {
-    /// Writes a batch atomically. Fails with [`Error::Conflict`] if another writer was first, and with
+    /// Writes a batch atomically. Fails with [`Error::Conflict`] if another writer has appended first. Fails with
     /// [`Error::Closing`] if this process is the only writer and has opened the log again.
     ///
-    /// Dropping the future may leave the transaction in progress without the append right being held for it. The future
-    /// may therefore only be dropped when the process ends.
+    /// The future must not be dropped before it completes, except when the process ends. Otherwise the transaction may
+    /// continue after the append right was released.
     pub async fn append(&self, batch: Batch<'_>) -> Result<()> {
         let _appending = match &self.append_right {
             Some(right) => Some(right.begin().await?),
@@ -165,7 +168,7 @@ impl Database {
         self.query_bound(&statement, values.into_iter().chain(beside).collect()).await.map(drop)
     }
 
-    /// Returns the end of the log, and how often definitions were changed.
+    /// Returns the position at the end of the log, and the number of changes of definitions.
     pub async fn ends(&self) -> Result<Ends> {
         let results =
             self.query("SELECT position ?? 0 AS position, types ?? 0 AS types FROM ONLY head:log", []).await?;
@@ -178,13 +181,13 @@ impl Database {
         }
     }
 
-    /// Returns how often definitions were changed.
+    /// Returns the number of changes of definitions.
     pub async fn types_changed(&self) -> Result<u64> {
         Ok(self.ends().await?.types_changed)
     }
 
-    /// Moves the head to the end of the log. Several writers detect each other's appends by the head, but a writer
-    /// without others does not maintain it.
+    /// Moves the head to the end of the log. Several writers need the head to detect each other's appends, but a single
+    /// writer does not maintain the head.
     pub(super) async fn restore_head(&self) -> Result<()> {
         let found = self.query("SELECT VALUE id FROM commit ORDER BY id DESC LIMIT 1", []).await?;
         let Some(last) = convert::list(found.first())?.next().map(commit_id).transpose()? else { return Ok(()) };
@@ -192,18 +195,21 @@ impl Database {
         self.query_again(statement, [("position", convert::integer(last))]).await.map(drop)
     }
 
-    /// Returns events after a position, in log order: at least `limit` of them if there are as many.
+    /// Returns events after a position, in log order. The result has at least `limit` events, unless the log ends
+    /// before that.
     pub async fn read_after(&self, position: u64, limit: usize) -> Result<Vec<Event>> {
         let refs = self.event_refs_after(position, limit).await?;
         self.read_event_refs(&refs, None).await
     }
 
-    /// Returns references to the events after a position, in log order: at least `limit` of them if there are as many.
+    /// Returns references to the events after a position, in log order. The result has at least `limit` references,
+    /// unless the log ends before that.
     pub async fn event_refs_after(&self, position: u64, limit: usize) -> Result<Vec<EventRef>> {
         let mut next = i64::try_from(position).unwrap_or(i64::MAX).saturating_add(1);
         let mut found: Vec<EventRef> = Vec::new();
-        // The database reads a range to its end, whatever the limit. The range therefore ends where enough events are
-        // likely to be found. If it is empty, the next commit, if there is one, is longer than the range.
+        // The database reads a range to its end, even if the query has a limit. Each range is therefore only as long as
+        // needed to find enough events in most cases. If the range is empty, the next commit is either longer than the
+        // range or does not exist.
         let mut longest = MIN_COMMIT_SPAN;
         while found.len() < limit {
             let span = longest.max(limit - found.len());
@@ -228,7 +234,8 @@ impl Database {
 
     /// Returns the id of the first commit that ends at or after a position.
     async fn first_commit(&self, from: i64) -> Result<Option<i64>> {
-        // A range is read to its end, whatever the limit, so the range only grows while it is empty.
+        // The database reads a range to its end, even if the query has a limit. The search therefore starts with a
+        // short range, which grows only while it is empty.
         for span in [Some(MIN_COMMIT_SPAN as u64), Some(4_096), Some(1 << 18), None] {
             let end = span.and_then(|span| from.checked_add_unsigned(span));
             let range = commit_range(from, end);
@@ -240,7 +247,7 @@ impl Database {
         Ok(None)
     }
 
-    /// Returns the events at consecutive positions.
+    /// Returns the events of a run.
     pub async fn read_run(&self, run: Run) -> Result<Vec<Event>> {
         let mut refs = self.event_refs_after(run.first.saturating_sub(1), run.count as usize).await?;
         refs.truncate(run.count as usize);
@@ -286,7 +293,7 @@ impl Database {
         Ok(events)
     }
 
-    /// Returns the events with the given ids, of those whose ids were chosen by clients.
+    /// Returns the events with the given ids, by id. Finds only events whose ids clients chose.
     pub async fn find_chosen(&self, event_ids: &[Arc<str>]) -> Result<HashMap<Arc<str>, Event>> {
         let keys: Vec<Record> = event_ids.iter().map(|id| convert::record_id("event_key", id.to_string())).collect();
         let found =
@@ -299,10 +306,11 @@ impl Database {
         Ok(events)
     }
 
-    /// Returns the events with the given ids, of those whose ids were generated by a server.
+    /// Returns the events with the given ids, by id. Finds only events whose ids a server generated.
     ///
-    /// Generated ids are not stored, because they contain the position of their event. Clients can make up such ids, so
-    /// each position is searched only once, and only the event at that position is read from its commit.
+    /// There is no index of generated ids, because each of them contains the position of its event. A client can invent
+    /// such ids, so the cost is limited: each position is looked up only once, and only the event at that position is
+    /// read.
     pub async fn find_generated(&self, event_ids: &[Arc<str>], head: u64) -> Result<HashMap<Arc<str>, Event>> {
         let hints = event_ids.iter().filter_map(|id| position_hint(id));
         let positions: BTreeSet<u64> = hints.filter(|position| (1..=head).contains(position)).collect();
@@ -318,7 +326,8 @@ impl Database {
         let requested: FxHashSet<&str> = event_ids.iter().map(|id| &**id).collect();
         let mut found = HashMap::new();
         let mut refs = VecDeque::from(refs);
-        // The event at the position of a made-up id is read and dropped, so the events are read in parts.
+        // Events at the positions of invented ids are read and discarded. Reading the events in parts limits the
+        // memory.
         while !refs.is_empty() {
             let part = take_part(&mut refs, PART_EVENTS, PART_BYTES);
             let events = self.read_event_refs(&part, None).await?.into_iter();
@@ -328,7 +337,7 @@ impl Database {
         Ok(found)
     }
 
-    /// Returns references to the events of a stream from one version to another.
+    /// Returns references to the events of a stream with the versions `first..=last`.
     pub async fn stream_refs(&self, id: &AggregateId, first: u64, last: u64) -> Result<Vec<EventRef>> {
         let found = self.query("SELECT id, position FROM $range", [("range", stream_range(id, first, last))]).await?;
         let place = |record: &Record| {
@@ -354,8 +363,8 @@ impl Database {
     }
 }
 
-/// Removes and returns the first references: at most `max_events`, with at most `max_bytes` in total, and at least one.
-/// An event of unknown size counts as [`ASSUMED_EVENT_BYTES`].
+/// Removes and returns the first references: at most `max_events`, whose events have at most `max_bytes` in total.
+/// Returns at least one reference. An event of unknown size counts as [`ASSUMED_EVENT_BYTES`].
 pub fn take_part(refs: &mut VecDeque<EventRef>, max_events: usize, max_bytes: usize) -> Vec<EventRef> {
     let mut bytes = 0;
     let fits = refs.iter().take(max_events).take_while(|event_ref| {
@@ -392,16 +401,17 @@ fn commit_id(record: &Record) -> Result<i64> {
     }
 }
 
-/// An event in the list of a commit: its stream, version, time, and size.
+/// An event as listed in a commit: the stream, the version, the time, and the size in bytes.
 #[derive(Deserialize)]
 struct ListedEvent(Arc<str>, u64, #[serde(default)] Option<i64>, #[serde(default)] Option<usize>);
 
-/// Returns the number of positions from one to another, both included.
+/// Returns the number of positions from `from` to `to`, including both.
 fn positions(from: i64, to: i64) -> usize {
     usize::try_from(to.saturating_sub(from).saturating_add(1)).unwrap_or(0)
 }
 
-/// Adds references to a commit's events after a position. Returns the position of the commit's last event.
+/// Adds references to the commit's events after the position `after` to `found`. Returns the position of the commit's
+/// last event.
 fn event_refs_of(commit: &Record, after: u64, found: &mut Vec<EventRef>) -> Result<i64> {
     let Record::Object(commit) = commit else { return Err(Error::Corrupt("a commit is not an object".into())) };
     let (Some(id), Some(Record::String(refs))) = (commit.get("id"), commit.get("events")) else {
@@ -420,7 +430,8 @@ fn event_refs_of(commit: &Record, after: u64, found: &mut Vec<EventRef>) -> Resu
     Ok(last)
 }
 
-/// Serializes the references to a commit's events as text. As database values, they would cost as much as the events.
+/// Serializes the references to a commit's events as text. Stored as database values, the references would cost as much
+/// as the events.
 fn listed(events: &[Arc<Event>]) -> Result<String> {
     let refs: Vec<(&str, u64, i64, usize)> = events
         .iter()
@@ -448,7 +459,7 @@ fn event_record(event: &Arc<Event>) -> Result<Record> {
     ])))
 }
 
-/// Returns the stream and the version from the key of an event's record.
+/// Returns the stream id and the version in the key of an event's record.
 fn key_of(record: &Record) -> Result<(&str, u64)> {
     let corrupt = || Error::Corrupt("an event's record has no key".into());
     let Record::Object(object) = record else { return Err(corrupt()) };
@@ -541,7 +552,7 @@ mod tests {
             log.append(Batch { events: &second, chosen_ids: &[], answers: &[], ..Batch::default() }).await,
             Err(Error::Conflict)
         ));
-        // The batch is atomic: the event before the conflicting one is not written either.
+        // The append is atomic, so the event before the conflicting event is not written either.
         let half = [event("d", 1, 5), event("b", 3, 6)];
         assert!(matches!(
             log.append(Batch { events: &half, chosen_ids: &[0], answers: &[], ..Batch::default() }).await,
@@ -549,13 +560,15 @@ mod tests {
         ));
         assert_eq!(log.read_stream(&half[0].aggregate_id, 1, 9).await.expect("events").len(), 0);
         assert_eq!(log.find_events(&[half[0].event_id.clone()], 9).await.expect("events").len(), 0);
-        // The log was opened again, so the earlier handle's head would become outdated, and its commits are rejected.
+        // The log was opened again. The head of the earlier handle may be outdated, so the commits of that handle are
+        // rejected.
         let reopened = alone.workspace("0-1").await.expect("a database");
         let late = [event("late", 1, 5)];
         let refused = log.append(Batch { events: &late, ..Batch::default() }).await;
         assert!(matches!(refused, Err(Error::Closing)), "{refused:?}");
         assert!(reopened.read_stream(&late[0].aggregate_id, 1, 9).await.expect("events").is_empty());
-        // When the store becomes shared, the head is moved to where the single writer left the log.
+        // Opening the log in a shared store moves the head to the end of the log, because the single writer has not
+        // maintained it.
         let log = alone.share().workspace("0-1").await.expect("a database");
         assert_eq!(log.ends().await.expect("a head").position, 4);
         assert!(matches!(
@@ -573,7 +586,7 @@ mod tests {
         assert_eq!(positions(&all), [1, 2, 3, 4, 5]);
         assert_eq!(all[0], *first[0]);
         assert_eq!(positions(&log.read_after(1, 1).await.expect("events")), [2, 3]);
-        // Events of a commit before the position do not count.
+        // Events at or before the given position are not returned, even if they are in the same commit.
         assert_eq!(positions(&log.read_after(2, 2).await.expect("events")), [3, 4]);
         assert_eq!(positions(&log.read_after(5, 1).await.expect("events")), [0u64; 0]);
         let stream = log.read_stream(&first[0].aggregate_id, 2, 9).await.expect("events");
@@ -600,7 +613,8 @@ mod tests {
         let found = log.find_events(&ids, 300).await.expect("events");
         assert_eq!(found.len(), 2);
         assert_eq!(found[&ids[1]].position, 3);
-        // These ids contain positions, but no such events exist. Positions after the end of the log are not searched.
+        // These ids contain positions, but no events with these ids exist. Positions after the end of the log are not
+        // searched.
         let invented: Vec<Arc<str>> =
             (1..200).map(|n| crate::model::id::event_id(0, 1 + n % 3, n).to_string().into()).collect();
         assert_eq!(log.find_generated(&invented, 300).await.expect("events").len(), 0);

@@ -9,11 +9,12 @@ use super::users::read_user;
 use super::{Database, Error, Result, convert};
 use crate::model::access::{Membership, Role, UserRecord};
 
-/// The reason why a user has access to a workspace over a longer time: a key or a membership.
+/// A key or a membership that long-lasting access to a workspace depends on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum GrantBasis {
     Key(Arc<str>),
-    /// The workspace, the user, and the minimum role that the user needs there.
+    /// The membership of a user: the id of the workspace, the id of the user, and the minimum role that the access
+    /// requires.
     Member(Arc<str>, Arc<str>, Role),
 }
 
@@ -49,8 +50,9 @@ impl Database {
         Ok(convert::list(found.first())?.next().is_some())
     }
 
-    /// Removes a user from a workspace, with the user's keys and sign-in codes there, and the invitations created by
-    /// these keys. Returns the ids of the deleted keys, or `None` if the user was not a member.
+    /// Removes a user from a workspace. Deletes the user's keys and sign-in codes for the workspace, and the
+    /// invitations that these keys created. Returns the ids of the deleted keys, or `None` if the user was not a
+    /// member.
     pub async fn delete_member(&self, workspace_id: &str, user_id: &str) -> Result<Option<Vec<Arc<str>>>> {
         let values = [
             ("id", member_id(workspace_id, user_id)),
@@ -82,7 +84,8 @@ impl Database {
         convert::list(response.get("keys"))?.map(id).collect::<Result<_>>().map(Some)
     }
 
-    /// Returns the given keys and memberships that still exist.
+    /// Returns the given keys and memberships that still exist. A membership with a role below the minimum does not
+    /// count.
     pub async fn existing_grounds(&self, bases: &[GrantBasis]) -> Result<HashSet<GrantBasis>> {
         let ids: Vec<Record> = bases.iter().map(ground_id).collect();
         let found = self.query("SELECT id, role FROM $ids", [("ids", Record::Array(ids.into()))]).await?;

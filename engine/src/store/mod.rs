@@ -1,7 +1,7 @@
 //! The only module that accesses SurrealDB. It contains no business rules and no status codes.
 //!
 //! Each workspace has its own database, and there is one database named `control`, all in one namespace. A [`Database`]
-//! is a session bound to one of them, so records of another tenant cannot be named through it.
+//! is a session bound to one database, so its queries cannot reach the records of another workspace.
 
 pub mod activations;
 pub mod answers;
@@ -50,7 +50,8 @@ use surrealdb::types::{Value as Record, Variables};
 
 const NAMESPACE: &str = "foldwork";
 const CONTROL: &str = "control";
-/// Migrations in the order of their numbers. Missing ones are applied when a database is opened.
+/// The migrations of each kind of database, in the order of their numbers. Opening a database applies the missing
+/// migrations.
 const CONTROL_MIGRATIONS: [&str; 6] = [
     include_str!("schema/control/0001_access.surql"),
     include_str!("schema/control/0002_first_start.surql"),
@@ -76,11 +77,11 @@ const WORKSPACE_MIGRATIONS: [&str; 10] = [
 pub struct Store {
     root: Session,
     exclusive: bool,
-    /// Checks whether the disk accepts writes. Only for a store in a folder.
+    /// The check that the disk accepts writes. `None` unless the store is in a folder.
     probe: Option<Arc<health::Probe>>,
     /// The storage for the bytes of files.
     blobs: Arc<Blobs>,
-    /// The append rights, which are used if no other process writes.
+    /// The append rights of all databases. Only used if no other process writes.
     append_rights: Arc<AppendRights>,
 }
 
@@ -90,7 +91,7 @@ impl Store {
         Store::connect_with(url, &Sizes::default()).await
     }
 
-    /// Connects like [`Store::connect`], with limits on the memory of the store.
+    /// Connects like [`Store::connect`]. `sizes` limits the memory of a store in a folder.
     pub async fn connect_with(url: &str, sizes: &Sizes) -> Result<Store> {
         let here = url.starts_with("surrealkv://");
         let root = match here {
@@ -102,7 +103,7 @@ impl Store {
         Ok(Store { root, exclusive, probe, blobs, append_rights: Arc::default() })
     }
 
-    /// Stores the bytes of files at a URL instead of in memory. See [`Blobs::open`].
+    /// Returns the store with the bytes of files stored at `url` instead of in memory. See [`Blobs::open`].
     pub fn with_files(self, url: &str, options: impl IntoIterator<Item = (String, String)>) -> Result<Store> {
         Ok(Store { blobs: Arc::new(Blobs::open(url, options)?), ..self })
     }
@@ -118,7 +119,7 @@ impl Store {
         self.root.sign_in(root).await
     }
 
-    /// Returns a second handle on the same store that assumes other writers.
+    /// Returns a second handle on the same store. This handle assumes that other processes write as well.
     pub fn share(&self) -> Store {
         Store {
             root: self.root.clone(),
@@ -147,8 +148,8 @@ impl Store {
         self.database(CONTROL, &CONTROL_MIGRATIONS).await
     }
 
-    /// Opens the database of a workspace, and creates it if needed. If this process is the only writer, handles that
-    /// were opened earlier can no longer append.
+    /// Opens the database of a workspace, and creates the database if needed. If this process is the only writer,
+    /// handles that were opened earlier can no longer append.
     pub async fn workspace(&self, workspace_id: &str) -> Result<Database> {
         let name = format!("ws_{}", workspace_id.replace('-', ""));
         let database = self.database(&name, &WORKSPACE_MIGRATIONS).await?;
@@ -160,7 +161,8 @@ impl Store {
         Ok(Database { append_right, ..database })
     }
 
-    /// Opens the database with this name, and retries if several servers create it at the same time.
+    /// Opens the database with this name, and creates the database if needed. Retries if several servers create the
+    /// database at the same time.
     async fn database(&self, name: &str, migrations: &[&str]) -> Result<Database> {
         for wait in retry::waits() {
             match self.try_database(name, migrations).await {
@@ -179,7 +181,7 @@ impl Store {
         };
         define("DEFINE NAMESPACE IF NOT EXISTS foldwork").await?;
         session.use_namespace(NAMESPACE).await?;
-        // The name is safe in a statement: it is "control", or "ws_" and hexadecimal digits.
+        // The name cannot inject statements, because it is "control", or "ws_" and hexadecimal digits.
         define(&format!("DEFINE DATABASE IF NOT EXISTS {name}")).await?;
         session.use_database(NAMESPACE, name).await?;
         let (events_read, append_right) = Default::default();
@@ -189,7 +191,7 @@ impl Store {
     }
 }
 
-/// A session bound to one database. Its clones share the session.
+/// A session bound to one database. Clones share the session.
 #[derive(Clone)]
 pub struct Database {
     session: Arc<Session>,
@@ -197,12 +199,12 @@ pub struct Database {
     exclusive: bool,
     /// The number of events read through this handle and its clones.
     events_read: Arc<AtomicU64>,
-    /// The right that is needed to append, if no other process writes.
+    /// The right to append to the log. `None` if other processes may write.
     append_right: Option<Arc<AppendRight>>,
 }
 
 impl Database {
-    /// Returns how many events were read from the log since it was opened.
+    /// Returns the number of events read from the log through this handle and its clones.
     pub fn events_read(&self) -> u64 {
         self.events_read.load(Ordering::Relaxed)
     }
@@ -231,7 +233,7 @@ impl Database {
         Ok(())
     }
 
-    /// Runs statements with bound values, and returns the result of each statement.
+    /// Runs statements with bound values. Returns the result of each statement.
     async fn query<const N: usize>(&self, statements: &str, values: [(&str, Record); N]) -> Result<Vec<Record>> {
         self.query_bound(statements, values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()).await
     }

@@ -1,5 +1,5 @@
-//! Node records: a snapshot of each aggregate's folded state, and the checkpoint of the follower that writes the
-//! snapshots.
+//! Node records, which contain a snapshot of each aggregate's folded state, and the checkpoint of the follower that
+//! writes the snapshots.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use crate::model::id::AggregateId;
 use crate::model::json;
 use crate::model::value::{Object, Value};
 
-/// Writes snapshots if other processes may write them too. A snapshot has no effect if its version is older than the
-/// stored one, or if the version is the same and was folded under an older definition.
+/// Writes snapshots if other processes may write them too. A snapshot is ignored if the stored snapshot has a later
+/// version, or the same version folded under a later revision of the definition.
 const GUARDED: &str = "
 FOR $node IN $nodes {
     LET $known = (SELECT version, revision FROM ONLY $node.id);
@@ -28,29 +28,30 @@ FOR $node IN $nodes {
 };";
 
 /// Writes snapshots if no other process writes. The single follower writes states in the order in which they were
-/// published, and reading the stored ones would cost more than the write.
+/// published, so the stored snapshots need not be compared. The comparison would cost more than the write.
 const ALONE: &str = "FOR $node IN $nodes { UPSERT $node.id CONTENT $node RETURN NONE };";
 
-/// Added to the transaction: the shapes of events, and the checkpoint up to which snapshots are written. The checkpoint
-/// only moves forward.
+/// The statements that every snapshot transaction contains: they write the shapes of events, and the checkpoint up to
+/// which snapshots are written. The checkpoint only moves forward.
 const REACHED: &str = "
 IF $seen != NONE { UPSERT seen:shapes SET text = $seen RETURN NONE };
 IF $name != NONE { UPSERT type::record('checkpoint', $name) SET position = math::max([position ?? 0, $position]) RETURN NONE };";
 
-/// The fields that are read from a node. `folded` is the state in the format of [`exact`]. Older stores have `text`
-/// instead: JSON without the values that JSON cannot represent. They also have the state as a database object, which
-/// nothing reads.
+/// The fields that are read from a node. `folded` is the state in the format of [`exact`]. Older programs wrote `text`
+/// instead, which is JSON and lacks the values that JSON cannot represent. They also wrote the state as a database
+/// object, which is no longer read.
 const FIELDS: &str = "id, aggregate_type, project_id, version, position, first_position, created_at, last_event_at, \
                       deleted, revision, folded, text";
 
 /// A stored snapshot.
 pub struct Snapshot {
     pub aggregate: Aggregate,
-    /// Revision of the definition under which the state was folded.
+    /// The revision of the definition under which the state was folded.
     pub revision: u64,
 }
 
-/// A stored snapshot that cannot be read, or has lost a part of its state. The log still has the aggregate's events.
+/// A stored snapshot that cannot be read or whose state is incomplete. The state can be folded again from the events in
+/// the log.
 #[derive(Debug)]
 pub struct Unreadable {
     pub id: AggregateId,
@@ -61,7 +62,7 @@ pub struct Unreadable {
 pub type ReadSnapshot = std::result::Result<Snapshot, Unreadable>;
 
 impl Database {
-    /// Writes snapshots, the changed shapes of observed events if any, and the checkpoint in one transaction.
+    /// Writes snapshots, the shapes of observed events if they have changed, and the checkpoint, in one transaction.
     pub async fn write_nodes(
         &self,
         nodes: &[(Arc<Aggregate>, u64)],
@@ -82,7 +83,7 @@ impl Database {
         self.query_again(&["BEGIN;", snapshots, REACHED, "COMMIT;"].concat(), values).await.map(drop)
     }
 
-    /// Returns the checkpoint of a follower, or 0 before its first step.
+    /// Returns the checkpoint of a follower, or 0 if the follower has not written one yet.
     pub async fn checkpoint(&self, name: &str) -> Result<u64> {
         let results = self
             .query("SELECT VALUE position FROM ONLY type::record('checkpoint', $name)", [("name", convert::text(name))])
@@ -93,19 +94,19 @@ impl Database {
         }
     }
 
-    /// Returns the shapes of events that were stored last. The table is named `seen`.
+    /// Returns the stored shapes of events. The name of the table is `seen`.
     pub async fn read_observed(&self) -> Result<Option<Object>> {
         let found = self.query("SELECT VALUE text FROM ONLY seen:shapes", []).await?;
         match found.first() {
             Some(Record::String(text)) => Ok(json::read(text.as_bytes())
-                // The shapes are collected again from new events, so nothing else is lost.
+                // Unreadable shapes are ignored, because new events will provide the shapes again.
                 .inspect_err(|error| tracing::error!(%error, "the stored shapes of events cannot be read"))
                 .ok()),
             _ => Ok(None),
         }
     }
 
-    /// Returns the ranges in which all snapshots can be read.
+    /// Splits all snapshots into ranges for reading.
     pub async fn node_ranges(&self) -> Result<Vec<KeyRange>> {
         let found = self.query("SELECT id, string::len(text ?? '') AS size FROM node", []).await?;
         let mut sized = Vec::new();
@@ -116,7 +117,7 @@ impl Database {
         Ok(KeyRange::by_size(sized))
     }
 
-    /// Returns the snapshots of the aggregates in a range. `definition` returns the definition of a type.
+    /// Returns the snapshots of the aggregates in a range. `definition` returns the definition of an aggregate type.
     pub async fn read_nodes(
         &self,
         key_range: KeyRange,
@@ -134,7 +135,7 @@ impl Database {
 
     /// Returns the snapshots that match a condition, in the order of their first positions.
     ///
-    /// The condition is a text generated by the pipeline's planner. All values in it are bound.
+    /// The condition is generated by the pipeline's planner and contains no values from clients: all values are bound.
     pub async fn select_nodes(
         &self,
         condition: &str,
@@ -206,8 +207,9 @@ fn read_snapshot(
     Ok(Snapshot { aggregate, revision: convert::unsigned_field(record, "revision")? })
 }
 
-/// Reads the state of an older store: JSON in which dates are texts. Dates of declared fields become dates again.
-/// Values that the text cannot represent are an error.
+/// Reads a state that an older program wrote as JSON. The JSON contains dates as texts, which are converted to dates in
+/// fields that the definition declares as dates. Fails if the state may have contained values that JSON cannot
+/// represent.
 fn read_older(text: &str, definition: Option<&Definition>) -> Result<Object> {
     let state = json::parse_stored(text.as_bytes()).map_err(|error| Error::Corrupt(error.to_string()))?;
     let Value::Object(state) = state else { return Err(Error::Corrupt("the state is not an object".into())) };
@@ -267,7 +269,7 @@ mod tests {
         };
         write(3, 1, 7).await;
         assert_eq!(stored().await, (vec![(3, 1)], 7));
-        // Another server, which has read less of the log.
+        // A write by another server that has read less of the log.
         write(2, 5, 6).await;
         assert_eq!(stored().await, (vec![(3, 1)], 7));
         write(3, 2, 7).await;

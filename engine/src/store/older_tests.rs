@@ -1,5 +1,5 @@
-//! Tests that a workspace with records of older programs or damaged records opens, and that its states match the fold
-//! of its log.
+//! Tests that a workspace opens if it contains damaged records or records of older programs, and that the states match
+//! the events in the log.
 
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ fn nested(levels: usize) -> Value {
     (0..levels).fold(Value::Null, |inner, _| vec![inner].into())
 }
 
-/// Returns a snapshot record with this state in the format of older programs.
+/// Returns a snapshot record in the format of older programs.
 fn older_node(id: &str, version: u64, state: &str) -> Record {
     Record::Object(convert::fields([
         ("id", convert::record_id("node", id)),
@@ -104,7 +104,7 @@ async fn logs_and_snapshots_deeper_than_the_request_limit_are_opened() {
         let (found, _) = reader.aggregate(id, Moment::Now).await.expect("the aggregate");
         assert_eq!(*found.state, payload);
     }
-    // Further appends are accepted, as long as they are within the depth limit of events.
+    // Further appends within the depth limit of events are accepted.
     let writer: Writer = enter(&engine).await;
     let more = |field: &str, levels: usize| NewEvent {
         aggregate_id: "a".into(),
@@ -134,7 +134,7 @@ async fn an_unreadable_snapshot_is_folded_again_from_the_log() {
         let (found, _) = reader.aggregate(id, Moment::Now).await.expect("the aggregate");
         assert_eq!((found.version, &*found.state), (version, &payload(n)));
     }
-    // The snapshots are written again and contain each state once.
+    // The snapshots are written again, and each contains the state only once.
     engine.close().await;
     assert!(snapshots(&log).await.iter().all(Result::is_ok));
     let left = log.query("SELECT * FROM node WHERE text != NONE OR state != NONE", []).await.expect("records");
@@ -149,7 +149,7 @@ async fn an_unreadable_definition_does_not_close_its_workspace() {
         let values = [("id", convert::record_id("definition", name)), ("text", convert::text(text))];
         log.query(statement, values).await.expect("written");
     };
-    // One definition was accepted under older rules, another one is damaged.
+    // The first definition was accepted under older rules. The second one is damaged.
     let fields = r#"[{"name": "_secret", "type": "string"}, {"name": "total", "type": "integer", "fold": "sum"}]"#;
     stored("older", &format!(r#"{{"type_name": "older", "fields": {fields}}}"#)).await;
     stored("damaged", "{").await;

@@ -1,4 +1,4 @@
-//! Parked steps: steps that failed and were set aside, with the reason and the number of attempts.
+//! Parked steps: steps that failed and wait to be replayed, with the reason and the number of attempts.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use surrealdb::types::{Array, RecordIdKey, RecordIdKeyRange, Value as Record};
 use super::graph::{id_parts, parsed, text_of};
 use super::{Database, Error, Result, convert};
 
-/// A step of processing an event: the call of one plugin's hook.
+/// The id of a step in processing an event. A step is the call of one hook of one plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StepId {
     /// The position of the event.
@@ -19,25 +19,25 @@ pub struct StepId {
     pub plugin: Arc<str>,
 }
 
-/// A step that was set aside after it failed.
+/// A step that failed and waits to be replayed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parked {
     pub id: StepId,
     pub reason: Reason,
 }
 
-/// The event of a parked step, and the reason why the step is parked.
+/// The reason why a step is parked, and the event of the step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reason {
     pub event_id: Arc<str>,
     pub aggregate_id: Arc<str>,
     pub event_type: Arc<str>,
-    /// The kind of failure, as a single word.
+    /// The kind of the failure, as a single word.
     pub kind: Arc<str>,
     pub message: String,
     pub line: Option<u32>,
     pub column: Option<u32>,
-    /// The version of the plugin that failed.
+    /// The version of the plugin whose hook failed.
     pub version: String,
     pub attempts: u32,
     /// The time at which the step was parked, in milliseconds since the epoch.
@@ -78,7 +78,8 @@ impl Parked {
 }
 
 impl Database {
-    /// Returns parked steps in log order after a given one, of one plugin or of all.
+    /// Returns up to `limit` parked steps after the step `after`, in log order. `plugin` selects the steps of one
+    /// plugin.
     pub async fn read_parked(&self, plugin: Option<&str>, after: Option<&StepId>, limit: usize) -> Result<Vec<Parked>> {
         let start = after.map_or(Bound::Unbounded, |after| Bound::Excluded(after.key()));
         let range = convert::record_id("parked", RecordIdKeyRange { start, end: Bound::Unbounded });
@@ -88,7 +89,7 @@ impl Database {
         convert::list(found.first())?.map(read_parked).collect()
     }
 
-    /// Returns those of some steps that are parked.
+    /// Returns the given steps that are parked.
     pub async fn which_are_parked(&self, steps: impl Iterator<Item = &StepId>) -> Result<FxHashSet<StepId>> {
         let ids: Vec<Record> = steps.map(StepId::record).collect();
         let found = self.query("SELECT id FROM $ids", [("ids", Record::Array(ids.into()))]).await?;
@@ -103,7 +104,7 @@ impl Database {
         }
     }
 
-    /// Returns the number of parked steps of each plugin.
+    /// Returns the names of the plugins with parked steps, each with the number of its parked steps.
     pub async fn count_parked(&self) -> Result<Vec<(Arc<str>, u64)>> {
         let found = self.query("SELECT plugin, count() AS steps FROM parked GROUP BY plugin", []).await?;
         let read = |record: &Record| {
@@ -112,7 +113,7 @@ impl Database {
         convert::list(found.first())?.map(read).collect()
     }
 
-    /// Removes a parked step without running it. Returns whether it existed.
+    /// Removes a parked step without running it. Returns whether the step existed.
     pub async fn delete_parked(&self, id: &StepId) -> Result<bool> {
         let found = self.query_again("DELETE ONLY $id RETURN BEFORE", [("id", id.record())]).await?;
         Ok(matches!(found.first(), Some(Record::Object(_))))

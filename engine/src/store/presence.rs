@@ -1,4 +1,5 @@
-//! When each agent was last seen, and how far it has acknowledged its feed. Both values normally only grow.
+//! The presence of agents: the time at which each agent was last seen, and the position up to which the agent has
+//! acknowledged its feed. Both values normally only grow.
 
 use std::sync::Arc;
 
@@ -6,18 +7,18 @@ use surrealdb::types::Value as Record;
 
 use super::{Database, Error, Result, convert};
 
-/// The stored values of an agent. A value is 0 if it is not known yet.
+/// The stored presence of an agent. A value is 0 if it is not known yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PresenceRecord {
     /// The time of the agent's last request, in milliseconds since the epoch.
     pub last_seen_at: i64,
-    /// A position in the log.
+    /// The position in the log up to which the agent has acknowledged its feed.
     pub acknowledged: u64,
 }
 
 impl PresenceRecord {
-    /// Keeps the later of both records' values, each value separately. A time after `latest` comes from a wrong clock,
-    /// and any valid time replaces it.
+    /// Merges another record into this one: keeps the larger of both times, and the larger of both positions. A time
+    /// after `latest` comes from a wrong clock, so any valid time replaces such a time.
     pub fn merge(&mut self, other: PresenceRecord, latest: i64) {
         let is_later = other.last_seen_at > self.last_seen_at || self.last_seen_at > latest;
         if is_later && other.last_seen_at > 0 && other.last_seen_at <= latest {
@@ -27,8 +28,8 @@ impl PresenceRecord {
     }
 }
 
-/// Writes the rows. Several servers write the same rows, so a row's values only grow, except that a valid time replaces
-/// a time after `$latest`.
+/// Writes presence rows. Several servers write the same rows, so smaller values never replace larger ones. As an
+/// exception, any valid time replaces a time after `$latest`.
 const WRITE: &str = "INSERT INTO presence $rows ON DUPLICATE KEY UPDATE
     last_seen_at = IF $input.last_seen_at > 0 AND $input.last_seen_at <= $latest
         AND (last_seen_at < $input.last_seen_at OR last_seen_at > $latest) { $input.last_seen_at } ELSE { last_seen_at },
@@ -36,13 +37,13 @@ const WRITE: &str = "INSERT INTO presence $rows ON DUPLICATE KEY UPDATE
     RETURN NONE";
 
 impl Database {
-    /// Returns the stored values of all agents.
+    /// Returns the ids of all agents with stored presence, each with the presence.
     pub async fn read_presence(&self) -> Result<Vec<(Arc<str>, PresenceRecord)>> {
         let found = self.query("SELECT *, record::id(id) AS agent FROM presence", []).await?;
         convert::list(found.first())?.map(read).collect()
     }
 
-    /// Stores the values that are newer than the stored ones. Times after `latest` are not valid.
+    /// Merges the presence of agents into the stored rows. Times after `latest` are not valid.
     pub async fn write_presence(&self, rows: &[(Arc<str>, PresenceRecord)], latest: i64) -> Result<()> {
         if rows.is_empty() {
             return Ok(());
@@ -52,7 +53,7 @@ impl Database {
         self.query_again(WRITE, values).await.map(drop)
     }
 
-    /// Removes the values of deleted agents.
+    /// Removes the presence of deleted agents.
     pub async fn forget_presence(&self, agents: &[Arc<str>]) -> Result<()> {
         let ids = agents.iter().map(|agent| convert::record_id("presence", agent.to_string()));
         let ids: Vec<Record> = ids.collect();
@@ -112,7 +113,7 @@ mod tests {
             log.write_presence(&rows, latest).await.expect("written");
             log.read_presence().await.expect("read").first().map(|(_, record)| record.last_seen_at)
         };
-        // The clock was ahead and was then corrected.
+        // The clock was fast and was then corrected.
         assert_eq!(write(5_000, 6_000).await, Some(5_000));
         assert_eq!(write(1_000, 2_000).await, Some(1_000));
         assert_eq!(write(900, 2_000).await, Some(1_000));

@@ -1,5 +1,5 @@
-//! Published revisions: the state of each published article at the version that readers see. They are written with the
-//! publishing event, so that reading them does not require folding the history of the article.
+//! Published revisions: the state of each published article at the version that readers see. A revision is written
+//! together with the publishing event, so that it can be read without folding the events of the article.
 
 use std::sync::Arc;
 
@@ -11,12 +11,11 @@ use crate::model::aggregate::Aggregate;
 use crate::model::definition::Definition;
 use crate::model::id::AggregateId;
 
-/// Added to the transaction of an append that publishes articles.
+/// The statement that is added to the transaction of an append that publishes articles.
 pub(super) const PUBLISHED: &str = "FOR $revision IN $published { UPSERT $revision.id CONTENT $revision RETURN NONE };";
 
 impl Database {
-    /// Returns the published revision of an article that was written last. Articles published by older programs have
-    /// none.
+    /// Returns the stored published revision of an article. Returns `None` if an older program published the article.
     pub async fn read_published(&self, id: &AggregateId, definition: &Arc<Definition>) -> Result<Option<Snapshot>> {
         let found = self.query("SELECT * FROM $id", [("id", record_id(id))]).await?;
         let record = convert::list(found.first())?.next();
@@ -26,7 +25,8 @@ impl Database {
     }
 }
 
-/// Returns the records of revisions. Each comes with the revision of the definition under which it was folded.
+/// Returns the records of published articles. `published` contains each article together with the revision of the
+/// definition under which the article was folded.
 pub(super) fn published_records(published: &[(Arc<Aggregate>, u64)]) -> Result<Vec<Record>> {
     let record = |(article, revision): &(Arc<Aggregate>, u64)| {
         let mut record = node_record(article, *revision)?;

@@ -1,4 +1,4 @@
-//! Sessions on a store: in this process with limits on memory, or over a socket.
+//! Sessions on a store. The store is either in this process, with limits on memory, or reached through a socket.
 
 use std::future::poll_fn;
 use std::path::Path;
@@ -15,13 +15,13 @@ use surrealdb_core::kvs::Datastore;
 use super::error::{Error, Result};
 use super::retry;
 
-/// Limits on the memory of a store in a folder, in bytes.
+/// Limits on the memory of a store in a folder.
 #[derive(Debug, Clone)]
 pub struct Sizes {
-    /// Writes that are gathered in memory before they are written to a file. While that happens, a second memtable
-    /// fills up.
+    /// The size of a memtable, in bytes. A memtable gathers writes in memory until it is written to a file. In the
+    /// meantime, a second memtable gathers further writes.
     pub memtable_bytes: usize,
-    /// Cached blocks of files.
+    /// The maximum size of cached file blocks, in bytes.
     pub cache_bytes: usize,
 }
 
@@ -39,21 +39,23 @@ pub enum Session {
 }
 
 impl Session {
-    /// Opens a store in a folder. The database's own client has no parameters for the sizes and would use as much
-    /// memory as the machine allows. The datastore is therefore built here in the same way as by that client.
+    /// Opens a store in a folder. The client of the database cannot set the sizes, and would use as much memory as the
+    /// machine has. This function therefore builds the datastore in the same way as the client, but with the given
+    /// sizes.
     pub async fn open(url: &str, sizes: &Sizes) -> Result<Session> {
         private_folder(url).map_err(opening)?;
         let config = ConfigMap::empty()
             .with_key_value("surrealkv_max_memtable_size", sizes.memtable_bytes.to_string())
             .with_key_value("surrealkv_block_cache_capacity", sizes.cache_bytes.to_string())
-            // The value log is never collected, so overwritten values would stay on the disk.
+            // The engine never removes outdated values from the value log, so overwritten values would stay on the
+            // disk.
             .with_key_value("surrealkv_enable_vlog", "false")
-            // The engine syncs each commit itself and groups waiting ones. The coordinator above the engine would only
-            // add a delay.
+            // The engine already syncs each commit and groups waiting commits. The coordinator above the engine would
+            // only add a delay.
             .with_key_value("surrealkv_grouped_commit_timeout", "0");
         let builder = Datastore::builder().with_config(config);
         let datastore = builder.without_maintenance_tasks().build_with_path(url).await.map_err(opening)?;
-        // A new store must record its version before anything else is written.
+        // A new store must record its version before any other write.
         datastore.check_version().await.map_err(opening)?;
         datastore.bootstrap().await.map_err(opening)?;
         datastore.start_maintenance_tasks();
@@ -124,14 +126,14 @@ fn private_folder(url: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// The mode of a store's folder. Other users cannot enter the folder, so they cannot read the files inside.
+/// The permissions of a store's folder. Other users cannot enter the folder, so they cannot read the files inside.
 #[cfg(unix)]
 const OWNER_ONLY: u32 = 0o700;
 
-/// Minimum free stack of a query, in bytes. An unoptimized database takes more than a megabyte for a transaction with a
-/// loop.
+/// The minimum free stack space for a query, in bytes. A debug build of the database needs more than a megabyte for a
+/// transaction with a loop.
 const MIN_STACK_BYTES: usize = if cfg!(debug_assertions) { 1_600 << 10 } else { 256 << 10 };
-/// Size of a new stack if less is free, in bytes.
+/// The size of the new stack that a query gets if less than [`MIN_STACK_BYTES`] is free, in bytes.
 const STACK_BYTES: usize = 4 << 20;
 
 /// Runs a query with enough stack, however deep the stack of the caller is.
@@ -156,7 +158,7 @@ mod tests {
     fn bytes_below(folder: &Path) -> u64 {
         let size = |entry: fs::DirEntry| match entry.metadata() {
             Ok(metadata) if metadata.is_dir() => bytes_below(&entry.path()),
-            // The engine may have removed the file in the meantime.
+            // The engine may have removed the file since the folder was listed.
             metadata => metadata.map_or(0, |metadata| metadata.len()),
         };
         fs::read_dir(folder).expect("a folder").flatten().map(size).sum()
@@ -181,8 +183,8 @@ mod tests {
                 .expect("written");
             most = most.max(bytes_below(&path));
         }
-        // Up to a dozen tables, each the size of a memtable, wait to be merged, in addition to the log and the merged
-        // tables.
+        // The files are the log, the merged tables, and up to a dozen tables that wait to be merged. Each waiting table
+        // has the size of a memtable.
         assert!(most < 20 * MEBIBYTE, "{WRITES} writes of 20 kB to {VALUES} values take {most} bytes");
     }
 }

@@ -12,7 +12,7 @@ use super::{Database, Error, Result, convert, retry};
 use crate::model::access::{KeyRecord, SignInCode};
 
 impl Database {
-    /// Writes a code, and deletes expired codes. Returns the reason if no key can be derived from the code's origin.
+    /// Writes a code and deletes expired codes. Fails with the reason if no key can be derived from the code's origin.
     pub async fn write_sign_in_code(&self, code: &SignInCode, now: i64) -> Result<std::result::Result<(), Origin>> {
         let content = convert::fields([
             ("workspace_id", convert::text(&code.workspace_id)),
@@ -44,8 +44,8 @@ impl Database {
         convert::list(found.first())?.next().map(read).transpose()
     }
 
-    /// Deletes a code and writes the key that the code is exchanged for. Returns the key, or the reason if the code or
-    /// its origin no longer exists. If several requests exchange a code at the same time, only one succeeds.
+    /// Exchanges a code for a key: deletes the code, writes the key and returns it. Fails with the reason if the code
+    /// or its origin no longer exists. If several requests exchange the same code at the same time, only one succeeds.
     pub async fn exchange_sign_in_code(
         &self,
         hash: &str,

@@ -1,4 +1,4 @@
-//! Users who sign in: finds known users, and writes new users with their own workspaces.
+//! Sign-in of users: finds known users, and writes new users together with their own workspaces.
 
 use surrealdb::types::Value as Record;
 
@@ -8,7 +8,7 @@ use super::users::{read_user, user_content};
 use super::{Database, Result, convert};
 use crate::model::access::{Membership, UserRecord, WorkspaceRecord};
 
-/// A user with their memberships, oldest first.
+/// A user and the user's memberships, oldest first.
 pub struct FoundUser {
     pub user: UserRecord,
     pub memberships: Vec<Membership>,
@@ -27,8 +27,8 @@ impl Database {
         Ok(Some(FoundUser { user, memberships }))
     }
 
-    /// Writes a new user, together with the user's own workspace if given. Fails with a conflict if the user was
-    /// written in the meantime.
+    /// Writes a new user, and the user's own workspace if `own` is given. Fails with a conflict if the user exists
+    /// already.
     pub async fn write_user(&self, user: &UserRecord, own: Option<&WorkspaceRecord>) -> Result<()> {
         let [workspace, about, member, membership] = match own {
             Some(own) => owned(own),
@@ -46,7 +46,7 @@ impl Database {
         self.query(&format!("BEGIN; CREATE $id CONTENT $about RETURN NONE; {own} COMMIT;"), values).await.map(drop)
     }
 
-    /// Writes a known user's own workspace, unless it exists.
+    /// Writes the own workspace of a user who already exists. Does nothing if the workspace exists.
     pub async fn write_own_workspace(&self, own: &WorkspaceRecord) -> Result<()> {
         self.query_again(&format!("BEGIN; {OWN_WORKSPACE} COMMIT;"), owned(own)).await.map(drop)
     }

@@ -4,11 +4,11 @@ use surrealdb::types::Value as Record;
 
 use super::{Database, Result, convert};
 
-/// A secret and its creation time.
+/// A signing secret and its creation time.
 #[derive(Clone)]
 pub struct SigningKeyRecord {
     pub id: String,
-    /// The secret in hexadecimal.
+    /// The secret, in hexadecimal.
     pub secret: String,
     /// The creation time, in milliseconds since the epoch.
     pub created_at: i64,
@@ -22,7 +22,7 @@ impl Database {
         convert::list(found.first())?.map(read).collect()
     }
 
-    /// Writes a key, and deletes the keys created before a time.
+    /// Writes a signing key, and deletes the keys created before the time `delete_before`.
     pub async fn write_signing_key(&self, key: &SigningKeyRecord, delete_before: i64) -> Result<()> {
         let content =
             convert::fields([("secret", convert::text(&key.secret)), ("created_at", convert::integer(key.created_at))]);

@@ -1,10 +1,10 @@
-//! Counts the bytes of a workspace's files, and records bytes without a file: uploads in progress, and bytes to be
+//! Counts the bytes of a workspace's files. Records bytes that no file refers to: uploads in progress, and bytes to be
 //! removed.
 //!
-//! The record of an upload exists from before the first byte until a file refers to the upload. The record is deleted
-//! in the transaction that appends the file's events ([`super::log::Batch`]). When a file is replaced or deleted, the
-//! same transaction records the bytes that the file leaves behind. Bytes without a file can therefore always be found,
-//! even after a crash.
+//! The record of an upload is created before the first byte is written, and exists until a file refers to the upload.
+//! The record is deleted in the transaction that appends the file's events ([`super::log::Batch`]). The transaction
+//! that replaces or deletes a file also records the file's previous bytes for removal. All bytes without a file can
+//! therefore be found, even after a crash.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,13 +16,13 @@ use super::{Database, Error, Result, convert};
 /// Maximum number of records that one query returns.
 const BATCH_SIZE: usize = 200;
 
-/// The result of reserving storage.
+/// The result of reserving storage for an upload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Room {
     Reserved,
     /// The reservation would exceed the limit.
     Exceeded,
-    /// Another server canceled the upload because its lease had expired.
+    /// Another server canceled the upload because the lease of the upload had expired.
     Lost,
 }
 
@@ -30,9 +30,9 @@ pub enum Room {
 #[derive(Debug, Clone)]
 pub struct Upload {
     pub id: Arc<str>,
-    /// The server that receives the upload.
+    /// The id of the server that receives the upload.
     pub owner: Arc<str>,
-    /// How long the upload counts as active after its last renewal.
+    /// The time for which the upload counts as active after each renewal.
     pub lease: Duration,
 }
 
@@ -45,8 +45,8 @@ pub struct Leftover {
 }
 
 impl Database {
-    /// Reserves storage for `more` bytes of an upload. `most` is the limit for the whole workspace. The `first`
-    /// reservation creates the upload's record.
+    /// Reserves storage for `more` bytes of an upload. `most` is the limit for the whole workspace, in bytes. With
+    /// `first`, creates the upload's record.
     pub async fn reserve(&self, upload: &Upload, more: u64, first: bool, most: Option<u64>) -> Result<Room> {
         let statement = "
             IF !$first AND (SELECT VALUE state FROM ONLY $id) != 'writing' { RETURN 'lost' }
@@ -75,7 +75,8 @@ impl Database {
         }
     }
 
-    /// Releases the storage reserved beyond the bytes received. Returns whether the upload is still in progress.
+    /// Sets the reserved storage of an upload to the number of received bytes, and releases any storage beyond that.
+    /// Returns whether the upload is still in progress.
     pub async fn settle(&self, upload: &Upload, bytes: u64) -> Result<bool> {
         let statement = "
             IF (SELECT VALUE state FROM ONLY $id) != 'writing' { RETURN false } ELSE {
@@ -97,7 +98,8 @@ impl Database {
         Ok(convert::list(renewed.first())?.next().is_some())
     }
 
-    /// Records the id of an upload's multipart upload. Returns whether the upload is still in progress.
+    /// Records the id that the object store assigned to the multipart upload. Returns whether the upload is still in
+    /// progress.
     pub async fn note_parts(&self, upload: &Upload, parts_id: &str) -> Result<bool> {
         let statement = "UPDATE $id SET parts_id = $parts_id WHERE state = 'writing' RETURN VALUE state";
         let values = [("id", upload_id(&upload.id)), ("parts_id", convert::text(parts_id))];
@@ -105,7 +107,7 @@ impl Database {
         Ok(convert::list(updated.first())?.next().is_some())
     }
 
-    /// Returns those of some uploads that are in progress, so that a file may still refer to them.
+    /// Returns the given uploads that are in progress. Only these can still become the bytes of a file.
     pub async fn uploads_under_way(&self, ids: &[Arc<str>]) -> Result<Vec<Arc<str>>> {
         let ids: Vec<Record> = ids.iter().map(|id| upload_id(id)).collect();
         let statement = "SELECT VALUE record::id(id) FROM $ids WHERE state = 'writing'";
@@ -117,16 +119,16 @@ impl Database {
         convert::list(found.first())?.map(text).collect()
     }
 
-    /// Cancels an upload in progress, of any server, so that no file can refer to it any more. Returns whether the
-    /// upload was in progress.
+    /// Cancels an upload of any server, so that no file can refer to the upload any more. Returns whether the upload
+    /// was in progress.
     pub async fn give_up_upload(&self, id: &str) -> Result<bool> {
         let statement = "UPDATE $id SET state = 'freed' WHERE state = 'writing' RETURN VALUE state";
         let updated = self.query_again(statement, [("id", upload_id(id))]).await?;
         Ok(convert::list(updated.first())?.next().is_some())
     }
 
-    /// Cancels abandoned uploads, and returns bytes that no file refers to. An upload is abandoned if its lease has
-    /// expired, or if it belongs to another server although no other process writes to the store.
+    /// Cancels abandoned uploads, and returns the bytes to be removed. An upload is abandoned if its lease has expired,
+    /// or if it belongs to another server although no other process writes to the store.
     pub async fn take_leftovers(&self, owner: &str) -> Result<Vec<Leftover>> {
         let statement = "
             UPDATE upload SET state = 'freed'
@@ -145,7 +147,7 @@ impl Database {
         convert::list(found.last())?.map(leftover).collect()
     }
 
-    /// Deletes the record of removed bytes, and releases their storage.
+    /// Deletes the record of an upload whose bytes were removed, and releases its storage.
     pub async fn forget_upload(&self, id: &str) -> Result<()> {
         let statement = "
             BEGIN;
@@ -155,7 +157,7 @@ impl Database {
         self.query_again(statement, [("id", upload_id(id))]).await.map(drop)
     }
 
-    /// Returns the number of counted bytes: of files, of uploads in progress, and of bytes to be removed.
+    /// Returns the used storage of the workspace, in bytes: files, uploads in progress, and bytes to be removed.
     pub async fn used_bytes(&self) -> Result<u64> {
         let found = self.query("SELECT VALUE bytes FROM ONLY file_usage:all", []).await?;
         match found.first() {
@@ -169,7 +171,7 @@ pub(super) fn upload_id(id: &str) -> Record {
     convert::record_id("upload", id.to_owned())
 }
 
-/// Returns the record of bytes that a file leaves behind.
+/// Returns the record of an upload that a file no longer refers to.
 pub(super) fn freed_record(id: &str, bytes: u64) -> Record {
     Record::Object(convert::fields([
         ("id", upload_id(id)),
@@ -231,7 +233,7 @@ mod tests {
         assert_eq!(ids(shared.take_leftovers("a").await.expect("taken")), ["dead"]);
         assert!(!alone.renew_upload(&upload("dead", "b", LONG)).await.expect("asked"));
         assert!(alone.renew_upload(&upload("other", "b", LONG)).await.expect("renewed"));
-        // The only process on a store knows that no other server is active.
+        // If only one process uses the store, no other server can be active.
         assert_eq!(ids(alone.take_leftovers("a").await.expect("taken")), ["dead", "other"]);
         let upload_ids = ["own".into(), "other".into(), "never".into()];
         assert_eq!(alone.uploads_under_way(&upload_ids).await.expect("read"), ["own".into()]);

@@ -9,7 +9,7 @@ use crate::model::access::UserRecord;
 use crate::model::plan::{Limits, Plan, PlanStatus};
 
 impl Database {
-    /// Updates the name and address of a user, as reported by the issuer of the user's tokens.
+    /// Updates the name and email address of a user. The issuer of the user's tokens reports both.
     pub async fn write_user_about(&self, user: &UserRecord) -> Result<()> {
         let values = [
             ("id", convert::record_id("user", user.id.to_string())),

@@ -277,7 +277,7 @@ impl Api {
         Ok(changed_response(&access.0.agent(&agent_id).await?))
     }
 
-    /// Returns the card of an agent: what a caller needs to know before it gives the agent work.
+    /// Returns the card of an agent: a description for callers that want to assign tasks to the agent.
     ///
     /// The card has one skill for each trait that the agent subscribes to.
     #[oai(path = "/agents/:agent_id/card", method = "get", operation_id = "get_agent_card")]

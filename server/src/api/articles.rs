@@ -103,7 +103,7 @@ impl Api {
         slug: Query<Option<String>>,
         /// Only articles with this tag.
         tag: Query<Option<String>>,
-        /// Only published articles, or only unpublished ones.
+        /// The publication status: only published articles, or only unpublished articles.
         status: Query<Option<OneOf<Publication>>>,
         /// The revision to return; the default is `draft`.
         perspective: Query<Option<OneOf<Publication>>>,
@@ -171,7 +171,7 @@ impl Api {
 
     /// Changes an article.
     ///
-    /// Only the fields in the body change. The published revision stays as it is until the article is published again.
+    /// Only the fields in the body change. The published revision does not change until the article is published again.
     #[oai(path = "/articles/:aggregate_id", method = "patch", operation_id = "update_article")]
     async fn update_article(
         &self,

@@ -30,7 +30,7 @@ const PAGE: usize = 200;
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const CONTENT_TYPE: &str = "text/event-stream";
 const COMMENT: &[u8] = b":\n\n";
-/// The size in bytes up to which messages are combined into one chunk. A longer message is a chunk alone.
+/// The size in bytes up to which messages are combined into one chunk. A longer message forms a separate chunk.
 const CHUNK: usize = 64 << 10;
 
 /// A response with events: a page, or a stream.

@@ -11,7 +11,7 @@ pub enum Section {
     Keys,
     /// Members of the workspace, their invitations and their plans.
     Members,
-    /// Apps on devices: whether a device may work, and until when.
+    /// Licenses of apps on devices: validating, activating and revoking devices.
     License,
     /// Aggregate types, events, folded states and pipelines.
     Aggregates,
@@ -19,7 +19,7 @@ pub enum Section {
     Articles,
     /// Agents: their registration, presence and feeds.
     Agents,
-    /// Tasks for people and agents. Agents do the work, and a person decides on the result.
+    /// Tasks for people and agents. Agents do the work, and people review the results.
     Mailbox,
     /// Files. The bytes are stored next to the log, and the history is stored in the log.
     Files,

@@ -59,7 +59,7 @@ impl Api {
         Ok(JsonResponse::new(&Consumers { head: access.0.position(), consumers }))
     }
 
-    /// Rebuilds the knowledge graph from the log. The old graph serves requests until the new one is complete.
+    /// Rebuilds the knowledge graph from the log. The old graph serves requests until the new graph is complete.
     ///
     /// The enabled plugins enrich the whole log again. The response is sent when the rebuild is complete.
     #[oai(path = "/system/rebuild-graph", method = "post", operation_id = "rebuild_graph")]

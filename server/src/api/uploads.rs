@@ -28,7 +28,7 @@ impl Api {
     async fn upload_linked_file(
         &self,
         engine: Data<&Arc<Engine>>,
-        /// The link, as it was issued.
+        /// The signed part of the upload URL, as issued.
         link: Query<String>,
         body: RawBody,
     ) -> ApiResult<Stored> {

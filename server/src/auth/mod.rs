@@ -113,7 +113,7 @@ pub async fn model_access(request: &Request, upload_url: String) -> Result<mcp::
     Ok(mcp::Access { reader, writer, upload_url: upload_url.into() })
 }
 
-/// Authenticates the caller of a request. Every request is authenticated anew.
+/// Authenticates the caller of a request. Runs for every request.
 async fn caller(request: &Request) -> Result<(&Engine, Caller), Error> {
     let (engine, token) = engine_and_token(request)?;
     // Reads a header that is not text as an empty id, which matches no workspace.

@@ -47,7 +47,7 @@ pub struct LineIds {
 }
 
 impl<'a> Event<'a> {
-    /// Parses one line.
+    /// Parses an event from one line of JSON.
     pub fn parse(line: &'a str) -> anyhow::Result<Self> {
         let event: Self = serde_json::from_str(line)?;
         ensure!(!event.aggregate_id.is_empty(), "aggregate_id is empty");

@@ -25,7 +25,7 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
-    /// Invites an e-mail address. The user who signs in with it may accept.
+    /// Invites an e-mail address. The user who signs in with this address may accept the invitation.
     Invite {
         email: String,
         /// The role: owner, editor or viewer.

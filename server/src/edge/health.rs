@@ -1,4 +1,4 @@
-//! Health checks: whether the process is alive, and whether it can serve requests.
+//! Health checks: whether the process is alive, and whether the server can handle requests.
 
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Measures the rate of one body against a minimum number of bytes per time window. Only time spent waiting for the
-/// client counts, so a slow disk does not slow down the measured rate.
+/// client counts, so a slow disk does not lower the measured rate.
 pub struct Pace {
     window: Duration,
     /// The number of bytes that must arrive in a window.

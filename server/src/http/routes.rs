@@ -12,7 +12,7 @@ pub const REALTIME: &str = "/realtime/v1";
 /// The routes: the segments of each path, and the methods that the path allows.
 pub type Methods = Vec<(Vec<String>, Vec<String>)>;
 
-/// Returns the URL of an upload without the value of its parameter `link`.
+/// Returns the part of an upload URL before the value of the parameter `link`.
 pub fn upload_url_prefix(public_url: &str) -> String {
     format!("{public_url}{API}/uploads?link=")
 }

@@ -1,4 +1,4 @@
-//! The shutdown of the server: a signal for its begin, and guards that delay its end.
+//! The shutdown of the server: a signal that the shutdown has begun, and guards that delay the end of the process.
 
 use std::sync::Arc;
 

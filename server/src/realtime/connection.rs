@@ -1,4 +1,4 @@
-//! Serves one upgraded socket: reads and writes frames until something ends the socket.
+//! Serves one upgraded socket: reads and writes frames until the socket is closed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,7 +50,7 @@ enum End {
 }
 
 impl Connection {
-    /// Serves the socket until it ends.
+    /// Serves the socket until the connection ends or the server closes the socket.
     pub async fn serve(mut self) {
         let end = self.run().await;
         tracing::debug!(?end, number = self.number, "a socket ends");

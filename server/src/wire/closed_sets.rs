@@ -22,8 +22,7 @@ use serde::{Deserialize, Serialize};
 
 /// A set of allowed strings.
 pub trait ClosedSet: Send + Sync + 'static {
-    /// The name of the schema in the OpenAPI document. Generated clients have one type for each set because of this
-    /// name.
+    /// The name of the schema in the OpenAPI document. With this name, generated clients have one type for each set.
     const NAME: &'static str;
     const DESCRIPTION: &'static str;
 

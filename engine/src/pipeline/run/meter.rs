@@ -7,7 +7,8 @@ use crate::model::value::Value;
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;
 
-/// The number of rows that an operator returned, and the time they took, including that of the operators below.
+/// The measurements of an operator: the number of rows that it returned, and the elapsed time in microseconds. The time
+/// includes the operators that feed the operator.
 #[derive(Debug, Default)]
 pub struct Meter {
     rows: Cell<u64>,
@@ -42,13 +43,13 @@ impl Meter {
         self.by_columns.get()
     }
 
-    /// Adds microseconds.
+    /// Adds `us` microseconds to the time.
     pub fn took(&self, us: u64) {
         self.us.set(self.us.get().saturating_add(us));
     }
 }
 
-/// The rows of an operator. Errors receive the index of the stage, and a meter, if present, measures all rows.
+/// The rows of an operator. Adds the index of the stage to errors, and counts and times the rows if there is a meter.
 pub struct Tracked<'a> {
     pub rows: Rows<'a>,
     pub index: usize,

@@ -1,4 +1,4 @@
-//! Runs programs: passes rows through operators, and uses columns instead of rows where a table keeps them.
+//! Runs programs: passes rows through operators, or reads columns instead of rows where a table has columns.
 
 pub mod meter;
 pub mod operator;

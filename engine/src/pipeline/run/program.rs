@@ -21,7 +21,7 @@ pub struct Program {
     /// The owner of the feed's rows.
     pub source: Owner,
     pub steps: Vec<Lowered>,
-    /// The work that columns can do, if the table offers columns.
+    /// The part of the program that runs over columns, if the table has columns.
     pub vectorized: Option<Vectorized>,
 }
 
@@ -35,10 +35,10 @@ pub enum Feed {
     Given,
 }
 
-/// An operator, and the index of the top-level stage it comes from.
+/// An operator, with the index of the top-level stage that the operator comes from.
 pub struct Lowered {
     pub index: usize,
-    /// The description for `explain`.
+    /// The description of the operator for `explain`.
     pub description: Object,
     pub operator: Box<dyn Operator>,
     /// The owner of the rows that the operator returns.
@@ -77,7 +77,8 @@ impl Program {
         self.metered(source, 0, run, meters)
     }
 
-    /// Returns the rows after the steps that columns replace, and the number of these steps.
+    /// Runs the steps that columns can replace. Returns the resulting rows and the number of replaced steps, or `None`
+    /// if columns cannot replace any step.
     fn tail_rows<'a>(
         &'a self,
         run: Run<'a>,
@@ -128,7 +129,8 @@ impl Program {
         Ok(Some((rows, vectorized.covers)))
     }
 
-    /// Applies the scan's filter to the table's columns, if there are any.
+    /// Binds the scan's filter to the columns of the table. Returns `None` if the program or the table does not use
+    /// columns.
     fn selection<'a>(&'a self, run: Run<'a>) -> Result<Option<(&'a Vectorized, Selection<'a>)>> {
         let (Some(vectorized), Feed::Scan(scan)) = (&self.vectorized, &self.feed) else { return Ok(None) };
         let Some(columns) = run.tables.get(*scan).and_then(|table| table.columns()) else { return Ok(None) };

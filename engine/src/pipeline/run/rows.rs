@@ -12,11 +12,11 @@ pub type Rows<'a> = Box<dyn Iterator<Item = Result<Value>> + 'a>;
 
 /// One step of a lowered pipeline.
 pub trait Operator: Send + Sync {
-    /// Applies the operator to its input. An operator that needs all rows before it returns the first one reads them
-    /// here.
+    /// Applies the operator to the rows of `input`. An operator that needs all input rows reads them in this call;
+    /// other operators read input rows when their output is read.
     fn open<'a>(&'a self, input: Rows<'a>, run: Run<'a>) -> Result<Rows<'a>>;
 
-    /// Returns whether [`open`](Operator::open) reads all rows.
+    /// Returns whether [`open`](Operator::open) reads all input rows.
     fn is_blocking(&self) -> bool {
         false
     }
@@ -27,7 +27,7 @@ pub trait Operator: Send + Sync {
 pub struct Run<'a> {
     pub query: &'a Context<'a>,
     pub tables: &'a [&'a dyn Table],
-    /// Variables of the enclosing `$lookup` stages.
+    /// The values of the variables of the enclosing `$lookup` stages.
     pub variables: Option<&'a Frame<'a>>,
 }
 
@@ -37,8 +37,8 @@ impl<'a> Run<'a> {
         Env { query: self.query, root: row, variables: self.variables }
     }
 
-    /// Runs `work` and returns the memory that `work` charged. The result is dropped with the row, or kept by an
-    /// operator that charges it again.
+    /// Runs `work`, then gives the memory that `work` charged back to the query. The result is dropped with the row,
+    /// unless an operator keeps the row and charges the query for it.
     pub fn passing<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let before = self.query.bytes_left.get();
         let result = work()?;
@@ -50,13 +50,13 @@ impl<'a> Run<'a> {
 /// The owner of rows, which determines the cost of keeping them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
-    /// The source keeps the rows in any case.
+    /// The source, which keeps the rows regardless of the pipeline.
     Source,
     Pipeline,
 }
 
 impl Owner {
-    /// Charges the query for a row that is kept.
+    /// Charges the query for a row that an operator keeps.
     pub fn hold(self, row: &Value, query: &Context) -> Result<()> {
         match self {
             Owner::Source => memory::hold_shared(query),

@@ -15,6 +15,7 @@ pub struct Context<'a> {
     pub seed: u64,
     /// The value of `$$USER`.
     pub user: Value,
+    /// The value of `$$WORKSPACE`.
     pub workspace: Value,
     /// The stopwatch of the query, which returns the microseconds since the query began.
     pub elapsed_us: &'a dyn Fn() -> u64,

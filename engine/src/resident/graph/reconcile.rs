@@ -92,8 +92,8 @@ impl Edges {
         }
     }
 
-    /// Returns the edges that should be open at the start of an aggregate. Of several desired edges with the same kind
-    /// and target node, the one with the largest weight counts.
+    /// Returns the edges that start at an aggregate and should be open. Of several desired edges with the same kind and
+    /// target node, the one with the largest weight counts.
     fn desired_edges(
         &self,
         view: &dyn StateView,

@@ -1,4 +1,4 @@
-//! Stores the bytes of files in a local folder. The bytes are synced to disk before any file refers to them.
+//! Stores the bytes of files in a local folder. The bytes are synced to disk before any file refers to the upload.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -14,23 +14,23 @@ use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::store::error::{Error, Result};
 
-/// Number of bytes that are gathered for one write.
+/// The number of bytes that are gathered for one write.
 const WRITE_BYTES: usize = 1 << 20;
-/// Number of written bytes after which a sync starts while more bytes arrive, which shortens the wait for the last
+/// The number of written bytes after which a sync starts in the background. Such syncs shorten the wait for the final
 /// sync.
 const SYNC_BYTES: usize = 64 << 20;
-/// Size of a block in bytes. The next block is read while the consumer processes the current one.
+/// The size of a block, in bytes. The next block is read while the consumer processes the current block.
 const BLOCK_BYTES: u64 = 256 << 10;
 
 /// A block that is being read. Blocks are read in order.
 struct Reading {
     block: JoinHandle<io::Result<(File, Bytes)>>,
-    /// Number of bytes after the block.
+    /// The number of bytes of the range that follow after this block.
     behind: u64,
 }
 
 impl Reading {
-    /// Starts to read the next block, with `remaining` bytes remaining in total. Returns `None` if no bytes remain.
+    /// Starts to read the next block of the `remaining` bytes. Returns `None` if no bytes remain.
     fn begin(file: File, remaining: u64) -> Option<Reading> {
         let length = BLOCK_BYTES.min(remaining);
         (length > 0)
@@ -145,8 +145,8 @@ impl FolderWriter {
         Ok(())
     }
 
-    /// Starts to sync the bytes written so far, while more are written. Each result is checked once: before the next
-    /// sync, or at the end.
+    /// Starts to sync the written bytes in the background. The result of each sync is checked before the next sync
+    /// starts, or at the end.
     async fn sync_meanwhile(&mut self, file: &File) -> Result<()> {
         if self.unsynced_bytes < SYNC_BYTES || self.syncing.as_ref().is_some_and(|syncing| !syncing.is_finished()) {
             return Ok(());
@@ -186,7 +186,7 @@ impl FolderWriter {
     }
 }
 
-/// Creates a new file, and its folder if that does not exist.
+/// Creates a new file. Creates the folder of the file if it does not exist.
 fn make(path: &FilePath) -> io::Result<File> {
     let new = || File::options().write(true).create_new(true).open(path);
     match (new(), path.parent()) {

@@ -1,7 +1,6 @@
 //! The bytes of files: in a local folder, in memory, or in an object store. Each upload has its own key.
 //!
-//! A key is written once and never again. Anything that refers to a key after it was written refers to all of its
-//! bytes.
+//! A key is written only once. After the write is completed, the bytes under the key never change.
 
 mod folder;
 mod objects;
@@ -17,7 +16,8 @@ use objects::{Objects, ObjectsWriter};
 
 use super::error::{Error, Result};
 
-/// Metadata that an object store gets with the bytes, so that downloads through its own links have the same headers.
+/// Metadata that is stored with the bytes in an object store, so that downloads through the links of the object store
+/// have the right headers.
 #[derive(Debug, Clone)]
 pub struct BlobKind {
     pub mime_type: String,
@@ -25,7 +25,7 @@ pub struct BlobKind {
     pub content_disposition: String,
 }
 
-/// The place where the bytes of files are stored.
+/// The storage for the bytes of files.
 pub struct Blobs {
     place: Place,
 }
@@ -47,7 +47,8 @@ enum Writer {
 
 impl Blobs {
     /// Opens `file://PATH`, `mem://`, `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX` or `az://CONTAINER/PREFIX`. `options`
-    /// configure the object store. Their names are the environment variables that the vendor's own tools use.
+    /// configures the object store. The names of the options are those of the environment variables for the vendor's
+    /// tools.
     pub fn open(url: &str, options: impl IntoIterator<Item = (String, String)>) -> Result<Blobs> {
         let (scheme, rest) = url.split_once("://").unwrap_or((url, ""));
         let place = match scheme {
@@ -58,12 +59,12 @@ impl Blobs {
         Ok(Blobs { place })
     }
 
-    /// Creates a place in memory, whose bytes are lost when the process ends.
+    /// Creates a storage in memory. The bytes are lost when the process ends.
     pub fn memory() -> Blobs {
         Blobs { place: Place::Objects(Objects::memory()) }
     }
 
-    /// Starts to write under a new key.
+    /// Returns a writer for the bytes under a new key.
     pub async fn write(&self, key: &str, kind: BlobKind) -> Result<BlobWriter> {
         let key = parsed(key)?;
         let writer = match &self.place {
@@ -73,7 +74,7 @@ impl Blobs {
         Ok(BlobWriter { writer })
     }
 
-    /// Reads a range of the bytes under a key. The blocks are read on demand, a few at a time.
+    /// Returns a range of the bytes under a key as a stream of blocks. The blocks are read on demand, a few at a time.
     pub async fn read(&self, key: &str, range: Range<u64>) -> Result<BoxStream<'static, Result<Bytes>>> {
         let key = parsed(key)?;
         match &self.place {
@@ -92,7 +93,8 @@ impl Blobs {
         }
     }
 
-    /// Returns the store's own link to the bytes under a key, or `None` if the store has no links.
+    /// Returns a link of the object store to the bytes under a key, which expires after the time `valid`. Returns
+    /// `None` if the storage does not support links.
     pub async fn link(&self, key: &str, valid: Duration) -> Result<Option<String>> {
         match &self.place {
             Place::Folder(_) => Ok(None),
@@ -111,7 +113,7 @@ impl BlobWriter {
         }
     }
 
-    /// Completes the write. Afterwards all bytes survive a crash.
+    /// Completes the write. When this function returns, all bytes are stored durably.
     pub async fn finish(self) -> Result<()> {
         match self.writer {
             Writer::Folder(writer) => writer.finish().await,
@@ -139,9 +141,9 @@ mod tests {
         blocks.concat()
     }
 
-    /// Writes, reads and removes many bytes in a store.
+    /// Checks that a storage can write, read and remove a large file.
     async fn check(blobs: &Blobs) {
-        // More than one part, and a size that is not a multiple of the part size.
+        // The file has more than one part, and its size is not a multiple of the part size.
         let blocks: Vec<Bytes> = (0..150u8).map(|number| Bytes::from(vec![number; 131_071])).collect();
         let whole = blocks.concat();
         let mut writer = blobs.write("w/1", kind()).await.expect("begun");
@@ -176,7 +178,7 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("foldwork-blobs-{}", uuid::Uuid::now_v7()));
         let blobs = Blobs::open(&format!("file://{}", folder.display()), []).expect("a folder");
         check(&blobs).await;
-        // An interrupted upload is removed like any other.
+        // An interrupted upload can be removed like a completed one.
         let mut writer = blobs.write("w/4", kind()).await.expect("begun");
         writer.write(Bytes::from(vec![1; 1 << 20])).await.expect("written");
         drop(writer);

@@ -20,11 +20,11 @@ use tokio::task::JoinHandle;
 use super::BlobKind;
 use crate::store::error::{Error, Result};
 
-/// Size of a part in bytes. Smaller files are sent in one request.
+/// The size of a part, in bytes. Files smaller than a part are sent in one request.
 const PART_BYTES: usize = 8 << 20;
-/// Texts in the response of a store that does not support an operation.
+/// Texts in the error message of a store that does not support an operation.
 const UNSUPPORTED_STATUSES: [&str; 2] = ["405 Method Not Allowed", "501 Not Implemented"];
-/// Number of parts that are sent at the same time, in addition to the part being gathered.
+/// Maximum number of parts that are sent at the same time, in addition to the part that is being gathered.
 const MAX_CONCURRENT_PARTS: usize = 2;
 
 #[derive(Clone)]
@@ -32,7 +32,7 @@ pub struct Objects {
     objects: Arc<dyn ObjectStore>,
     parts: Arc<dyn MultipartStore>,
     signer: Option<Arc<dyn Signer>>,
-    /// Path in front of every key.
+    /// The path that is added in front of every key.
     prefix: Path,
 }
 
@@ -48,8 +48,8 @@ impl Objects {
         rest: &str,
         options: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Objects> {
-        // Only options with the vendor's prefix are used. Other common names, such as REGION or TOKEN, may mean
-        // something else.
+        // Only options with the vendor's prefix are used. Environment variables with general names, such as REGION or
+        // TOKEN, may have another meaning.
         let of = |prefix: &'static str| {
             let options = options.into_iter().map(|(name, value)| (name.to_ascii_lowercase(), value));
             options.filter(move |(name, _)| name.starts_with(prefix))
@@ -105,11 +105,11 @@ impl Objects {
     pub async fn remove(&self, key: &Path, parts_id: Option<&str>) -> Result<()> {
         let path = self.path(key);
         if let Some(id) = parts_id {
-            // An upload that was completed or removed is not found.
+            // NotFound means that the upload was already completed or removed.
             match self.parts.abort_multipart(&path, &id.to_owned()).await {
                 Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
-                // The store in memory has no such error, and some stores do not support aborting. They must clean up
-                // the parts themselves.
+                // The store in memory returns another error for an unknown upload. Some other stores do not support
+                // aborting and must remove the parts themselves.
                 Err(_) if self.signer.is_none() => {}
                 Err(error) if UNSUPPORTED_STATUSES.iter().any(|status| error.to_string().contains(status)) => {
                     tracing::warn!(%path, "the object store cannot abort a multipart upload");
@@ -131,7 +131,7 @@ impl Objects {
     }
 }
 
-/// Gathers bytes and sends them.
+/// A writer that gathers bytes and sends them in parts.
 pub struct ObjectsWriter {
     objects: Objects,
     path: Path,
@@ -141,7 +141,7 @@ pub struct ObjectsWriter {
     sent: Sent,
 }
 
-/// The sent parts of a multipart upload, and its id if it has started.
+/// The parts of a multipart upload that were sent, and the id of the upload. The id is `None` before the first part.
 struct Sent {
     id: Option<String>,
     under_way: VecDeque<JoinHandle<object_store::Result<PartId>>>,
@@ -151,7 +151,7 @@ struct Sent {
 
 impl ObjectsWriter {
     pub async fn write(&mut self, block: Bytes) -> Result<Option<String>> {
-        // The gathered bytes are sent only when more bytes follow.
+        // A full part is sent only when more bytes follow, so that a file of at most one part is sent in one request.
         let mut started_id = None;
         if self.gathered_bytes >= PART_BYTES {
             match &self.sent.id {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::Needed;
 
-/// Path suffixes of writing operations that cannot cause a conflict.
+/// The path suffixes of writing operations that cannot cause a conflict.
 const WITHOUT_CONFLICT: [&str; 11] = [
     "/agents/connect",
     "/agents/heartbeat",
@@ -19,7 +19,7 @@ const WITHOUT_CONFLICT: [&str; 11] = [
     "/validate-license",
     DEACTIVATE,
 ];
-/// Path suffixes of operations that run queries.
+/// The path suffixes of operations that run queries.
 const RUNNING_QUERIES: [&str; 2] = ["/query", "/search"];
 /// The path suffix of the operation that needs only a sign-in code.
 const EXCHANGE: &str = "/sign-in-codes/exchange";

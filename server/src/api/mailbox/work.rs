@@ -38,7 +38,7 @@ enum Claimed {
 impl Api {
     /// Claims the task for an agent, or renews the claim. Heartbeats of the agent renew the claim as well.
     ///
-    /// Only one agent can hold a task. If a lease is not renewed, it expires and the task returns to its previous
+    /// Only one agent can hold a task. A lease that is not renewed expires, and the task then returns to its previous
     /// status.
     #[oai(path = "/mailbox/:task_id/claim", method = "post", operation_id = "claim_task")]
     async fn claim_task(

@@ -39,7 +39,7 @@ pub fn fields(path: &str, slug: &str, text: &str, bad: &mut Vec<BadLine>) -> Map
     fields
 }
 
-/// Splits a file into front matter and body. If the front matter is not a YAML mapping, it belongs to the body.
+/// Splits a file into front matter and body. Front matter that is not a YAML mapping belongs to the body.
 fn split_front_matter<'a>(text: &'a str, bad: &mut Vec<BadLine>) -> (Map<String, Value>, &'a str) {
     let parsed = find_front_matter(text)
         .and_then(|(yaml, rest)| Some((parse_front_matter(yaml).or_else(|| read_by_entries(yaml, bad))?, rest)));
@@ -78,7 +78,7 @@ fn read_by_entries(yaml: &str, bad: &mut Vec<BadLine>) -> Option<Map<String, Val
 }
 
 /// Splits front matter into entries with their line numbers in the file. Indented lines, list items, comments and empty
-/// lines belong to the entry before them.
+/// lines belong to the preceding entry.
 fn entries(yaml: &str) -> Vec<(usize, &str)> {
     let mut entries = Vec::new();
     let (mut start, mut end, mut first_line) = (0, 0, FIRST_LINE);

@@ -112,7 +112,7 @@ impl<'a> Writer<'a> {
         }))
     }
 
-    /// Returns the text of a blob, or the reason why it cannot be an article.
+    /// Returns the text of a blob, or the reason why the blob cannot be an article.
     fn text(&self, blob: Oid) -> anyhow::Result<Result<String, &'static str>> {
         let (size_bytes, _) = self.repository.odb()?.read_header(blob)?;
         if size_bytes > MAX_FILE_BYTES {
@@ -125,7 +125,7 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// Returns the id of the article for a file, which depends on the path and the commit of its creation.
+    /// Returns the id of the article for a file. The id depends on the path and the commit of the file's creation.
     fn aggregate_id(&self, first_path: &str, first_commit: Oid) -> String {
         let root = self.history.commits.first().map(|commit| commit.id.to_string()).unwrap_or_default();
         name_id(&[&root, first_path, &first_commit.to_string()])

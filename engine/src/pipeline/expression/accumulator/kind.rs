@@ -3,7 +3,7 @@
 use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::value::sort_by::Sort;
 
-/// The function that an accumulator computes.
+/// The function that an accumulator computes, with its settings.
 #[derive(Debug, Clone)]
 pub enum Kind {
     Sum,
@@ -17,9 +17,9 @@ pub enum Kind {
     Deviation(Sampled),
     SetUnion,
     ConcatArrays,
-    /// `$firstN` and `$lastN`.
+    /// `$firstN` and `$lastN`, with the number of values to keep.
     Edge(End, Expr),
-    /// `$minN` and `$maxN`.
+    /// `$minN` and `$maxN`, with the number of values to keep.
     ExtremeN(Direction, Expr),
     /// `$top`, `$bottom`, `$topN` and `$bottomN`. Without a count, the result is one value instead of an array.
     Ranked(End, Sort, Option<Expr>),

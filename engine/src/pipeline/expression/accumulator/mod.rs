@@ -19,7 +19,7 @@ use crate::pipeline::value::path::FieldPath;
 use crate::pipeline::value::statistics::{self, Deviation};
 use crate::pipeline::value::sum::Sum;
 
-/// A parsed accumulator.
+/// An accumulator with its parsed arguments.
 #[derive(Debug, Clone)]
 pub struct Accumulator {
     operator: &'static Operator,
@@ -73,7 +73,8 @@ impl Accumulator {
         self.input.draws() || self.count().is_some_and(Expr::draws)
     }
 
-    /// Returns the state of a group without rows. The number of values to keep may depend only on the group's key.
+    /// Returns the initial state of the group with the key `id`. The number of values to keep may depend on nothing but
+    /// the key.
     pub fn start(&self, id: &Value, env: &Env) -> Result<State> {
         let data = match &self.kind {
             Kind::Sum => Data::Sum(Sum::default()),
@@ -93,7 +94,7 @@ impl Accumulator {
         Ok(State { data })
     }
 
-    /// Adds one row.
+    /// Adds the row of `env` to a group's state.
     pub fn add(&self, state: &mut State, env: &Env) -> Result<()> {
         self.add_row(state, env).map_err(in_group)
     }
@@ -128,8 +129,8 @@ impl Accumulator {
         Ok(())
     }
 
-    /// Returns the input expression, if the accumulator reads only the input's value from a row and accepts every
-    /// value.
+    /// Returns the input expression of an accumulator that reads nothing else from a row and accepts every value.
+    /// Returns `None` for other accumulators.
     pub fn value_input(&self) -> Option<&Expr> {
         match &self.kind {
             Kind::Sum | Kind::Average | Kind::Extreme(_) | Kind::First | Kind::Last | Kind::Push | Kind::AddToSet => {
@@ -141,12 +142,12 @@ impl Accumulator {
         }
     }
 
-    /// Adds the value that [`value_input`](Accumulator::value_input) has for one row.
+    /// Adds one row, given the row's value of the expression that [`value_input`](Accumulator::value_input) returns.
     pub fn add_value(&self, state: &mut State, value: Option<Value>, env: &Env) -> Result<()> {
         if self.is_final(state) { Ok(()) } else { self.add_input(state, value, env) }
     }
 
-    /// Returns whether further rows cannot change the result.
+    /// Returns whether the result is final, so that further rows cannot change it.
     pub fn is_final(&self, state: &State) -> bool {
         matches!((&self.kind, &state.data), (Kind::First, Data::One(Some(_))))
     }
@@ -169,7 +170,7 @@ impl Accumulator {
     }
 }
 
-/// Replaces the codes of divisions by zero: MongoDB reports them under different codes in a group.
+/// Replaces the codes of divisions by zero, because MongoDB uses different codes in a group.
 fn in_group(error: Error) -> Error {
     match (&error.code, error.message.as_str()) {
         (Code::Number(2), "can't $divide by zero") => Error { code: Code::Number(4_848_401), ..error },

@@ -13,9 +13,10 @@ use crate::pipeline::value::hint::did_you_mean;
 use crate::pipeline::value::sort_by::parse_sort;
 use crate::pipeline::value::statistics::{check_method, parse_shares};
 
-/// One accumulator.
+/// The table entry of an accumulator.
 pub struct Operator {
-    /// Name and documentation. The example consists of the accumulator, an array of input documents, and the result.
+    /// The name and the documentation. The example consists of the accumulator, an array of input documents, and the
+    /// result.
     pub word: Documented,
     read: fn(&str, &Value, &Scope) -> Result<(Expr, Kind)>,
 }

@@ -29,7 +29,7 @@ impl Bounded {
     }
 }
 
-/// Parses a count as [`parse_count`] does, with the single error code that `$group` uses for it.
+/// Parses a count like [`parse_count`], but returns every error with the code that `$group` uses.
 pub(super) fn group_count(value: &Value) -> Result<usize> {
     parse_count(value).map_err(|error| Error { code: Code::Number(7_548_606), ..error })
 }
@@ -91,7 +91,7 @@ fn keep(bounded: &mut Bounded, at: usize, key: SortKey, value: Value, env: &Env)
     Ok(())
 }
 
-/// Returns the bytes of an evicted value to the query.
+/// Gives the memory of an evicted value back to the query's budget.
 fn release(evicted: Option<(SortKey, Value)>, env: &Env) {
     if let Some((key, value)) = evicted {
         env.query.give_back(weight(&key, &value));

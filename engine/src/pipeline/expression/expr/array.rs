@@ -145,7 +145,7 @@ fn element_at(call: &Call, env: &Env) -> Answer {
     Ok(place(i64::from(index), items.len()).and_then(|place| items.get(place)).cloned())
 }
 
-/// Returns the position of an index. Negative indexes count from the end.
+/// Returns the position that an index denotes in an array of `len` items. A negative index counts from the end.
 fn place(index: i64, len: usize) -> Option<usize> {
     if index < 0 { len.checked_sub(index.unsigned_abs() as usize) } else { Some(index as usize) }
 }
@@ -271,7 +271,7 @@ fn concat_arrays(call: &Call, env: &Env) -> Answer {
     some(all)
 }
 
-/// MongoDB uses a separate code for each error in the count.
+/// The arguments of the operators that take a count. MongoDB uses a separate code for each error in the count.
 static COUNTED: Named =
     Named { not_object: 5_787_801, unknown: 5_787_901, fields: &[("input", Some(5_787_907)), ("n", Some(5_787_906))] };
 
@@ -307,8 +307,7 @@ fn is_in(call: &Call, env: &Env) -> Answer {
     }
 }
 
-/// Returns the index of a value among items. Comparing the value with one item takes no longer than visiting all of
-/// the value.
+/// Returns the index of a value among items. The work of each comparison is bounded by the size of the value.
 fn place_of(value: &Value, items: &[Value], env: &Env) -> Result<Option<usize>> {
     let weight = look(value, env.query)?;
     for (place, item) in items.iter().enumerate() {

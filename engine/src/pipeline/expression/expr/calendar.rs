@@ -102,7 +102,8 @@ pub(super) fn local(ms: i64, zone: &TimeZone) -> Result<Local> {
     Ok(Local { datetime, offset })
 }
 
-/// Returns the instant of a local time. In a gap or an overlap of the zone, returns the compatible instant.
+/// Returns the instant of a local time. In a gap of the zone, the later of the two possible instants applies; in an
+/// overlap, the earlier.
 pub(super) fn instant(local: DateTime, zone: &TimeZone) -> Result<i64> {
     if let Ok(time) = zone.to_ambiguous_timestamp(local).compatible() {
         return Ok(time.as_millisecond());

@@ -73,7 +73,7 @@ fn compare(call: &Call, env: &Env) -> Result<Ordering> {
     if let (Some(left), Some(right)) = (&left, &right)
         && left.type_rank() == right.type_rank()
     {
-        // A comparison takes no longer than visiting all of either value.
+        // The work of a comparison is bounded by the size of either value.
         look(left, env.query)?;
         look(right, env.query)?;
     }

@@ -135,7 +135,8 @@ fn parse_branch(branch: &Value, scope: &Scope) -> Result<[Option<Expr>; 2]> {
         .get("then")
         .ok_or_else(|| Error::new(40065, "$switch requires each branch have a 'then' expression."))?;
     let case = parse(case, scope)?;
-    // The result of a case that never holds is never evaluated, so a failing constant in it is no error.
+    // The result of a case that never holds is never evaluated, so a constant that fails in this result is not an
+    // error.
     if case.constant().is_some_and(is_false) {
         let then = match parse(then, scope) {
             Ok(then) => then,
@@ -147,8 +148,8 @@ fn parse_branch(branch: &Value, scope: &Scope) -> Result<[Option<Expr>; 2]> {
     Ok([Some(case), Some(parse(then, scope)?)])
 }
 
-/// Returns whether an error is a division by zero, the only failure of a constant that a branch may contain if it is
-/// never taken.
+/// Returns whether an error is a division by zero. This is the only error of a constant that is allowed in a branch
+/// that is never taken.
 fn is_evaluation(error: &Error) -> bool {
     matches!(error.code, crate::pipeline::value::error::Code::Number(2 | 16610))
 }

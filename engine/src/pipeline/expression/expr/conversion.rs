@@ -211,7 +211,7 @@ fn failure(message: String) -> Error {
     Error::new(241, format!("{message} in $convert with no onError value"))
 }
 
-/// Returns the error of [`failure`] with the reason.
+/// Returns the error of [`failure`], followed by the reason.
 fn failure_of(message: String, reason: impl std::fmt::Display) -> Error {
     Error::new(241, format!("{message} in $convert with no onError value: {reason}"))
 }

@@ -9,23 +9,23 @@ use regex_automata::util::pool::Pool;
 use regex_automata::util::syntax;
 use regex_automata::{Anchored, Input, MatchKind};
 
-/// A part of a date in a piece of text. A rule lists its parts in the order of the text; the last parts may be
+/// A part of a date, as a rule recognizes it. A rule lists its parts in the order of the text; the last parts may be
 /// missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
-    /// Four digits with an optional sign.
+    /// A year of four digits with an optional sign.
     Year,
-    /// Up to four digits. One or two digits denote a year between 1970 and 2069.
+    /// A year of up to four digits. One or two digits denote a year between 1970 and 2069.
     ShortYear,
     Month,
-    /// A full name, a short name, or a Roman numeral.
+    /// A month as a full name, a short name, or a Roman numeral.
     MonthName,
     Day,
     Hour,
     Minute,
     Second,
     Fraction,
-    /// `am` or `pm`.
+    /// The suffix `am` or `pm`.
     Meridian,
     Zone,
 }
@@ -42,7 +42,7 @@ pub(super) enum Meaning {
     /// A month alone.
     Month,
     Zone,
-    /// Midnight, this number of days later.
+    /// Midnight of the day that is this number of days after the current day.
     Midnight(i64),
     Noon,
     Now,

@@ -62,7 +62,7 @@ impl Reader<'_> {
         Some((number, digits))
     }
 
-    /// Reads a required number of at most `max` digits.
+    /// Reads a number of at most `max` digits. Records an error if there is no number.
     fn required_number(&mut self, max: usize, what: &str) -> Option<i64> {
         let begin = self.at;
         let number = self.number(max).map(|(number, _)| number);
@@ -72,7 +72,7 @@ impl Reader<'_> {
         number
     }
 
-    /// Reads a required number of exactly two digits.
+    /// Reads a number of exactly two digits. Records an error if there is no such number.
     fn two_digits(&mut self, what: &str) -> Option<i64> {
         let begin = self.at;
         let number = self.number(2).filter(|(_, digits)| *digits == 2).map(|(number, _)| number);
@@ -150,7 +150,7 @@ impl Reader<'_> {
         self.at += len;
     }
 
-    /// Checks conditions that involve several fields.
+    /// Records the errors that involve several fields.
     fn check(&mut self) {
         let end = self.at;
         let found = &self.found;

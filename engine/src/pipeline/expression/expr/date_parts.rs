@@ -125,7 +125,8 @@ pub(super) static OPERATORS: &[Operator] = &[
 
 static PART: Named = Named { not_object: 40535, unknown: 40535, fields: &[("date", Some(40539)), ("timezone", None)] };
 
-/// Parses a date that is given alone, as the only item of an array, or in an object with a time zone.
+/// Parses the argument of a date part operator: a date, an array with one date, or an object with a date and a time
+/// zone.
 fn parse_part(spec: &Value, scope: &Scope) -> Result<Arguments> {
     match spec {
         Value::Object(object) if object.keys().next().is_none_or(|name| !name.starts_with('$')) => {

@@ -22,7 +22,7 @@ pub(super) struct Relative {
 pub(super) enum OfMonth {
     First,
     Last,
-    /// The nth occurrence of a weekday. An `nth` below 1 denotes the last one.
+    /// The nth occurrence of a weekday. An `nth` below 1 denotes the last occurrence.
     Weekday {
         nth: i64,
         weekday: i64,
@@ -102,7 +102,7 @@ impl Relative {
         }
     }
 
-    /// Negates all offsets added so far. Implements `ago`.
+    /// Negates all offsets that were added before. Implements `ago`.
     pub fn turn(&mut self) {
         for part in [&mut self.years, &mut self.months, &mut self.days, &mut self.seconds, &mut self.microseconds] {
             *part = part.saturating_neg();
@@ -110,7 +110,7 @@ impl Relative {
         self.weekday = self.weekday.map(|weekday| if weekday == 0 { -7 } else { -weekday });
     }
 
-    /// Returns the day that the offsets lead to from a day, or `None` if the result is outside the calendar.
+    /// Applies the offsets to a day. Returns `None` if the result is outside the calendar.
     pub fn apply(&self, from: Date) -> Option<Date> {
         let date = plus_days(from, self.to_weekday(from))?;
         let months = i64::from(date.year())

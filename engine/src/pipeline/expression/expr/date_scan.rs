@@ -5,13 +5,13 @@ use super::date_relative::{OfMonth, Unit, amount, unit, weekday};
 use super::date_text::{DateFields, Faults, month};
 use super::date_zone::Zone;
 
-/// A text that is being parsed.
+/// The state of parsing one text.
 struct Scan<'t> {
     /// The text with a final NUL, which some rules match.
     text: &'t [u8],
     found: DateFields,
     faults: Faults,
-    /// The offset of the current piece.
+    /// The byte offset of the current piece.
     at: usize,
     dates: u32,
     times: u32,
@@ -59,7 +59,7 @@ impl Scan<'_> {
         self.faults.warning(self.at, message, self.text.get(self.at).copied());
     }
 
-    /// Adds the content of a piece.
+    /// Applies a piece of the text that has the given meaning.
     fn take(&mut self, meaning: Meaning, piece: &[u8]) {
         let mut piece = Piece { rest: piece };
         match meaning {
@@ -285,7 +285,7 @@ fn full_year(year: i64, digits: usize) -> i64 {
     }
 }
 
-/// The unread rest of a piece.
+/// The unread part of a piece of the text.
 struct Piece<'p> {
     rest: &'p [u8],
 }
@@ -306,12 +306,12 @@ impl Piece<'_> {
         self.number(24).map(|(number, _)| if minuses % 2 == 1 { -number } else { number })
     }
 
-    /// Returns whether more of the time follows.
+    /// Returns whether the next byte continues the time.
     fn goes_on(&self) -> bool {
         matches!(self.rest.first(), Some(b':' | b'.' | b'0'..=b'9'))
     }
 
-    /// Reads the microseconds after a point or colon.
+    /// Reads the fraction of a second after a point or colon, in microseconds.
     fn fraction(&mut self) -> Option<i64> {
         let rest = self.rest.strip_prefix(b".").or_else(|| self.rest.strip_prefix(b":"))?;
         let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -323,7 +323,7 @@ impl Piece<'_> {
         Some(number)
     }
 
-    /// Returns the hours to add for `am` or `pm`.
+    /// Returns the number of hours that `am` or `pm` adds to `hour`.
     fn meridian(&mut self, hour: i64) -> i64 {
         match self.rest.iter().find(|byte| matches!(byte, b'a' | b'A' | b'p' | b'P')) {
             Some(b'a' | b'A') if hour == 12 => -12,

@@ -14,8 +14,8 @@ use crate::model::date::{civil, ms_of};
 use crate::model::excerpt::excerpt_of;
 use crate::pipeline::value::error::{Error, Result};
 
-/// The maximum length of a text or format, in bytes. Parsing collects every error of a text, so its time grows with the
-/// length, and the query's time limit does not interrupt it.
+/// The maximum length of a text or format, in bytes. The query's time limit does not interrupt parsing, and the parsing
+/// time grows with the length, because the parser collects every error.
 const MAX_BYTES: usize = 1_000;
 
 pub(super) const MONTHS: [&str; 12] = [
@@ -46,7 +46,7 @@ pub(super) fn month(word: &str) -> Option<i64> {
     Some(place as i64 + 1)
 }
 
-/// The fields found in a text.
+/// The date and time fields that a text contains.
 #[derive(Debug, Default)]
 pub(super) struct DateFields {
     pub year: Option<i64>,
@@ -76,14 +76,14 @@ impl Faults {
         note(&mut self.errors, at, message, byte);
     }
 
-    /// Adds a message that follows all errors.
+    /// Adds a warning. Warnings follow all errors in the final message.
     pub fn warning(&mut self, at: usize, message: &str, byte: Option<u8>) {
         note(&mut self.warnings, at, message, byte);
     }
 }
 
-/// The length in bytes after which no more messages are recorded, because each byte of a long text may cause a
-/// message.
+/// The length of the recorded messages, in bytes, above which further messages are dropped. Each byte of a long text
+/// may cause a message.
 const MAX_NOTES_BYTES: usize = 400;
 
 fn note(notes: &mut String, at: usize, message: &str, byte: Option<u8>) {
@@ -123,13 +123,13 @@ fn check_length(text: &str) -> Result<()> {
 }
 
 impl DateFields {
-    /// Returns whether year, month and day are known.
+    /// Returns whether the text contains year, month and day.
     pub fn has_date(&self) -> bool {
         let is_date = self.year.is_some() && self.month.is_some() && self.day.is_some();
         is_date || self.iso_year.is_some() || (self.year.is_some() && self.day_of_year.is_some())
     }
 
-    /// Returns whether the time exists on a clock. Missing parts count as zero.
+    /// Returns whether the time of day is valid. Missing parts count as zero.
     pub fn is_time(&self) -> bool {
         let fits = |part: Option<i64>, end: i64| (0..end).contains(&part.unwrap_or(0));
         fits(self.hour, 24) && fits(self.minute, 60) && fits(self.second, 60)

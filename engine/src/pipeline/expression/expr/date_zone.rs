@@ -121,7 +121,7 @@ impl Zone {
     }
 }
 
-/// Returns the seconds of an offset without its sign: hours, or hours and minutes.
+/// Returns the seconds of an offset, given its digits without a sign: hours, or hours and minutes.
 fn correction(digits: &[u8]) -> i32 {
     let text = std::str::from_utf8(digits).unwrap_or_default();
     let number = |text: &str| text.parse::<i32>().unwrap_or(0);

@@ -59,7 +59,7 @@ enum Node {
     Missing,
     /// A path in the row.
     Path(FieldPath),
-    /// A path in the value of a user variable.
+    /// The slot of a user variable, and a path in the variable's value.
     Variable(usize, FieldPath),
     System(System, FieldPath),
     Array(Arc<[Expr]>),
@@ -125,7 +125,7 @@ impl Expr {
         }
     }
 
-    /// Returns the fields, if the expression builds an object.
+    /// Returns the fields of the object that the expression builds, or `None` if it builds no object.
     pub fn fields(&self) -> Option<&[(Arc<str>, Expr)]> {
         match &self.node {
             Node::Object(fields) => Some(fields),
@@ -181,7 +181,7 @@ impl Expr {
         }
     }
 
-    /// Returns whether a value counts as true. `false`, zero, null and a missing value do not.
+    /// Returns whether a value counts as true. `false`, zero, null and a missing value count as false.
     pub fn truthy(value: Option<&Value>) -> bool {
         match value {
             None | Some(Value::Null) => false,

@@ -97,7 +97,7 @@ fn merge_objects(call: &Call, env: &Env) -> Answer {
     let mut fields = FieldIndex::default();
     for index in 0..call.len() {
         match call.value(index, env)? {
-            // A single array argument represents its items.
+            // The items of a single array argument count as the arguments.
             Value::Array(items) if call.len() == 1 => {
                 for item in items.iter() {
                     env.query.tick()?;

@@ -7,9 +7,9 @@ use crate::model::value::Value;
 use crate::pipeline::value::documented::Documented;
 use crate::pipeline::value::error::{Error, Result};
 
-/// One expression operator.
+/// The table entry of an expression operator.
 pub struct Operator {
-    /// Name and documentation. The example consists of the expression, the input document and the result.
+    /// The name and the documentation. The example consists of the expression, the input document and the result.
     pub word: Documented,
     form: Form,
     eval: fn(&Call, &Env) -> Answer,
@@ -18,7 +18,7 @@ pub struct Operator {
 
 /// The notation of the arguments.
 pub(super) enum Form {
-    /// This number of arguments, in an array or, for one, alone.
+    /// A fixed number of arguments in an array. A single argument may also be given without an array.
     Exactly(usize),
     Between(usize, usize),
     AnyNumber,
@@ -47,7 +47,7 @@ pub(super) type Prepared = Box<dyn std::any::Any + Send + Sync>;
 pub(super) struct Named {
     pub not_object: i32,
     pub unknown: i32,
-    /// The names. A required argument also has the error code for its absence.
+    /// The names of the arguments. A required argument also has the error code for its absence.
     pub fields: &'static [(&'static str, Option<i32>)],
 }
 
@@ -82,7 +82,7 @@ impl fmt::Debug for Operator {
 
 /// The name of the operator that returns random numbers.
 pub(super) const RANDOM: &str = "$rand";
-/// The size of an argument, in bytes or items, from which reading the argument counts towards the query's time.
+/// The minimum size of an argument, in bytes or items, for which reading the argument counts towards the query's time.
 const METERED_SIZE: usize = 256;
 
 /// An operator with its arguments.
@@ -124,7 +124,7 @@ impl Call {
     pub fn field(&self, index: usize, env: &Env) -> Answer {
         let Some(argument) = self.expr(index) else { return Ok(None) };
         let value = argument.eval(env)?;
-        // Operators read all of an argument.
+        // The size counts towards the query's time, because operators read the whole argument.
         match &value {
             Some(Value::String(text)) if text.len() >= METERED_SIZE => env.query.tick_bytes(text.len())?,
             Some(Value::Array(items)) if items.len() >= METERED_SIZE => env.query.tick_many(items.len())?,

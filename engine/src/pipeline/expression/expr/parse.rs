@@ -19,7 +19,7 @@ pub(super) const MAX_DEPTH: usize = 180;
 /// The names that are visible while an expression is parsed: operators, and variables with their slots.
 #[derive(Clone)]
 pub struct Scope<'q> {
-    /// The query that pays for parsing and folding.
+    /// The query whose time and memory limits apply to parsing and folding.
     pub query: &'q Context<'q>,
     /// Every family of operators. The modules of the operators depend on this module for parsing their arguments, so
     /// the scope carries the operators.
@@ -157,7 +157,7 @@ fn fold(call: Call, query: &Context) -> Result<Expr> {
     }
 }
 
-/// Returns the path of a variable, if `text` reads only one of these variables.
+/// Returns the expression for `text`, if `text` is a path into one of the variables in `names`.
 pub fn variable(text: &str, names: &[Arc<str>]) -> Option<Expr> {
     let variable = text.strip_prefix("$$")?;
     let (name, rest) = variable.split_once('.').map_or((variable, None), |(name, rest)| (name, Some(rest)));
@@ -188,7 +188,7 @@ fn parse_path(text: &str, scope: &Scope) -> Result<Expr> {
     }
     let path = match rest {
         None => FieldPath::root(),
-        // The rest is empty for "$$x.", a path that ends with a dot.
+        // The part after the name is empty for `$$x.`, a path that ends with a dot.
         Some("") => FieldPath::parse(".")?,
         Some(rest) => FieldPath::parse(rest)?,
     };

@@ -69,7 +69,7 @@ fn parse_regex(name: &str, spec: &Value, scope: &Scope) -> Result<Arguments> {
     Ok(Arguments { values, prepared: prepared.map(|pattern| Box::new(pattern) as _) })
 }
 
-/// Returns the arguments with pattern and options separated, if they were given as one regular expression.
+/// Returns the arguments of an operator. A regular expression in `regex` is split into its pattern and its options.
 fn spelled_out(name: &str, object: &Object) -> Result<Value> {
     let mut spelled = object.clone();
     let Some((pattern, options)) = object.get("regex").and_then(extended::regex) else { return Ok(spelled.into()) };

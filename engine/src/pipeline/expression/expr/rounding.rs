@@ -40,8 +40,8 @@ fn trunc(call: &Call, env: &Env) -> Answer {
     to_place(call, env, |kept, _, _| kept, f64::trunc)
 }
 
-/// Rounds the first argument to the place in the second. `digits` receives a magnitude cut at the place, the part cut
-/// off, and the unit of the place.
+/// Rounds the first argument to the decimal place in the second argument. `digits` receives a magnitude cut off at the
+/// place, the part that was cut off, and the unit of the place.
 fn to_place(call: &Call, env: &Env, digits: fn(i128, i128, i128) -> i128, whole_of: fn(f64) -> f64) -> Answer {
     let name = call.name();
     let value = call.value(0, env)?;

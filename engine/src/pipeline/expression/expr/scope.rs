@@ -3,7 +3,7 @@
 use crate::model::value::Value;
 use crate::pipeline::value::context::Context;
 
-/// The values of variables bound together, with a link to the variables bound before.
+/// The values of variables that are bound together, with a link to the variables of the enclosing expressions.
 #[derive(Debug)]
 pub struct Frame<'a> {
     first: usize,

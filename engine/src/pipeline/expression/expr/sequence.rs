@@ -145,7 +145,7 @@ fn slice_number(value: &Value, which: &str, code: i32) -> Result<i64> {
     })
 }
 
-/// The order of `$sortArray`.
+/// The sort order of a `$sortArray`.
 enum Order {
     Whole { ascending: bool },
     Fields(Sort),

@@ -1,4 +1,4 @@
-//! Accumulators as expressions: over the items of one array, or over several arguments.
+//! Accumulators as expressions, which read the items of one array or several arguments.
 
 use super::operator::Form::{AnyNumber, Own};
 use super::operator::{Arguments, Call, Named, Operator, named_specs};
@@ -76,7 +76,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
 ];
 
-/// Visits the items of a single array argument, or else each argument.
+/// Visits the items of a single array argument. For any other arguments, visits each argument.
 fn each(call: &Call, env: &Env, mut visit: impl FnMut(&Value)) -> Result<()> {
     if call.len() == 1 {
         match call.value(0, env)? {

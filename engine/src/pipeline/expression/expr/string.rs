@@ -152,7 +152,7 @@ fn concat(call: &Call, env: &Env) -> Answer {
     some(text)
 }
 
-/// The string, the part to find, and the bounds of the search in the unit of the operator.
+/// The string, the substring to find, and the start and the end of the search, in the unit of the operator.
 type Search = (Arc<str>, Arc<str>, usize, usize);
 
 fn search(call: &Call, env: &Env) -> Result<Option<Search>> {

@@ -100,7 +100,7 @@ fn known<const N: usize>(specs: Vec<Option<&Value>>) -> [Option<&Value>; N] {
     std::array::from_fn(|index| specs.get(index).copied().flatten())
 }
 
-/// Returns the name of a loop's variable.
+/// Returns the variable name of a loop, or `default` if the specification names no variable.
 fn variable_name(spec: Option<&Value>, default: &str) -> Result<Arc<str>> {
     match spec {
         None => Ok(default.into()),
@@ -113,7 +113,7 @@ fn variable_name(spec: Option<&Value>, default: &str) -> Result<Arc<str>> {
     }
 }
 
-/// Adds the variable of the index, if the specification names one.
+/// Adds the name of the index variable, if the specification names one.
 fn push_index(names: &mut Vec<Arc<str>>, spec: Option<&Value>) -> Result<()> {
     if spec.is_some() {
         names.push(variable_name(spec, "")?);

@@ -59,7 +59,7 @@ impl Test {
     pub fn matches(&self, value: Option<&Value>, env: &Env) -> Result<bool> {
         match (self, value) {
             (Test::Compare(comparison, operand), value) => {
-                // A comparison takes no longer than visiting all of the operand.
+                // The work of a comparison is bounded by the size of the operand.
                 if value.is_some_and(|value| value.type_rank() == operand.type_rank()) {
                     look(operand, env.query)?;
                 }

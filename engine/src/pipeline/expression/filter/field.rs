@@ -170,7 +170,7 @@ fn elem_match(value: &Value, context: FilterContext) -> Result<Test> {
 /// Parses the tests that a single element must pass.
 fn elements(object: &Object, context: FilterContext) -> Result<Vec<Element>> {
     let context = context.deeper()?;
-    // The path is never followed, because each test applies to the element itself.
+    // The path is never read, because each test applies to the element itself.
     let path = Path::new("");
     let mut tests = Vec::new();
     for (name, value) in object.iter() {
@@ -193,7 +193,7 @@ fn of_node(node: Node) -> Element {
         Node::And(nodes) => Element::Not(vec![Element::Not(nodes.into_iter().map(of_node).collect())]),
         Node::Or(nodes) => Element::Not(nodes.into_iter().map(|node| Element::Not(vec![of_node(node)])).collect()),
         Node::Constant(answer) if answer => Element::Not(vec![Element::Not(Vec::new())]),
-        // No operator of a single field produces another node. The fallback never holds.
+        // The operators of a single field produce no other nodes. The fallback matches nothing.
         Node::Constant(_) | Node::Nor(_) | Node::Expr(_) | Node::Schema(_) => Element::Not(Vec::new()),
     }
 }

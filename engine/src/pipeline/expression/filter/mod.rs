@@ -121,7 +121,7 @@ impl Filter {
     }
 }
 
-/// Splits a document into filters together with its node, which has one child node for each field of the document.
+/// Adds the conjuncts of a query document to `parts`. `node` is the compiled document, with one child for each field.
 fn split(spec: &Value, node: &Node, parts: &mut Vec<Filter>) {
     let (Node::And(nodes), Value::Object(object)) = (node, spec) else { return };
     let fields = object.iter().filter(|(name, _)| &***name != "$comment");

@@ -28,7 +28,7 @@ pub struct FilterContext<'s> {
 }
 
 impl<'s> FilterContext<'s> {
-    /// Returns the query that pays for the parsing.
+    /// Returns the query whose time and memory limits apply to the parsing.
     pub fn query(&self) -> &'s Context<'s> {
         self.scope.query
     }

@@ -15,7 +15,7 @@ pub struct Pattern<'s> {
 }
 
 impl<'s> Pattern<'s> {
-    /// Returns the pattern among the operators of a field.
+    /// Returns the pattern that `$regex` and `$options` form among the operators of a field.
     pub fn of(operators: &'s Object) -> Result<Pattern<'s>> {
         let (pattern, own) = match operators.get("$regex") {
             Some(Value::String(pattern)) => (&**pattern, ""),

@@ -16,7 +16,7 @@ pub struct Schema {
     pub keywords: Vec<Keyword>,
 }
 
-/// One restriction. A keyword holds for all values of types that the keyword does not concern.
+/// One restriction of a schema. A value is valid if the keyword does not apply to the type of the value.
 #[derive(Debug, Clone)]
 pub enum Keyword {
     Type(TypeSet),
@@ -56,7 +56,7 @@ pub struct Properties {
     pub rest: Rest,
 }
 
-/// The rule for members that no other keyword concerns.
+/// The rule for fields or items to which no other keyword applies.
 #[derive(Debug, Clone, Default)]
 pub enum Rest {
     #[default]
@@ -149,7 +149,8 @@ impl Keyword {
     }
 }
 
-/// Returns whether the object has fields with all these names. Each lookup searches all fields.
+/// Returns whether the object has fields with all these names. Counts the work of each lookup, which searches all
+/// fields.
 fn has_all(object: &Object, names: &[String], env: &Env) -> Result<bool> {
     for name in names {
         env.query.tick_many(object.len())?;

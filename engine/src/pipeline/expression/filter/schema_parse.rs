@@ -48,7 +48,7 @@ const UNSUPPORTED: [&str; 6] = ["$ref", "$schema", "default", "definitions", "fo
 /// The position of a schema in the specification.
 #[derive(Clone, Copy)]
 struct At<'q> {
-    /// The query that pays for the parsing.
+    /// The query whose time and memory limits apply to the parsing.
     query: &'q Context<'q>,
     depth: usize,
 }

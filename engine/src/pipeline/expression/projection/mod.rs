@@ -31,7 +31,7 @@ pub enum Kind {
     Set,
 }
 
-/// The fields named at one level, in the order of the specification.
+/// The fields of a projection at one level, in the order of the specification.
 #[derive(Debug, Default)]
 pub struct Branch {
     pub fields: IndexMap<Arc<str>, Field>,

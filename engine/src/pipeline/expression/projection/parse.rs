@@ -121,7 +121,7 @@ impl Reader {
                 ));
             }
             Value::Object(object) if !starts_expression(object) => {
-                // The path of a nested object is checked when a field ends the path.
+                // The path of a nested object is checked with the paths of the fields in the object.
                 return self.fields(object, path, scope);
             }
             Value::Null | Value::Date(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {

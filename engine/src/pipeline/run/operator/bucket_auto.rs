@@ -122,7 +122,7 @@ fn join(ranges: &mut [Range], next: &mut Range, granularity: Option<Granularity>
     }
 }
 
-/// Returns a number as a double. Other values were rejected before.
+/// Returns a number as a double. The operator has already rejected values that are not numbers.
 fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or(0.0)
 }

@@ -1,4 +1,4 @@
-//! `$lookup` along edges: adds to each row the states that edges of the knowledge graph lead to.
+//! `$lookup` along edges: adds to each row the states that are reached along edges of the knowledge graph.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ fn text(value: &Value) -> Option<Arc<str>> {
 }
 
 impl Follow {
-    /// Returns the states around the nodes that a row names, or an empty array if the row names no node.
+    /// Returns the states that edges connect to the nodes named in a row, or an empty array if the row names no node.
     fn reached(&self, row: &Value, run: Run) -> Result<Value> {
         let Some(table) = run.tables.get(self.scan) else { return Ok(Vec::new().into()) };
         let ids = match self.local.eval(row) {

@@ -17,12 +17,12 @@ pub struct Group {
     pub group: ast::Group,
 }
 
-/// The states of the computed fields of one output row.
+/// The accumulator states of one group, one for each computed field.
 pub struct Gathering {
     states: Vec<State>,
 }
 
-/// The computed fields and their names.
+/// The names of the computed fields, each with its accumulator.
 pub type Fields = [(Arc<str>, Accumulator)];
 
 impl Gathering {
@@ -40,7 +40,7 @@ impl Gathering {
         Ok(())
     }
 
-    /// Returns the output row.
+    /// Returns the output row of the group with the key `id`.
     pub fn finish(self, id: Value, fields: &Fields, query: &Context) -> Result<Value> {
         let mut row = Object::with_capacity(fields.len() + 1);
         row.push("_id", id);

@@ -18,7 +18,8 @@ use crate::pipeline::value::query_path::{Leaf, Path};
 
 pub struct Lookup {
     pub join: Option<(Path, Path)>,
-    /// A foreign path and the expression that it must equal, compared as expressions compare.
+    /// A foreign path, and an expression that must equal the value at the path under the comparison rules of
+    /// expressions.
     pub probe: Option<(FieldPath, Expr)>,
     pub variables: Vec<(Arc<str>, Expr)>,
     pub program: Program,
@@ -28,7 +29,7 @@ pub struct Lookup {
 /// The foreign side of a join.
 enum Foreign<'a> {
     Rows(Indexed),
-    /// Rows that a column finds on request.
+    /// Foreign rows that are found through a column.
     Columns(Probe<'a>),
 }
 
@@ -36,7 +37,7 @@ enum Foreign<'a> {
 struct Indexed {
     rows: Vec<Value>,
     by_value: FxHashMap<Value, Vec<usize>>,
-    /// The rows by the value that the probe's path reads. `None` represents a missing field.
+    /// The indexes of the rows, by the value that the probe's path reads. `None` represents a missing field.
     by_read: FxHashMap<Option<Value>, Vec<usize>>,
 }
 
@@ -54,7 +55,7 @@ impl Operator for Lookup {
                         Some(foreign) => foreign,
                         None => foreign.insert(self.read(run)?),
                     };
-                    // The operator that keeps the row charges for the joined rows.
+                    // The operator that keeps the row charges the query for the joined rows.
                     let joined = run.passing(|| self.joined(&row, foreign, run))?;
                     if self.join.is_none() && self.variables.is_empty() {
                         same = Some(joined.clone());
@@ -71,7 +72,7 @@ impl Operator for Lookup {
 }
 
 impl Lookup {
-    /// Reads the foreign rows as they are before the sub-pipeline's steps.
+    /// Reads the foreign rows, before the steps of the sub-pipeline apply to them.
     fn read<'a>(&'a self, run: Run<'a>) -> Result<Foreign<'a>> {
         if let Some((_, path)) = &self.join
             && let Some(probe) = self.program.probe(path.text(), run)?

@@ -1,4 +1,4 @@
-//! The operators over rows. Each pulls rows from the operator before it, so that a limit ends the work early.
+//! The operators over rows. Each operator pulls rows from the previous operator, so a limit can stop the work early.
 
 mod bucket;
 mod bucket_auto;

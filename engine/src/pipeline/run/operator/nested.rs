@@ -1,4 +1,4 @@
-//! Nested fields as `$unwind` and `$lookup` read and write them: through objects, never into arrays.
+//! Reads and writes nested fields for `$unwind` and `$lookup`. Paths lead through objects, never into arrays.
 
 use std::sync::Arc;
 

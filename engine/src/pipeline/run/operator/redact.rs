@@ -20,7 +20,8 @@ impl Operator for Redact {
 }
 
 impl Redact {
-    /// Returns the remaining part of an object, which is the whole row or a part of it.
+    /// Returns the remaining part of the object `part`, which is the row or an object inside the row. Returns `None` if
+    /// the object is removed.
     fn object(&self, part: &Value, row: &Value, run: Run) -> Result<Option<Value>> {
         run.query.tick()?;
         let env = run.env(row);

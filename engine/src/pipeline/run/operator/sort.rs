@@ -1,4 +1,4 @@
-//! `$sort`: sorts stably by the keys and then by `_id`; with a limit, it keeps no more rows than the limit.
+//! `$sort`: sorts stably by the keys and then by `_id`. With a limit, the sort keeps no more rows than the limit.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -14,7 +14,7 @@ use crate::pipeline::value::sorting::sorted;
 
 pub struct Sort {
     order: Order,
-    /// Whether each key is descending.
+    /// For each key, whether the order is descending.
     descending: Vec<bool>,
     limit: Option<usize>,
     owner: Owner,
@@ -36,7 +36,7 @@ struct Keyed {
     keys: Box<[Directed]>,
     row_index: usize,
     row: Value,
-    /// Bytes that the query was charged for keeping the row.
+    /// The number of bytes that the query was charged for keeping the row.
     charged: usize,
 }
 

@@ -28,7 +28,7 @@ impl Unwind {
         let value = row.as_object().and_then(|object| nested::get(object, self.unwind.path.segments()));
         let items = match value {
             Some(Value::Array(items)) if !items.is_empty() => items.clone(),
-            // A preserved row loses its empty array.
+            // With `preserve`, the row is returned without the field that holds the empty array.
             Some(Value::Array(_)) => return self.single(self.unwind.preserve, row, true),
             None | Some(Value::Null) => return self.single(self.unwind.preserve, row, false),
             Some(_) => return self.single(true, row, false),

@@ -1,4 +1,5 @@
-//! Accumulators over columns: plain loops compute sums, and other accumulators receive one value after the other.
+//! Accumulators over columns. Loops compute sums, averages and extremes; other accumulators receive the values one by
+//! one.
 
 use super::keys::Feed;
 use crate::model::value::Value;
@@ -15,7 +16,7 @@ use crate::pipeline::value::sum::{Number, Sum};
 pub enum Gathered {
     Sums(Vec<Sum>),
     Averages(Vec<(Sum, u64)>),
-    /// The best values so far, and whether the least value is the best.
+    /// The least or the greatest value of each group so far; `true` stands for the least.
     Extremes(Vec<Option<Value>>, bool),
     States(Vec<State>),
 }
@@ -31,7 +32,7 @@ impl Gathered {
         }
     }
 
-    /// Extends the results to the groups with these keys.
+    /// Adds initial results for the groups in `ids` that have no result yet.
     pub fn widen(&mut self, ids: &[Value], accumulator: &Accumulator, run: Run) -> Result<()> {
         match self {
             Gathered::Sums(sums) => sums.resize_with(ids.len(), Sum::default),
@@ -46,7 +47,7 @@ impl Gathered {
         Ok(())
     }
 
-    /// Adds a value for each row. `groups` contains the group of each row.
+    /// Adds a value for each row. `groups` contains the group number of each row.
     pub fn add(
         &mut self,
         accumulator: &Accumulator,

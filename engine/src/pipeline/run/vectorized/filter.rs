@@ -30,7 +30,7 @@ pub fn paths<'f>(node: &'f Node, visit: &mut dyn FnMut(&'f str)) -> bool {
     }
 }
 
-/// Returns whether cells can evaluate a test. A test that reads more than the value needs the row.
+/// Returns whether a test can be evaluated on cells. A test that reads more than the cell's value needs the row.
 fn is_of_cells(test: &Test) -> bool {
     !matches!(test, Test::ElemMatchObject(_))
 }
@@ -65,7 +65,7 @@ pub struct ColumnTest<'a> {
     texts: Texts,
 }
 
-/// The known results of a test over texts.
+/// The known results of a test, by text.
 enum Texts {
     /// The test holds for the texts with these numbers and for no other text.
     OneOf(Vec<u32>),
@@ -107,7 +107,7 @@ impl<'a> Predicate<'a> {
         Predicate::bind(filter.node(), columns, query)
     }
 
-    /// Returns whether the filter is better evaluated for single rows.
+    /// Returns whether the filter should be evaluated row by row, because one of its conditions may fail or take long.
     pub fn is_of_rows(filter: &Filter) -> bool {
         is_costly(filter.node())
     }
@@ -214,8 +214,8 @@ impl<'a> ColumnTest<'a> {
         Ok(mask)
     }
 
-    /// Returns the rows whose cells would satisfy the test if every cell held a value. Returns `None` if no loop
-    /// exists for the test.
+    /// Returns the rows whose cells would satisfy the test if every cell held a plain value. Returns `None` if there is
+    /// no specialized loop for the test and the type of the cells.
     fn values(&self, segment: &Segment) -> Option<Mask> {
         let len = segment.len();
         match (segment.cells(), self.test) {
@@ -260,7 +260,8 @@ impl<'a> ColumnTest<'a> {
         }
     }
 
-    /// Returns the rows whose lists contain one of the texts.
+    /// Returns the rows whose lists contain one of the texts that satisfy the test. Returns `None` if these texts are
+    /// not known.
     fn listed(&self, lists: &Lists, len: usize) -> Option<Mask> {
         let Texts::OneOf(codes) = &self.texts else { return None };
         let mut mask = Mask::none(len);
@@ -275,7 +276,7 @@ impl<'a> ColumnTest<'a> {
         Some(mask)
     }
 
-    /// Evaluates the test for each cell, and only once for each distinct text.
+    /// Tests the cells one by one. A text that occurs in several cells is tested once.
     fn cell_by_cell(&self, segment: &Segment, query: &Context) -> Result<Mask> {
         let env = Env::new(query, &Value::Null);
         let mut mask = Mask::none(segment.len());
@@ -310,7 +311,8 @@ impl<'a> ColumnTest<'a> {
         Ok(verdicts[number] == Verdict::Holds)
     }
 
-    /// Evaluates the test as a path that ends at this value does: first for the items of an array, then for the array.
+    /// Returns whether a value satisfies the test. For an array, the items are tested before the array, unless the test
+    /// applies only to the array itself.
     fn holds(&self, value: Option<&Value>, env: &Env) -> Result<bool> {
         if let (Some(Value::Array(items)), Leaf::Expanded) = (value, self.test.leaf()) {
             for item in items.iter() {
@@ -323,7 +325,8 @@ impl<'a> ColumnTest<'a> {
     }
 }
 
-/// Returns the cells within a range. If all values of the segment lie within the range, or none do, no cell is read.
+/// Returns the rows whose cells lie within `range`. The cells are not read if `there`, a range that contains all cells,
+/// lies inside or outside `range`.
 fn in_range(cells: &[i64], range: RangeInclusive<i64>, there: &RangeInclusive<i64>) -> Mask {
     let (min, max) = (*range.start(), *range.end());
     if min <= *there.start() && max >= *there.end() {

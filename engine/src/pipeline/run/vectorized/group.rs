@@ -25,7 +25,7 @@ use crate::pipeline::value::memory;
 #[derive(Debug)]
 pub struct Group {
     unwind: Option<(Arc<str>, bool)>,
-    /// The fields of the key, or the single value of a key that is not an object.
+    /// The parts of the key: its fields, or a single value if the key is not an object.
     key: Vec<(Arc<str>, Input)>,
     is_object: bool,
     fields: Vec<(Arc<str>, Accumulator, Taken)>,
@@ -41,14 +41,15 @@ pub enum Preceding<'p> {
 /// The input of an accumulator.
 #[derive(Debug)]
 enum Taken {
-    /// Values; the accumulator needs nothing else from a row.
+    /// The value that the accumulator reads from each row. The accumulator reads nothing else.
     Value(Input),
-    /// Rows with the fields that the accumulator reads.
+    /// A row with the fields that the accumulator reads.
     Row(Row),
 }
 
 impl Group {
-    /// Returns `None` if columns cannot replace the preceding step or provide the input.
+    /// Creates a grouping over columns. Returns `None` if columns cannot replace the preceding step or provide the
+    /// input.
     pub fn new(preceding: Preceding, group: &ast::Group) -> Option<Group> {
         let mut unwind = None;
         let before = match preceding {
@@ -77,7 +78,7 @@ impl Group {
             Some((name.clone(), accumulator.clone(), taken))
         };
         let fields = group.fields.iter().map(field).collect::<Option<Vec<_>>>()?;
-        // A key without fields is always the empty object, for which no column assigns a number.
+        // A key without fields is always the empty object. Columns cannot assign numbers to such keys.
         (!key.is_empty()).then_some(Group { unwind, key, is_object, fields })
     }
 
@@ -117,8 +118,8 @@ impl Group {
         let Some(grouping) = Grouping::new(self, selection.columns) else { return Ok(None) };
         let before = run.query.bytes_left.get();
         match grouping.run(selection, run, index) {
-            // Columns are read one after the other, so their first error may not be the error of the first failing
-            // row. The evaluation of rows finds that error.
+            // Columns are read one after the other, so their first error may differ from the error of the first failing
+            // row. The evaluation by rows finds the correct error.
             Err(_) if self.computes() => {
                 run.query.bytes_left.set(before);
                 Ok(None)
@@ -134,7 +135,7 @@ struct Grouping<'a> {
     unwind: Option<(&'a Column, bool)>,
     key: Vec<Source<'a>>,
     keys: Vec<Keys<'a>>,
-    /// One map for each part of the key after the first.
+    /// The numbers of combined key parts: one map for each part of the key after the first.
     pairs: Vec<Pairs>,
     fields: Vec<(Taking<'a>, Gathered)>,
     /// The keys of the groups, in order.
@@ -147,7 +148,8 @@ enum Taking<'a> {
     Rows(Cells<'a>),
 }
 
-/// Assigns a number to each pair of a number for the first parts of the key and a number for the next part.
+/// A map from a pair of numbers, one for the first parts of the key and one for the next part, to the number of the
+/// pair.
 type Pairs = FxHashMap<(u32, u32), u32>;
 
 impl<'a> Grouping<'a> {
@@ -202,7 +204,7 @@ impl<'a> Grouping<'a> {
         let mut buffers = vec![Vec::new(); self.key.len()];
         let feeds = self.key.iter().zip(&mut buffers).map(|(source, buffer)| source.feed(chunk, buffer));
         let feeds = feeds.collect::<Result<Vec<_>>>()?;
-        // Values computed for the rows of a segment are dropped with the rows.
+        // The values that are computed for the rows of a segment are dropped with the rows.
         let mut passing = at_first - query.bytes_left.get();
         number((&mut self.keys, &mut self.pairs), &feeds, chunk.rows, (groups, next));
         let ids = new_ids(self.group, (&self.key, &feeds), self.ids.len()..self.count(), (chunk.rows, groups));
@@ -259,7 +261,7 @@ impl<'a> Grouping<'a> {
     }
 }
 
-/// Writes the group of each row into `groups`.
+/// Writes the group number of each row into `groups`.
 fn number(
     (keys, pairs): (&mut [Keys], &mut [Pairs]),
     feeds: &[Feed],
@@ -280,8 +282,8 @@ fn number(
     }
 }
 
-/// Returns the keys of new groups, whose first rows are among these rows. Equal keys may have different
-/// representations: a group has that of its first row.
+/// Returns the keys of the groups whose first row is among these rows. Equal keys may have different representations,
+/// such as `1` and `1.0`; a group has the representation of its first row.
 fn new_ids(
     group: &Group,
     (key, feeds): (&[Source], &[Feed]),

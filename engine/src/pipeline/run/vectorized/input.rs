@@ -14,7 +14,7 @@ use crate::pipeline::value::path::FieldPath;
 pub enum Input {
     Constant(Value),
     Path(Arc<str>),
-    /// The item of the unwound array, or the value that a path reads in the item.
+    /// The item of the unwound array or, with a path, the value at this path in the item.
     Item(Option<FieldPath>),
     Computed(Box<(Expr, Row)>),
 }
@@ -26,7 +26,7 @@ pub struct Row {
     pub shape: Shape,
 }
 
-/// The positions of the inputs in a row.
+/// The structure of a row, with the index of the input at each position.
 #[derive(Debug)]
 pub enum Shape {
     Input(usize),
@@ -42,8 +42,9 @@ pub enum Before<'p> {
 }
 
 impl<'p> Before<'p> {
-    /// Returns `None` if the projection does more than compute top-level fields, or if the grouping does not read
-    /// every computed field. A field that is not read must still be computed, because its expression may fail.
+    /// Creates the step for a projection. Returns `None` if the projection does more than compute top-level fields, or
+    /// if the grouping does not read every computed field: the expression of an unread field must still be evaluated,
+    /// because it may fail.
     pub fn projection(projection: &'p Projection, group: &ast::Group) -> Option<Before<'p>> {
         let mut read = Vec::new();
         group.visit_paths(&mut |path| read.extend(path.segments().first().cloned()));
@@ -70,11 +71,11 @@ impl<'p> Before<'p> {
         Some(Input::Computed(Box::new((expr.clone(), row))))
     }
 
-    /// Returns a row with the paths that `show` visits.
+    /// Returns a row with the paths that `show` visits, or `None` if columns cannot provide the paths.
     pub fn row(&self, show: impl FnOnce(&mut dyn FnMut(&FieldPath))) -> Option<Row> {
         let mut paths = Vec::new();
         show(&mut |path| paths.push(path.clone()));
-        // The value at a shorter path contains everything below it.
+        // The value at a shorter path contains the values at all longer paths that begin with it.
         paths.sort_by_key(|path| path.segments().len());
         let mut row = Row { inputs: Vec::new(), shape: Shape::Object(Vec::new()) };
         for path in paths {
@@ -86,7 +87,7 @@ impl<'p> Before<'p> {
         Some(row)
     }
 
-    /// Returns the path, or the computed field that contains the path. Returns `None` for the whole row.
+    /// Returns the path, or its first segment if this is a computed field. Returns `None` for the whole row.
     fn readable(&self, path: FieldPath) -> Option<FieldPath> {
         let first = path.segments().first()?;
         match self.computed(first) {

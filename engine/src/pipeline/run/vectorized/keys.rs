@@ -7,19 +7,20 @@ use crate::pipeline::column::Dictionary;
 use crate::pipeline::column::{Cells, Kind, Segment};
 use crate::pipeline::value::number::whole;
 
-/// The values of one column for some rows.
+/// The values of one input for some rows of a segment.
 #[derive(Clone, Copy)]
 pub enum Feed<'a> {
-    /// Values indexed by the row in a segment.
+    /// The values of a whole segment, indexed by the row.
     Segment(&'a Segment),
-    /// One value for each row, in the order of the rows: here as codes of texts, in `Values` as values.
+    /// One text for each row, in the order of the rows, as codes of the dictionary.
     Codes(&'a [u32]),
+    /// One value for each row, in the order of the rows.
     Values(&'a [Option<Value>]),
     Constant(Option<&'a Value>),
 }
 
 impl Feed<'_> {
-    /// Returns the value of the row at position `nth`.
+    /// Returns the value of a row. `nth` is the position among the given rows, and `row` is the index in the segment.
     pub fn value(&self, nth: usize, row: u32, texts: &Dictionary) -> Option<Value> {
         match self {
             Feed::Segment(segment) => segment.value(row as usize, texts),
@@ -29,7 +30,8 @@ impl Feed<'_> {
         }
     }
 
-    /// Returns the code of the text of the row at position `nth`, if its value is a text with a code.
+    /// Returns the code of a row's text, or `None` if the value is not stored as a code. The arguments are those of
+    /// [`value`](Feed::value).
     pub fn code(&self, nth: usize, row: u32) -> Option<u32> {
         match self {
             Feed::Codes(codes) => codes.get(nth).copied(),

@@ -1,8 +1,8 @@
 //! Work over columns, before rows are built.
 //!
 //! The work runs over whole segments: a test of a filter returns a mask, and grouping uses the numbers of texts. Rows
-//! are built only for the result. The result is the same as without columns; where a column cannot provide what a row
-//! can, the row is read.
+//! are built only for the result. The result is the same as without columns: if a column cannot provide a value, the
+//! row is read instead.
 
 mod accumulate;
 mod filter;

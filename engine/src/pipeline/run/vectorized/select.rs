@@ -24,12 +24,12 @@ pub struct Selection<'a> {
     pub columns: &'a dyn Columns,
     query: &'a Context<'a>,
     predicates: Vec<Predicate<'a>>,
-    /// The conditions on single rows, for rows that satisfy the predicates.
+    /// The conditions that are evaluated row by row, for the rows that satisfy the predicates.
     residual: Vec<Residual<'a>>,
     limit: Option<u64>,
 }
 
-/// A condition that is evaluated for single rows.
+/// A condition that is evaluated row by row.
 enum Residual<'a> {
     /// A condition on the cells of a row.
     Cells(Predicate<'a>),
@@ -54,8 +54,8 @@ impl Selects {
         column_paths
     }
 
-    /// Binds the filter to the columns of a table. Conditions that columns cannot evaluate, or only at a high cost,
-    /// apply to single rows.
+    /// Binds the filter to the columns of a table. Conditions that columns cannot evaluate, or only at a high cost, are
+    /// evaluated row by row.
     pub fn bind<'a>(&'a self, columns: &'a dyn Columns, query: &'a Context<'a>) -> Result<Selection<'a>> {
         let mut selection =
             Selection { columns, query, predicates: Vec::new(), residual: Vec::new(), limit: self.limit };
@@ -134,7 +134,8 @@ impl<'a> Selection<'a> {
         Ok(true)
     }
 
-    /// Returns the selected rows. Reads each segment when its rows are needed. Callers stop at the first error.
+    /// Returns the selected rows. A segment is read when the first of its rows is needed. Callers stop at the first
+    /// error.
     pub fn rows(self) -> impl Iterator<Item = Result<Value>> + 'a {
         let limit = self.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
         let mut walk = Walk { selection: self, segment: 0, waiting: Vec::new() };
@@ -143,12 +144,12 @@ impl<'a> Selection<'a> {
     }
 }
 
-/// An iteration over the selected rows.
+/// An iterator over the selected rows.
 struct Walk<'a> {
     selection: Selection<'a>,
-    /// The next segment to read.
+    /// The index of the next segment to read.
     segment: usize,
-    /// The remaining rows of the current segment, last row first.
+    /// The rows of the current segment that are not yet returned, in reverse order.
     waiting: Vec<u32>,
 }
 

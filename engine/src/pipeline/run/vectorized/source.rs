@@ -35,7 +35,7 @@ pub enum Source<'a> {
 pub struct Computed<'a> {
     expr: &'a Expr,
     row: Cells<'a>,
-    /// The cached values by text, if the expression reads only one text.
+    /// The cached results of an expression that reads only one text, indexed by the code of the text.
     known: RefCell<Vec<Option<Option<Value>>>>,
 }
 
@@ -54,7 +54,7 @@ pub struct Chunk<'c> {
     pub run: Run<'c>,
 }
 
-/// The values of a source for a chunk, with the texts of codes among them.
+/// The values of a source for a chunk, with the dictionary of their text codes.
 type Fed<'f> = (Feed<'f>, &'f Dictionary);
 
 impl<'a> Source<'a> {
@@ -72,7 +72,7 @@ impl<'a> Source<'a> {
         })
     }
 
-    /// Returns the texts of codes in the source's values.
+    /// Returns the dictionary of the text codes in the source's values.
     pub fn texts(&self) -> &'a Dictionary {
         match self {
             Source::Column(column) | Source::Item(column, None) => column.texts(),
@@ -138,7 +138,8 @@ impl<'a> Computed<'a> {
     }
 }
 
-/// Returns the code of a text, if a row is built from this text alone and the dictionary is small.
+/// Returns the code of the only text that a row is built from. Returns `None` if the row has other inputs, or if the
+/// dictionary is large.
 fn text(fed: &[Fed], nth: usize, row: u32) -> Option<u32> {
     match fed {
         [(feed, texts)] if texts.len() <= MAX_CACHED_TEXTS => feed.code(nth, row),

@@ -31,7 +31,7 @@ impl Top {
         if !keys.iter().any(|(path, _)| &**path == "_id") {
             keys.push(("_id".into(), false));
         }
-        // `_id` is read only from the few rows whose other keys are equal.
+        // No column of `_id` is needed, because the ids of only the few rows with otherwise equal keys are read.
         let limit = limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
         keys.iter().all(|(path, _)| can_keep(path)).then_some(Top { keys, limit })
     }
@@ -41,8 +41,8 @@ impl Top {
         self.keys.iter().map(|(path, _)| path).filter(|path| &***path != "_id")
     }
 
-    /// Returns the indexes of the rows in order, and the number of selected rows. Returns `None` if a column is not
-    /// kept or cannot provide the keys.
+    /// Returns the indexes of the rows in sorted order, and the number of selected rows. Returns `None` if a column is
+    /// not kept or cannot provide the keys.
     pub fn run(&self, selection: &Selection, query: &Context, index: usize) -> Result<Option<(Vec<usize>, u64)>> {
         let mut columns = Vec::with_capacity(self.keys.len());
         for (path, descending) in &self.keys {
@@ -66,12 +66,12 @@ impl Top {
 }
 
 struct Sorting<'a> {
-    /// The column of each key, or `None` for the id, and whether the key is descending.
+    /// For each key, its column (`None` for the id), and whether the order is descending.
     columns: Vec<(Option<&'a Column>, bool)>,
     source: &'a dyn Columns,
 }
 
-/// A kept row.
+/// A kept row, which compares by the sort keys.
 struct Entry<'s> {
     sorting: &'s Sorting<'s>,
     row_index: usize,
@@ -98,7 +98,7 @@ impl PartialEq for Entry<'_> {
 impl Eq for Entry<'_> {}
 
 impl Sorting<'_> {
-    /// Returns the indexes of the kept rows in order, and the number of selected rows.
+    /// Returns the indexes of the kept rows in sorted order, and the number of selected rows.
     fn run(&self, selection: &Selection, limit: usize, query: &Context, index: usize) -> Result<(Vec<usize>, u64)> {
         let hold = || {
             let charged = query.charge(self.columns.len() * size_of::<Directed>());
@@ -153,7 +153,7 @@ impl Sorting<'_> {
         a.cmp(&b)
     }
 
-    /// Returns the segments, those with the first integers or dates in the order at the front. Rows of later segments
+    /// Returns the segments, ordered by the integer or date that sorts first in each segment. Rows of later segments
     /// are then excluded quickly.
     fn best_first(&self, selection: &Selection, limit: usize) -> Vec<usize> {
         let mut segments: Vec<usize> = (0..selection.segments()).collect();

@@ -45,7 +45,7 @@ impl Unwound {
                 self.rows.extend(std::iter::repeat_n(row, items.len()));
                 self.values.extend(items.iter().cloned().map(Some));
             }
-            // A preserved row loses its empty array.
+            // With `preserve`, a row with an empty array is kept without an item.
             Some(Value::Array(_)) if preserve => self.push(row, None),
             None | Some(Value::Null) if preserve => self.push(row, value),
             None | Some(Value::Null | Value::Array(_)) => {}
@@ -66,7 +66,7 @@ impl Unwound {
     /// Returns the value that a path reads in each of the items.
     pub fn read(&self, path: &crate::pipeline::value::path::FieldPath) -> Vec<Option<Value>> {
         match self.are_texts {
-            // A path reads nothing in a text.
+            // A text has no value at a path.
             true => vec![None; self.codes.len()],
             false => self.values.iter().map(|item| path.eval(item.as_ref()?)).collect(),
         }
