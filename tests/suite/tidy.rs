@@ -52,16 +52,8 @@ fn only_the_store_names_the_database() {
 }
 
 /// Calls that change a workspace's records. Handles that only read have the database too.
-const WRITES: [&str; 8] = [
-    "log.append(",
-    "log.write_",
-    "log.delete_",
-    "log.keep_",
-    "log.forget_",
-    "log.renew_",
-    "log.expire_",
-    "set_definition(",
-];
+const WRITES: [&str; 8] =
+    ["db.append(", "db.write_", "db.delete_", "db.keep_", "db.forget_", "db.renew_", "db.expire_", "set_definition("];
 
 #[test]
 fn only_operations_change_a_workspace() {

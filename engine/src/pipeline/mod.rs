@@ -59,10 +59,10 @@ pub struct Output {
     pub explain: Value,
 }
 
-/// Checks a whole pipeline and prepares it for running, within the query's time and memory limits.
+/// Checks a whole pipeline and prepares the pipeline for running, within the query's time and memory limits.
 ///
-/// Evaluates constants and compiles patterns. Do not call it on threads that serve requests, because this work can
-/// take long. If several stages are invalid, the error names the first.
+/// Evaluates constants and compiles patterns, which can take long. Do not call this function on threads that serve
+/// requests. If several stages are invalid, the error names the first.
 pub fn prepare(pipeline: &Value, options: &Options, query: &Context) -> Result<Prepared> {
     let pipeline = parse::pipeline(extended::read(pipeline)?.as_ref(), query)?;
     let stages = pipeline.stages.iter().map(|staged| staged.text.clone()).collect();

@@ -40,7 +40,7 @@ impl Column {
     pub fn set(&mut self, row_index: usize, cell: Cell) {
         let (segment, row) = (row_index / SEGMENT, row_index % SEGMENT);
         while self.segments.len() <= segment {
-            // The first segment starts small, because it may remain the only one and have few rows.
+            // The first segment starts small, because the column may need no other segment and have few rows.
             let is_first = self.segments.is_empty();
             self.segments.push(Arc::new(if is_first { Segment::default() } else { Segment::preallocated() }));
         }

@@ -9,7 +9,7 @@ use crate::model::value::Value;
 /// The number of rows in a segment: few enough to copy in microseconds, and enough to make loops over them efficient.
 pub const SEGMENT: usize = 4_096;
 
-/// The kind of a cell, in addition to its typed value.
+/// The kind of a cell. The value of the cell is stored separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -125,8 +125,7 @@ impl Segment {
         self.others == 0
     }
 
-    /// Returns a range that contains every integer and date of the segment. The range may be larger than needed,
-    /// because overwritten values also extend it.
+    /// Returns a range that contains every integer and date of the segment. The range also contains overwritten values.
     pub fn span(&self) -> &RangeInclusive<i64> {
         &self.span
     }

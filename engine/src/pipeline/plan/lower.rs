@@ -17,7 +17,7 @@ use crate::pipeline::source::streams::{StreamFilter, is_of_stream};
 
 /// The state of lowering a plan.
 pub struct Lowering {
-    /// All scans found so far.
+    /// The scans of the steps that are already lowered.
     pub scans: Vec<Scan>,
     /// Whether the program may use columns.
     pub columns: bool,

@@ -7,7 +7,7 @@ pub struct Options {
     /// Whether to push work to the source. Without push-down, the pipeline reads every row, and every stage becomes an
     /// operator. Filters are moved and ordered in either case, because their order decides which rows cause errors.
     pub push_down: bool,
-    /// Whether to use the source's columns, if it has any. Requires `push_down`.
+    /// Whether to use the columns of the source, if the source has columns. Requires `push_down`.
     pub columns: bool,
     /// Whether a run measures each operator.
     pub explain: bool,

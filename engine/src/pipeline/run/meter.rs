@@ -7,8 +7,8 @@ use crate::model::value::Value;
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;
 
-/// The measurements of an operator: the number of rows that it returned, and the elapsed time in microseconds. The time
-/// includes the operators that feed the operator.
+/// The measurements of an operator: the number of returned rows, and the elapsed time in microseconds. The time
+/// includes the preceding operators.
 #[derive(Debug, Default)]
 pub struct Meter {
     rows: Cell<u64>,
@@ -23,22 +23,22 @@ impl Meter {
         self.us.set(us);
     }
 
-    /// Records that the source was read by columns.
+    /// Records that columns were read instead of the source's rows.
     pub fn by_columns(&self) {
         self.by_columns.set(true);
     }
 
-    /// Returns the number of rows so far.
+    /// Returns the number of rows that the operator has returned.
     pub fn rows(&self) -> u64 {
         self.rows.get()
     }
 
-    /// Returns the microseconds so far.
+    /// Returns the elapsed time in microseconds.
     pub fn us(&self) -> u64 {
         self.us.get()
     }
 
-    /// Returns whether the source was read by columns.
+    /// Returns whether columns were read instead of the source's rows.
     pub fn is_by_columns(&self) -> bool {
         self.by_columns.get()
     }

@@ -94,7 +94,7 @@ pub enum Source {
     Resident,
     /// The stored snapshots.
     Nodes,
-    /// The event log, folded for this query.
+    /// The event log, whose events are folded for each query.
     Log,
 }
 

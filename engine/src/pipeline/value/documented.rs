@@ -12,7 +12,7 @@ pub struct Documented {
     pub summary: &'static str,
     /// An example: its source, the rows (or the one row) that it reads, and its result, each as JSON.
     pub example: [&'static str; 3],
-    /// The differences from MongoDB and the additions to it; empty if there are none.
+    /// The differences from MongoDB, and the features that MongoDB does not have; empty if there are none.
     pub remark: &'static str,
 }
 
@@ -26,7 +26,7 @@ impl Documented {
         Documented { name, arguments, summary, example, remark: "" }
     }
 
-    /// Adds a remark about what MongoDB users may not expect.
+    /// Adds a remark about behavior that MongoDB users may not expect.
     pub const fn remark(self, remark: &'static str) -> Documented {
         Documented { remark, ..self }
     }

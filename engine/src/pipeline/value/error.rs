@@ -10,7 +10,7 @@ pub struct Error {
     pub message: String,
     /// The index of the top-level stage that caused the error, if the stage is known.
     pub stage: Option<usize>,
-    /// A suggestion of what the client may have meant. The message does not include it.
+    /// A suggestion of what the client may have meant. The hint is not part of the message.
     pub hint: Option<String>,
 }
 

@@ -2,7 +2,7 @@
 
 /// Returns the candidate nearest to `name`, if one is similar enough to be a likely typing error.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Comparing names takes quadratic time, and every known name is shorter than this.
+    // Comparing names takes quadratic time, and every known name is at most 64 bytes long.
     if name.len() > 64 {
         return None;
     }

@@ -7,7 +7,7 @@ use crate::model::value::Value;
 /// The maximum number of levels in a value that a query builds (MongoDB's own limit for a document).
 pub const MAX_DEPTH: usize = 200;
 
-/// The size of a value in bytes without the data it points to.
+/// The size of a value in bytes, without the data that the value points to.
 const VALUE_BYTES: usize = 24;
 
 /// Charges the query for a row that is kept until the query ends.

@@ -15,7 +15,7 @@ pub enum Number {
 pub struct Sum {
     whole: i128,
     double: f64,
-    /// The rounding error of `double` so far.
+    /// The accumulated rounding error of `double`.
     lost: f64,
     has_double: bool,
 }

@@ -33,8 +33,9 @@ impl Api {
         act(&access.0, &task_id, Action::Approve, &body.fields, if_match.as_deref()).await
     }
 
-    /// Approves the output with changes. The server stores the changed output as the next version of the artifact.
-    /// Effects are appended as for `approve`.
+    /// Approves the output with changes. The changed output is stored as the next version of the artifact.
+    ///
+    /// The server appends effects as for `approve`.
     ///
     /// If the task's metadata has a schema for edits, an edit that does not match the schema gets 400.
     #[oai(path = "/mailbox/:task_id/edit", method = "post", operation_id = "edit_task")]

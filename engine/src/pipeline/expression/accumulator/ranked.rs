@@ -11,7 +11,7 @@ use crate::pipeline::value::memory::{look, look_at_all};
 use crate::pipeline::value::number::parse_count;
 use crate::pipeline::value::sort_key::SortKey;
 
-/// The values kept so far, at most `limit`.
+/// The values that are currently kept, at most `limit`.
 #[derive(Debug)]
 pub(super) struct Bounded {
     limit: usize,

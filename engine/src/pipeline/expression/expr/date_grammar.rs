@@ -57,7 +57,7 @@ pub(super) enum Meaning {
     /// A number and a unit.
     Amount,
     /// A word such as `next`, and a unit.
-    Documented,
+    Word,
     WordWeek,
     Ago,
 }
@@ -108,7 +108,7 @@ const PIECES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Every rule and its meaning.
+/// The rules, each with its meaning.
 const RULES: &[(&str, Meaning)] = &[
     (r"(?i:yesterday)", Meaning::Midnight(-1)),
     (r"(?i:now)", Meaning::Now),
@@ -163,7 +163,7 @@ const RULES: &[(&str, Meaning)] = &[
     (r"(?i:ago)", Meaning::Ago),
     (r"{dayname}", Meaning::Weekday),
     (r"{which}{space}(?i:week)", Meaning::WordWeek),
-    (r"(?:{ordinal}|{which}){space}(?:{unit})", Meaning::Documented),
+    (r"(?:{ordinal}|{which}){space}(?:{unit})", Meaning::Word),
     (r"{monthfull}|{monthabbr}", Meaning::Month),
     (r"{offset}|{name}", Meaning::Zone),
     (r"{monthday}(?:{time12}|{long12})", Meaning::Parts(&[MonthName, Day, Hour, Minute, Second, Meridian])),

@@ -114,7 +114,7 @@ impl Scan<'_> {
                     self.add(number, unit, 1);
                 }
             }
-            Meaning::Documented => {
+            Meaning::Word => {
                 if let (Some((number, behavior)), Some(unit)) = (amount(piece.word()), unit(piece.word())) {
                     self.add(number, unit, behavior);
                 }
@@ -141,7 +141,7 @@ impl Scan<'_> {
         true
     }
 
-    /// Discards the time that was found so far.
+    /// Sets the time of day to midnight, in place of any time that the text contained before.
     fn midnight(&mut self) {
         self.times = 0;
         (self.found.hour, self.found.minute, self.found.second) = (Some(0), Some(0), Some(0));

@@ -1,4 +1,4 @@
-//! Expressions: parsed once against the variables in scope, evaluated for each row.
+//! Expressions, which are parsed once against the variables in scope and evaluated for each row.
 
 mod arithmetic;
 mod array;

@@ -68,7 +68,7 @@ impl Operator {
         Operator { volatile: true, ..self }
     }
 
-    /// Adds a remark about what MongoDB users may not expect.
+    /// Adds a remark about behavior that MongoDB users may not expect.
     pub(super) const fn remark(self, remark: &'static str) -> Operator {
         Operator { word: self.word.remark(remark), ..self }
     }
@@ -146,7 +146,8 @@ impl Call {
         self.prepared.as_ref()?.downcast_ref()
     }
 
-    /// Returns the result of `$and` or `$or`, if a constant argument decides it regardless of the others.
+    /// Returns the result of `$and` or `$or`, if a constant argument decides the result regardless of the other
+    /// arguments.
     pub fn decided(&self) -> Option<bool> {
         let deciding = match self.operator.word.name {
             "$and" => false,

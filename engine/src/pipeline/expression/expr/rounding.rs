@@ -84,7 +84,7 @@ fn to_place(call: &Call, env: &Env, digits: fn(i128, i128, i128) -> i128, whole_
     }
 }
 
-/// Rounds a double by its decimal digits, of which MongoDB's decimals keep 34.
+/// Rounds a double by its decimal digits. MongoDB's decimals have 34 digits, so only 34 digits count.
 fn double_to_place(number: f64, place: i32, digits: fn(i128, i128, i128) -> i128, whole_of: fn(f64) -> f64) -> f64 {
     if place == 0 || !number.is_finite() || number == 0.0 {
         return whole_of(number);

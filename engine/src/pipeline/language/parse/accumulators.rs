@@ -8,7 +8,7 @@ use crate::pipeline::expression::accumulator::Accumulator;
 use crate::pipeline::expression::expr::Scope;
 use crate::pipeline::value::error::{Error, Result};
 
-/// Parses one field of the output and its accumulator.
+/// Parses one field of the output, with the accumulator that computes the field.
 pub fn field(name: &Arc<str>, spec: &Value, scope: &Scope) -> Result<(Arc<str>, Accumulator)> {
     if name.starts_with('$') {
         return Err(Error::new(40236, format!("The field name '{name}' cannot be an operator name")));

@@ -1,4 +1,4 @@
-//! Moves a `$match` before sorts, and before projections that do not change the fields it reads.
+//! Moves a `$match` before sorts, and before projections that do not change the fields that the `$match` reads.
 
 use crate::model::value::Object;
 use crate::pipeline::expression::filter::Filter;

@@ -69,7 +69,7 @@ pub struct ColumnTest<'a> {
 enum Texts {
     /// The test holds for the texts with these numbers and for no other text.
     OneOf(Vec<u32>),
-    /// The results so far, indexed by the number of the text.
+    /// The results that are already known, indexed by the number of the text.
     Verdicts(RefCell<Vec<Verdict>>),
 }
 

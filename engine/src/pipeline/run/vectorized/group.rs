@@ -94,7 +94,7 @@ impl Group {
         }
     }
 
-    /// Builds a key from its parts.
+    /// Builds a key from the values of its parts.
     fn id(&self, mut parts: impl Iterator<Item = Option<Value>>) -> Value {
         if !self.is_object {
             return parts.next().flatten().unwrap_or_default();
