@@ -251,7 +251,7 @@ impl Api {
         let new = new_at(&access.0, path.0, content_type.as_deref(), announced)?;
         match access.0.upload_file(new, bytes).await {
             Ok(uploaded) => Ok(stored(&uploaded)),
-            Err(error) => Err(failure.or(error).into()),
+            Err(error) => Err(failure.or(error)),
         }
     }
 

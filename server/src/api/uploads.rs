@@ -39,7 +39,7 @@ impl Api {
         let content_disposition = download::attachment(linked.filename());
         match linked.store(announced, content_disposition, bytes).await {
             Ok(uploaded) => Ok(stored(&uploaded)),
-            Err(error) => Err(failure.or(error).into()),
+            Err(error) => Err(failure.or(error)),
         }
     }
 }
