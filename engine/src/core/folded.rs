@@ -192,8 +192,8 @@ impl Folded {
         self.dirty.mark(events);
     }
 
-    /// Notifies followers of events that are visible. `feed` contains the concerned agents, each with the index of the
-    /// event.
+    /// Notifies followers of events that have become visible. `feed` lists the agents that the events affect, each with
+    /// the index of its event in `events`.
     pub fn announce(&self, events: &[Arc<Event>], feed: &[(Arc<str>, usize)]) {
         let Some(last) = events.last() else { return };
         self.tail.extend(events);

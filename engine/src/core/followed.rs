@@ -1,4 +1,5 @@
-//! Keys with live followers. Each key has a position to wait for, and a value that is kept while the key is followed.
+//! A map of keys that have followers. It stores for each key the position that its followers wait for, and a value that
+//! is dropped with the last follower.
 
 use std::hash::Hash;
 

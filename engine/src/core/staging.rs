@@ -38,9 +38,10 @@ pub struct Staging<'a> {
     chosen_ids: FxHashMap<Arc<str>, usize>,
     /// The responses to requests of this batch, by idempotency key.
     answers: HashMap<Arc<str>, KnownAnswer>,
-    /// The ids of the uploads that files start to refer to, each with the index of the event.
+    /// The ids of uploads to which an event of the batch adds the first reference, each with the index of that event.
     taken: Vec<(usize, Arc<str>)>,
-    /// The ids and sizes in bytes of the uploads that files stop referring to, each with the index of the event.
+    /// The ids and sizes in bytes of uploads from which an event removes the last reference, each with the index of that
+    /// event.
     freed: Vec<(usize, (Arc<str>, u64))>,
     /// The agents concerned by events, each with the index of the event.
     feed: Vec<(Arc<str>, usize)>,

@@ -355,8 +355,8 @@ fn parse_reference_type(
     }
 }
 
-/// Parses the event schemas: an object from event type to `{fields: [...]}`. The fields are checked in the same way as
-/// the fields of the type.
+/// Parses the event schemas: an object that maps each event type to `{fields: [...]}`. The fields are checked like those
+/// of the aggregate type.
 fn parse_events(
     value: Option<&Value>,
     type_name: &str,

@@ -38,8 +38,8 @@ const PREPARE: &str = "FOR $row IN $rows { UPSERT $row.id CONTENT $row RETURN NO
 pub struct GraphCheckpoint {
     pub position: u64,
     pub generation: u64,
-    /// The circuit breaker of each plugin: the aggregates for which the plugin has failed in succession, and whether
-    /// the circuit is open.
+    /// The circuit breaker of each plugin: the aggregates for which the plugin has failed since its last success, and
+    /// whether the circuit is open.
     pub circuits: Object,
 }
 

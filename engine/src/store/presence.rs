@@ -28,8 +28,8 @@ impl PresenceRecord {
     }
 }
 
-/// Writes presence rows. Several servers write the same rows, so smaller values never replace larger ones. As an
-/// exception, any valid time replaces a time after `$latest`.
+/// Writes presence rows. Several servers write the same rows, so smaller values never replace larger ones. A
+/// stored time after `$latest` comes from a wrong clock, so any time up to `$latest` replaces it.
 const WRITE: &str = "INSERT INTO presence $rows ON DUPLICATE KEY UPDATE
     last_seen_at = IF $input.last_seen_at > 0 AND $input.last_seen_at <= $latest
         AND (last_seen_at < $input.last_seen_at OR last_seen_at > $latest) { $input.last_seen_at } ELSE { last_seen_at },

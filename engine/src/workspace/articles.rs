@@ -172,7 +172,7 @@ impl ContentReader {
         Ok(seen.map(|found| found.first_position))
     }
 
-    /// Returns whether the caller may see a project: one with published articles, or any if the caller sees drafts.
+    /// Returns whether the caller may see a project. Callers without drafts only see projects with published articles.
     pub(super) fn shows(&self, project: &Aggregate) -> bool {
         self.shown(Perspective::Draft) == Perspective::Draft
             || self.context.state().folded.snapshot().newest_before(u64::MAX).any(|article| {

@@ -29,8 +29,8 @@ const VECTOR: &str = "vector";
 /// of the neighbours.
 const MAX_NEIGHBOURS: usize = 100;
 const MAX_TEXT_MATCHES: usize = 100;
-/// The minimum score of a text match without a BM25 score, if vectors are searched too. Weaker matches are less
-/// relevant than near vectors.
+/// If vectors are searched too, text matches that have no BM25 score are dropped below this score, because near vectors
+/// are more relevant.
 const MIN_TEXT_SCORE: f64 = 0.5;
 /// The constant of reciprocal rank fusion.
 const RANK_SHIFT: f64 = 60.0;

@@ -1,4 +1,5 @@
-//! Runs programs: passes rows through operators, or reads columns instead of rows where a table has columns.
+//! Runs compiled programs. Rows pass through the operators one by one. Where a table is also stored by column, the
+//! operators read the columns instead.
 
 pub mod meter;
 pub mod operator;

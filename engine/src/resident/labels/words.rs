@@ -143,7 +143,7 @@ impl Words {
         }
     }
 
-    /// Returns the numbers and texts of the words for whose sketches `admits` returns `true`.
+    /// Returns the number and the text of each word whose sketch satisfies `admits`.
     pub fn like(&self, admits: impl Fn(Sketch) -> bool) -> impl Iterator<Item = (u32, &str)> {
         let sketches = self.sketches.iter().zip(&self.sketched).filter(move |(sketch, _)| admits(**sketch));
         sketches.filter_map(|(_, number)| Some((*number, &*self.words.get(*number as usize)?.text)))

@@ -7,7 +7,7 @@ use super::listing::Listing;
 use super::registration::{Refused, function};
 use crate::script::guard::checkpoint;
 
-/// The number of entries that count for a link or a heading in a list: the map itself and its two fields.
+/// The number of entries charged for each link or heading of a list: one for its map, and one for each of its two fields.
 const ENTRIES_PER_ITEM: usize = 3;
 
 pub(super) fn register(engine: &mut Engine) {
