@@ -38,7 +38,7 @@ pub use crate::core::append::Appended;
 pub use crate::core::plugins::Plugins;
 pub use engine::Engine;
 pub use error::{Error, Result};
-pub use store::log::Batch;
+pub use store::append::Batch;
 pub use store::{Sizes, Store};
 pub use workspace::rights::{
     ContentReader, Listener, McpReader, McpWriter, Operator, Owner, ProfileReader, Reader, Right, Unlocker, Writer,

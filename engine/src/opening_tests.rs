@@ -12,7 +12,7 @@ use crate::model::definition::{Definition, Field, FieldType};
 use crate::model::event::{Event, NewEvent};
 use crate::model::id::AggregateId;
 use crate::model::value::{Object, Value};
-use crate::store::log::Batch;
+use crate::store::append::Batch;
 use crate::{Engine, Error, Plugins, Settings, Store, Writer};
 
 /// The time limit for tasks to end on a busy machine.

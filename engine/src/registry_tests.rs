@@ -7,7 +7,7 @@ use crate::core::NODES;
 use crate::model::event::Event;
 use crate::model::json::MAX_STORED_DEPTH;
 use crate::model::value::{Object, Value};
-use crate::store::log::Batch;
+use crate::store::append::Batch;
 use crate::{Engine, Error, Plugins, Reader, Settings, Store};
 
 async fn enter(engine: &Arc<Engine>, key: &str) -> crate::Result<Reader> {

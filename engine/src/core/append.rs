@@ -15,7 +15,7 @@ use crate::core::request::RequestId;
 use crate::core::staging::{Staged, Staging, View};
 use crate::error::{Error, Result};
 use crate::model::event::{Event, NewEvent};
-use crate::store::{self, log::Batch, retry};
+use crate::store::{self, append::Batch, retry};
 
 /// The capacity of the appender's queue, in requests. Senders wait while the queue is full.
 const QUEUE: usize = 4_096;

@@ -183,7 +183,7 @@ fn read_answer(record: &Record) -> Result<StoredAnswer> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{Store, log::Batch};
+    use crate::store::{Store, append::Batch};
 
     async fn database() -> Database {
         let store = Store::connect("mem://").await.expect("a store");

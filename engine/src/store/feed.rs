@@ -114,7 +114,7 @@ fn event_ref(record: &Record) -> Result<EventRef> {
 mod tests {
     use super::*;
     use crate::model::id::AggregateId;
-    use crate::store::log::Batch;
+    use crate::store::append::Batch;
     use crate::store::{Store, WORKSPACE_MIGRATIONS};
 
     fn event(version: u64, position: u64) -> Arc<Event> {

@@ -1,4 +1,4 @@
-//! The log of a workspace: events by stream and version, and commits by position.
+//! Reads the log of a workspace: events by stream and version, and commits by position.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -7,46 +7,11 @@ use rustc_hash::FxHashSet;
 use serde::Deserialize;
 use surrealdb::types::{Array, RecordIdKey, Value as Record};
 
-use super::answers::{Run, StoredAnswer, answer_records};
+use super::answers::Run;
 use super::body::{self, Fields};
-use super::feed::feed_record;
-use super::published::{PUBLISHED, published_records};
-use super::uploads::{freed_record, upload_id};
 use super::{Database, Error, Result, convert};
-use crate::model::aggregate::Aggregate;
 use crate::model::event::Event;
 use crate::model::id::{AggregateId, position_hint};
-
-/// Appends a batch in one transaction: the events, the ids that clients chose, and the commit record, which is needed
-/// to read the log in order. The transaction fails if another writer has appended events or changed definitions since
-/// the batch was checked.
-const APPEND: &str = "
-BEGIN;
-IF ((SELECT VALUE position FROM ONLY head:log) ?? 0) != $head
-    OR ((SELECT VALUE types FROM ONLY head:log) ?? 0) != $types { THROW 'stale head' };
-INSERT INTO event $events RETURN NONE;
-IF array::len($keys) > 0 { INSERT INTO event_key $keys RETURN NONE };
-IF array::len($answers) > 0 { INSERT INTO answer $answers RETURN NONE; INSERT INTO answered $answered RETURN NONE };
-IF array::len($feed) > 0 { INSERT INTO feed $feed RETURN NONE };
-INSERT INTO commit $commit RETURN NONE;
-UPSERT head:log SET position = $position RETURN NONE;
-";
-
-/// Appends a batch if no other process writes. A single statement costs half as much as the transaction above. The
-/// record ids of events and commits still prevent a second event with the same version and a second commit at the same
-/// position.
-const APPEND_ALONE: &str = "INSERT $records RETURN NONE;";
-
-/// The statements that are added to the transaction if the batch contains files. They fail if an upload that the files
-/// refer to is not in progress. They delete the records of these uploads, and record the uploads that files no longer
-/// refer to for removal.
-const FILES: &str = "
-IF array::len($taken) > 0 {
-    LET $under_way = (DELETE $taken WHERE state = 'writing' RETURN BEFORE);
-    IF array::len($under_way) != array::len($taken) { THROW 'stale upload' };
-};
-IF array::len($freed) > 0 { INSERT INTO upload $freed RETURN NONE };
-";
 
 /// A reference to an event, as listed in the event's commit: stream, version, position, time and size.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,26 +36,6 @@ pub struct Ends {
     pub types_changed: u64,
 }
 
-/// Events to commit together, and the records that belong to the events.
-#[derive(Default)]
-pub struct Batch<'a> {
-    pub events: &'a [Arc<Event>],
-    /// Indexes in `events` of the events whose ids a client chose.
-    pub chosen_ids: &'a [usize],
-    /// The responses to store with the events, by idempotency key. The keys must not have stored responses yet.
-    pub answers: &'a [(Arc<str>, StoredAnswer)],
-    /// The ids of the uploads that files refer to after the events. Each upload must be in progress.
-    pub taken: &'a [Arc<str>],
-    /// The ids of the uploads that files no longer refer to, each with its size in bytes.
-    pub freed: &'a [(Arc<str>, u64)],
-    /// The ids of the agents that the events concern, each with the index of the event in `events`.
-    pub feed: &'a [(Arc<str>, usize)],
-    /// The articles that the events publish, each with the revision of its type's definition.
-    pub published: &'a [(Arc<Aggregate>, u64)],
-    /// The value of the definitions' change counter when the events were checked.
-    pub types_changed: u64,
-}
-
 /// The minimum number of positions in a range that is searched for the next commit.
 const MIN_COMMIT_SPAN: usize = 64;
 
@@ -101,73 +46,6 @@ const PART_BYTES: usize = 4 << 20;
 const ASSUMED_EVENT_BYTES: usize = 128 << 10;
 
 impl Database {
-    /// Writes a batch atomically. Fails with [`Error::Conflict`] if another writer has appended first. Fails with
-    /// [`Error::Closing`] if this process is the only writer and has opened the log again.
-    ///
-    /// The future must not be dropped before it completes, except when the process ends. Otherwise the transaction may
-    /// continue after the append right was released.
-    pub async fn append(&self, batch: Batch<'_>) -> Result<()> {
-        let _appending = match &self.append_right {
-            Some(right) => Some(right.begin().await?),
-            None => None,
-        };
-        let (mut answers, answered) = answer_records(batch.answers)?;
-        let (Some(first), Some(last)) = (batch.events.first(), batch.events.last()) else {
-            if answers.is_empty() {
-                return Ok(());
-            }
-            answers.extend(answered);
-            return self.query(APPEND_ALONE, [("records", Record::Array(answers.into()))]).await.map(drop);
-        };
-        let mut records = Vec::with_capacity(batch.events.len());
-        for event in batch.events {
-            records.push(event_record(event)?);
-        }
-        let keys: Vec<Record> =
-            batch.chosen_ids.iter().filter_map(|index| batch.events.get(*index)).map(key_record).collect();
-        let concerned = |(agent, index): &(Arc<str>, usize)| Some(feed_record(agent, batch.events.get(*index)?));
-        let feed: Vec<Record> = batch.feed.iter().filter_map(concerned).collect();
-        let commit = convert::fields([
-            ("id", convert::record_id("commit", last.position as i64)),
-            ("events", Record::String(listed(batch.events)?)),
-        ]);
-        let taken: Vec<Record> = batch.taken.iter().map(|id| upload_id(id)).collect();
-        let freed: Vec<Record> = batch.freed.iter().map(|(id, bytes)| freed_record(id, *bytes)).collect();
-        let has_files = !taken.is_empty() || !freed.is_empty();
-        let files = [("taken", Record::Array(taken.into())), ("freed", Record::Array(freed.into()))];
-        let files = files.map(|(name, records)| (name.to_owned(), records)).into_iter().filter(|_| has_files);
-        let is_published = !batch.published.is_empty();
-        let published = Record::Array(published_records(batch.published)?.into());
-        let beside = files.chain(is_published.then(|| ("published".to_owned(), published)));
-        let statements = [if has_files { FILES } else { "" }, if is_published { PUBLISHED } else { "" }].concat();
-        if self.exclusive {
-            records.extend(keys);
-            records.extend(feed);
-            records.extend(answers);
-            records.extend(answered);
-            records.push(Record::Object(commit));
-            let records = [("records".to_owned(), Record::Array(records.into()))];
-            let statement = match statements.as_str() {
-                "" => APPEND_ALONE.into(),
-                statements => ["BEGIN;", APPEND_ALONE, statements, "COMMIT;"].concat(),
-            };
-            return self.query_bound(&statement, records.into_iter().chain(beside).collect()).await.map(drop);
-        }
-        let values: [_; 9] = [
-            ("types".to_owned(), convert::integer(batch.types_changed)),
-            ("head".to_owned(), convert::integer(first.position - 1)),
-            ("events".to_owned(), Record::Array(records.into())),
-            ("keys".to_owned(), Record::Array(keys.into())),
-            ("answers".to_owned(), Record::Array(answers.into())),
-            ("answered".to_owned(), answered.unwrap_or(Record::None)),
-            ("feed".to_owned(), Record::Array(feed.into())),
-            ("commit".to_owned(), Record::Object(commit)),
-            ("position".to_owned(), convert::integer(last.position)),
-        ];
-        let statement = [APPEND, &statements, "COMMIT;"].concat();
-        self.query_bound(&statement, values.into_iter().chain(beside).collect()).await.map(drop)
-    }
-
     /// Returns the position at the end of the log, and the number of changes of definitions.
     pub async fn ends(&self) -> Result<Ends> {
         let results =
@@ -430,35 +308,6 @@ fn event_refs_of(commit: &Record, after: u64, found: &mut Vec<EventRef>) -> Resu
     Ok(last)
 }
 
-/// Serializes the references to a commit's events as text. Stored as database values, the references would cost as much
-/// as the events.
-fn listed(events: &[Arc<Event>]) -> Result<String> {
-    let refs: Vec<(&str, u64, i64, usize)> = events
-        .iter()
-        .map(|event| (event.aggregate_id.as_str(), event.version, event.occurred_at, event.size_bytes()))
-        .collect();
-    serde_json::to_string(&refs).map_err(|error| Error::Corrupt(error.to_string()))
-}
-
-fn event_key(event: &Arc<Event>) -> Array {
-    Array::from(vec![convert::text(event.aggregate_id.as_str()), convert::integer(event.version)])
-}
-
-fn key_record(event: &Arc<Event>) -> Record {
-    Record::Object(convert::fields([
-        ("id", convert::record_id("event_key", event.event_id.to_string())),
-        ("event", convert::record_id("event", RecordIdKey::Array(event_key(event)))),
-    ]))
-}
-
-fn event_record(event: &Arc<Event>) -> Result<Record> {
-    Ok(Record::Object(convert::fields([
-        ("id", convert::record_id("event", RecordIdKey::Array(event_key(event)))),
-        ("position", convert::integer(event.position)),
-        ("body", Record::String(body::write(event)?)),
-    ])))
-}
-
 /// Returns the stream id and the version in the key of an event's record.
 fn key_of(record: &Record) -> Result<(&str, u64)> {
     let corrupt = || Error::Corrupt("an event's record has no key".into());
@@ -493,131 +342,4 @@ fn read_event(record: &Record, fields: Fields) -> Result<Event> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::value::{Object, Value};
-    use crate::store::Store;
-
-    fn event(aggregate_id: &str, version: u64, position: u64) -> Arc<Event> {
-        let payload: Object = [("z", Value::Int(1)), ("a", Value::Double(1.0))].into_iter().collect();
-        Arc::new(Event {
-            event_id: crate::model::id::event_id(0, position, position << 50).to_string().into(),
-            aggregate_id: AggregateId::parse(aggregate_id).expect("a valid id"),
-            aggregate_type: "note".into(),
-            event_type: "note.created".into(),
-            project_id: None,
-            version,
-            position,
-            payload: Arc::new(payload),
-            metadata: Arc::default(),
-            actor: "system".into(),
-            occurred_at: 1,
-            recorded_at: 2,
-            sent: Default::default(),
-        })
-    }
-
-    #[test]
-    fn a_part_ends_at_its_byte_limit_but_has_at_least_one_event() {
-        let sizes = [Some(10), Some(30), Some(70), Some(5), None, Some(5), Some(5)];
-        let event_ref = |(version, size_bytes)| EventRef {
-            aggregate_id: "a".into(),
-            version,
-            position: version,
-            occurred_at: None,
-            size_bytes,
-            ends_commit: false,
-        };
-        let mut refs: VecDeque<EventRef> = (1..).zip(sizes).map(event_ref).collect();
-        let mut parts = Vec::new();
-        while !refs.is_empty() {
-            parts.push(take_part(&mut refs, 3, 60).len());
-        }
-        assert_eq!(parts, [2, 1, 1, 1, 2]);
-    }
-
-    #[tokio::test]
-    async fn a_batch_is_written_once_and_read_in_order() {
-        let alone = Store::connect("mem://").await.expect("memory");
-        let log = alone.workspace("0-1").await.expect("a database");
-        let first = [event("b", 1, 1), event("a", 1, 2), event("b", 2, 3)];
-        log.append(Batch { events: &first, chosen_ids: &[1], answers: &[], ..Batch::default() })
-            .await
-            .expect("appended");
-        let second = [event("b", 3, 4)];
-        log.append(Batch { events: &second, chosen_ids: &[], answers: &[], ..Batch::default() })
-            .await
-            .expect("appended");
-        assert!(matches!(
-            log.append(Batch { events: &second, chosen_ids: &[], answers: &[], ..Batch::default() }).await,
-            Err(Error::Conflict)
-        ));
-        // The append is atomic, so the event before the conflicting event is not written either.
-        let half = [event("d", 1, 5), event("b", 3, 6)];
-        assert!(matches!(
-            log.append(Batch { events: &half, chosen_ids: &[0], answers: &[], ..Batch::default() }).await,
-            Err(Error::Conflict)
-        ));
-        assert_eq!(log.read_stream(&half[0].aggregate_id, 1, 9).await.expect("events").len(), 0);
-        assert_eq!(log.find_events(&[half[0].event_id.clone()], 9).await.expect("events").len(), 0);
-        // The log was opened again. The head of the earlier handle may be outdated, so the commits of that handle are
-        // rejected.
-        let reopened = alone.workspace("0-1").await.expect("a database");
-        let late = [event("late", 1, 5)];
-        let refused = log.append(Batch { events: &late, ..Batch::default() }).await;
-        assert!(matches!(refused, Err(Error::Closing)), "{refused:?}");
-        assert!(reopened.read_stream(&late[0].aggregate_id, 1, 9).await.expect("events").is_empty());
-        // Opening the log in a shared store moves the head to the end of the log, because the single writer has not
-        // maintained it.
-        let log = alone.share().workspace("0-1").await.expect("a database");
-        assert_eq!(log.ends().await.expect("a head").position, 4);
-        assert!(matches!(
-            log.append(Batch { events: &second, chosen_ids: &[], answers: &[], ..Batch::default() }).await,
-            Err(Error::Conflict)
-        ));
-        let third = [event("c", 1, 5)];
-        log.append(Batch { events: &third, chosen_ids: &[], answers: &[], ..Batch::default() })
-            .await
-            .expect("appended");
-        assert_eq!(log.ends().await.expect("a head").position, 5);
-
-        let positions = |events: &[Event]| events.iter().map(|event| event.position).collect::<Vec<_>>();
-        let all = log.read_after(0, 10).await.expect("events");
-        assert_eq!(positions(&all), [1, 2, 3, 4, 5]);
-        assert_eq!(all[0], *first[0]);
-        assert_eq!(positions(&log.read_after(1, 1).await.expect("events")), [2, 3]);
-        // Events at or before the given position are not returned, even if they are in the same commit.
-        assert_eq!(positions(&log.read_after(2, 2).await.expect("events")), [3, 4]);
-        assert_eq!(positions(&log.read_after(5, 1).await.expect("events")), [0u64; 0]);
-        let stream = log.read_stream(&first[0].aggregate_id, 2, 9).await.expect("events");
-        assert_eq!(positions(&stream), [3, 4]);
-
-        // A commit may be longer than the range that is searched for it.
-        let long: Vec<Arc<Event>> = (1..=200).map(|version| event("long", version, 5 + version)).collect();
-        log.append(Batch { events: &long, chosen_ids: &[], answers: &[], ..Batch::default() }).await.expect("appended");
-        assert_eq!(positions(&log.read_after(5, 1).await.expect("events")), (6..=205).collect::<Vec<_>>());
-        assert_eq!(positions(&log.read_after(100, 500).await.expect("events")), (101..=205).collect::<Vec<_>>());
-
-        let mut of_old = Vec::new();
-        let fields =
-            [("id", convert::record_id("commit", 9)), ("events", Record::String(r#"[["x",1],["y",4]]"#.into()))];
-        assert_eq!(event_refs_of(&Record::Object(convert::fields(fields)), 0, &mut of_old).expect("a commit"), 9);
-        assert_eq!((of_old[0].position, of_old[1].version, of_old[1].occurred_at), (8, 4, None));
-        let refs = log.event_refs_after(0, 10).await.expect("refs");
-        assert_eq!(refs[3].occurred_at, Some(1));
-        let some = log.read_event_refs(&refs[1..3], Some(&["a".into()].into())).await.expect("events");
-        assert_eq!(positions(&some), [2, 3]);
-        assert_eq!(some[0].payload.keys().map(|name| &**name).collect::<Vec<_>>(), ["a"]);
-
-        let ids = [first[1].event_id.clone(), first[2].event_id.clone(), "unknown".into()];
-        let found = log.find_events(&ids, 300).await.expect("events");
-        assert_eq!(found.len(), 2);
-        assert_eq!(found[&ids[1]].position, 3);
-        // These ids contain positions, but no events with these ids exist. Positions after the end of the log are not
-        // searched.
-        let invented: Vec<Arc<str>> =
-            (1..200).map(|n| crate::model::id::event_id(0, 1 + n % 3, n).to_string().into()).collect();
-        assert_eq!(log.find_generated(&invented, 300).await.expect("events").len(), 0);
-        assert_eq!(log.find_generated(&ids, 1).await.expect("events").len(), 0);
-    }
-}
+mod tests;

@@ -5,6 +5,7 @@
 
 pub mod activations;
 pub mod answers;
+pub mod append;
 mod append_right;
 pub mod blobs;
 pub mod body;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use surrealdb::types::Value as Record;
 
+use super::append::Batch;
 use super::key_range::KeyRange;
-use super::log::Batch;
 use super::nodes::ReadSnapshot;
 use super::{Database, Store, convert};
 use crate::clock::SystemClock;
