@@ -17,6 +17,7 @@ use crate::config::Config;
 use crate::http::bearer::bearer;
 use crate::http::bodies;
 use crate::http::error::ApiError;
+use crate::http::offloading::offload_task;
 use crate::http::public_url::PublicUrl;
 use crate::http::routes::{Methods, upload_url_prefix};
 
@@ -35,7 +36,7 @@ pub fn mount(mut routes: Route, methods: &mut Methods, config: &Config) -> Route
         return routes;
     }
     let resource = Arc::new(Resource::new(config));
-    let service = mcp::service(settings(config)).compat().boxed();
+    let service = Arc::new(mcp::service(settings(config)).compat().boxed());
     let mut known = |path: &str, method: &str| {
         methods.insert(0, (path.split('/').map(str::to_owned).collect(), vec![method.to_owned()]));
     };
@@ -113,7 +114,7 @@ impl Resource {
 
 /// The endpoint that handles requests of the protocol.
 struct Served {
-    service: BoxEndpoint<'static, Response>,
+    service: Arc<BoxEndpoint<'static, Response>>,
     resource: Arc<Resource>,
 }
 
@@ -127,9 +128,12 @@ impl Endpoint for Served {
             .map_err(|error| self.resource.challenged(&request, error))?;
         let body = request.take_body();
         let body = bodies::read(&request, body).await?;
+        let bytes = body.len();
         request.set_body(body);
         request.extensions_mut().insert(access);
-        shaped(self.service.call(request).await?).await
+        let service = self.service.clone();
+        // The library parses the message where it is called.
+        offload_task(bytes, async move { shaped(service.call(request).await?).await }).await
     }
 }
 

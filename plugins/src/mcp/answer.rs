@@ -1,6 +1,7 @@
 //! Builds the results of tools: data as structured content and as text, or an error with its code and position.
 
 use foldwork_engine::model::value::Object;
+use foldwork_engine::offload::offload;
 use foldwork_engine::{Error, Result};
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::Value;
@@ -11,7 +12,7 @@ impl Settings {
     /// Returns the result of a call in the protocol's form.
     pub(super) fn result(&self, answer: Result<Value, Object>) -> CallToolResult {
         let answer = answer.and_then(|value| {
-            let serialised = serde_json::to_string(&value).map_err(Error::internal);
+            let serialised = offload(|| serde_json::to_string(&value)).map_err(Error::internal);
             let text = serialised.and_then(|text| self.admit(text.len()).map(|()| text));
             text.map(|text| (value, text)).map_err(|error| self.described(error))
         });

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use foldwork_engine::hook::About;
 use foldwork_engine::model::value::{Object, Value};
+use foldwork_engine::offload::offload;
 use foldwork_engine::{Error, Result};
 use http::request::Parts;
 use rmcp::model::{
@@ -61,10 +62,10 @@ impl Server {
     }
 
     async fn called_script(&self, access: &Access, name: &str, arguments: JsonObject) -> Result<serde_json::Value> {
-        let arguments = serde_json::from_value::<Object>(serde_json::Value::Object(arguments));
+        let arguments = offload(|| serde_json::from_value::<Object>(serde_json::Value::Object(arguments)));
         let arguments = arguments.map_err(|error| Error::invalid(error.to_string()))?;
         let result = access.reader.call_tool(name, arguments).await?;
-        serde_json::to_value(result).map_err(Error::internal)
+        offload(|| serde_json::to_value(result)).map_err(Error::internal)
     }
 
     /// Converts the error of a request other than a tool call to an error of the protocol.

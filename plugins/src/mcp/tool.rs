@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use foldwork_engine::model::json_schema::Schema;
+use foldwork_engine::offload::offload;
 use foldwork_engine::{Error, Reader, Result, Writer};
 use rmcp::model::{JsonObject, Tool as Description, ToolAnnotations};
 use schemars::generate::{Contract, SchemaSettings};
@@ -129,11 +130,11 @@ where
 {
     Box::new(move |right, arguments, call| {
         Box::pin(async move {
-            let arguments = serde_json::from_value(Value::Object(arguments));
+            let arguments = offload(|| serde_json::from_value(Value::Object(arguments)));
             // Reports errors that no schema expresses, such as values nested too deep.
             let arguments: A = arguments.map_err(|error| Error::invalid(error.to_string()))?;
             let output = run(right, arguments, call).await?;
-            serde_json::to_value(output).map_err(Error::internal)
+            offload(|| serde_json::to_value(output)).map_err(Error::internal)
         })
     })
 }

@@ -55,6 +55,7 @@ pub const ENGINE: &[Room] = &[
     (
         "workspace",
         &[
+            "offload",
             "model",
             "pipeline",
             "pipeline/column",

@@ -7,6 +7,7 @@ pub use crate::core::pages::{Continuation, Rows};
 use crate::error::{Error, Result};
 use crate::model::json;
 use crate::model::value::Value;
+use crate::offload::offload;
 use crate::workspace::rights::Reader;
 
 /// The part of a result that is requested.
@@ -33,7 +34,7 @@ impl Reader {
         for known in types.into_iter().filter(|known| known.revision > 1 || !known.traits.is_empty()) {
             digest.update(format!("{}/{}/{:?}/", known.type_name, known.revision, known.traits));
         }
-        digest.update(json::text(pipeline));
+        offload(|| digest.update(json::text(pipeline)));
         let digest = digest.finalize();
         digest.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
     }

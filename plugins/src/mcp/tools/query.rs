@@ -2,6 +2,7 @@
 
 use foldwork_engine::model::json;
 use foldwork_engine::model::value::Value;
+use foldwork_engine::offload::offload;
 use foldwork_engine::workspace::query::Query;
 use foldwork_engine::workspace::query::page::Paging;
 use foldwork_engine::{Reader, Result};
@@ -66,7 +67,7 @@ async fn query(reader: Reader, arguments: Arguments, call: Call) -> Result<Answe
     query.explain = arguments.explain.unwrap_or(false);
     query.page = Some(Paging { limit: Some(arguments.limit.unwrap_or(DEFAULT_LIMIT)), after: None });
     let found = reader.query(query).await?;
-    let (rows, is_cut) = fitting(found.rows, call.answer_bytes);
+    let (rows, is_cut) = offload(|| fitting(found.rows, call.answer_bytes));
     Ok(Answer {
         count: rows.len(),
         more: is_cut || found.next.is_some(),
