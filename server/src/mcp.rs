@@ -55,7 +55,7 @@ fn settings(config: &Config) -> Settings {
         allowed_origins: config.mcp.allowed_origins.clone(),
         answer_bytes: config.mcp.answer_bytes,
         upload_bytes: Some(config.files.upload_limit_bytes).filter(|bytes| *bytes > 0),
-        request_bytes: config.http.body_limit_bytes,
+        request_bytes: config.mcp.message_bytes,
         describe: |error| ApiError::from(error).body,
     }
 }

@@ -124,3 +124,19 @@ async fn challenges_name_the_authorization_server() {
         assert_eq!(document, expected);
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_over_the_limit_is_rejected_before_it_is_parsed() {
+    let mut config = Config::default();
+    config.plugins.enabled = vec!["mcp".into()];
+    config.mcp.message_bytes = 1_000;
+    let server = Server::start_with(&config).await.expect("a server");
+    let key = server.key("owner").expect("a key");
+    let call =
+        |bytes: usize| request(key, "tools/call", json!({"name": "search", "arguments": {"query": "a".repeat(bytes)}}));
+    let response = server.call(call(1_000)).await;
+    assert_eq!(response.status(), StatusCode::PAYLOAD_TOO_LARGE);
+    let text = response.into_body().into_string().await.expect("a text");
+    assert!(text.contains("larger than 1000 bytes"), "{text}");
+    assert_eq!(server.call(call(500)).await.status(), StatusCode::OK);
+}

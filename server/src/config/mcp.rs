@@ -7,11 +7,17 @@ use serde::{Deserialize, Serialize};
 pub struct Mcp {
     pub allowed_hosts: Vec<String>,
     pub allowed_origins: Vec<String>,
+    pub message_bytes: usize,
     pub answer_bytes: usize,
 }
 
 impl Default for Mcp {
     fn default() -> Mcp {
-        Mcp { allowed_hosts: Vec::new(), allowed_origins: Vec::new(), answer_bytes: 256 << 10 }
+        Mcp {
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
+            message_bytes: 512 << 10,
+            answer_bytes: 256 << 10,
+        }
     }
 }

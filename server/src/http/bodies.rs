@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use foldwork_engine::Error;
 use foldwork_engine::workspace::files::Incoming;
+use foldwork_plugins::mcp;
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use poem::http::{HeaderValue, StatusCode, header};
@@ -26,6 +27,9 @@ pub struct Bodies {
     /// The size limit in bytes of a JSON body that contains a file. `upload_limit` is the limit for a file sent as the
     /// body.
     file_limit: usize,
+    /// The size limit in bytes of a message of the Model Context Protocol. Parsing such a message takes several times
+    /// the memory of a body of the API.
+    mcp_limit: usize,
     upload_limit: u64,
     timeout: Duration,
     /// The minimum rate of a streamed body, in bytes per second.
@@ -40,6 +44,7 @@ impl Bodies {
         Bodies {
             limit: settings.body_limit_bytes,
             file_limit: files.json_limit_bytes,
+            mcp_limit: config.mcp.message_bytes,
             upload_limit: if files.upload_limit_bytes == 0 { u64::MAX } else { files.upload_limit_bytes },
             timeout: Duration::from_secs(settings.body_timeout_s),
             min_bytes_per_s: settings.upload_least_bytes_per_s,
@@ -84,8 +89,10 @@ impl Drop for Share {
 
 /// Handles a request with a share of the memory budget. The share is returned when the response is complete.
 pub async fn with_share<E: Endpoint>(bodies: Bodies, endpoint: Arc<E>, mut request: Request) -> poem::Result<Response> {
-    let limit = match request.uri().path().strip_prefix(API) {
+    let path = request.uri().path();
+    let limit = match path.strip_prefix(API) {
         Some("/files") => bodies.file_limit,
+        None if path == mcp::PATH => bodies.mcp_limit,
         _ => bodies.limit,
     };
     let share = Arc::new(Share { bodies, limit, reserved: AtomicUsize::new(0) });
