@@ -7,7 +7,7 @@ use std::time::Instant;
 use foldwork_engine::Store;
 use foldwork_engine::model::event::Expected;
 use foldwork_engine::model::facts::{Assignee, Priority};
-use foldwork_engine::model::task::Status;
+use foldwork_engine::model::task::{SourceType, Status};
 use foldwork_engine::workspace::mailbox::TaskCommand;
 use foldwork_engine::workspace::mailbox::tasks::{NewTask, TaskFilter};
 use foldwork_engine::workspace::projects::NewProject;
@@ -42,7 +42,7 @@ fn task(number: usize) -> NewTask {
         priority: Priority::ALL[number % 4],
         assignee: (!number.is_multiple_of(3)).then(|| Assignee::Agent(format!("agent-a{}", number % AGENTS).into())),
         project: number.is_multiple_of(10).then(|| "docs".to_owned()),
-        source_type: Some(["api", "agent", "event"][number % 3].to_owned()),
+        source_type: Some([SourceType::Api, SourceType::Agent, SourceType::Event][number % 3]),
         ..NewTask::default()
     }
 }
@@ -84,7 +84,7 @@ fn filters() -> Vec<(&'static str, TaskFilter)> {
         ("assignee_type=agent", TaskFilter { assignee_type: Some(Some("agent")), ..plain() }),
         ("assignee_type=none", TaskFilter { assignee_type: Some(None), ..plain() }),
         ("project_id", TaskFilter { project: Some("docs".into()), ..plain() }),
-        ("source_type=event", TaskFilter { source_type: Some("event".into()), ..plain() }),
+        ("source_type=event", TaskFilter { source_type: Some(SourceType::Event), ..plain() }),
         ("unread=true", TaskFilter { unread: Some(true), ..plain() }),
         ("unread=false", TaskFilter { unread: Some(false), ..plain() }),
         ("priority=urgent", TaskFilter { priorities: Some(vec![Priority::Urgent]), ..plain() }),

@@ -18,7 +18,7 @@ use crate::model::aggregate::Aggregate;
 use crate::model::builtin::TASK;
 use crate::model::event::{Event, NewEvent};
 use crate::model::facts::{Assignee, Assignment, EventFact, Priority};
-use crate::model::task::{Status, TaskEvent};
+use crate::model::task::{SourceType, Status, TaskEvent};
 use crate::model::value::{Object, Value};
 
 /// The maximum length of a chain of events that plugins derive from each other.
@@ -144,7 +144,7 @@ pub fn new_task(
         ("priority", content.priority.name().into()),
         ("assignee_type", assignee_type.into()),
         ("assignee_id", assignee_id.into()),
-        ("source_type", "event".into()),
+        ("source_type", SourceType::Event.name().into()),
         ("source", source.into()),
         ("metadata", metadata.into()),
         ("unread", true.into()),

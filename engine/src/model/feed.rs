@@ -7,12 +7,11 @@ use super::aggregate::{Aggregate, UNSET};
 use super::builtin::{AGENT, TASK};
 use super::event::Event;
 use super::task::record::field;
-use super::task::shown::shown;
 use super::task::{Status, Task, TaskEvent};
-use super::value::{Object, Value};
+use super::value::Value;
 
-/// Maximum size of a delivery's payload as JSON, in bytes. The long fields of the task are left out of a payload that
-/// would be larger.
+/// Maximum size of a delivery's payload as it is sent, in bytes. The long fields of the task are left out of a payload
+/// that would be larger.
 pub const MAX_BYTES: usize = 256 << 10;
 
 /// A change of a task, as reported to the task's agent.
@@ -156,16 +155,6 @@ pub fn deliveries(event: &Arc<Event>, before: Option<&Aggregate>, after: &Arc<Ag
 }
 
 impl Delivery {
-    /// Returns the payload `{task, event_id, position, cause}`. Leaves out long fields if the payload would exceed
-    /// [`MAX_BYTES`].
-    pub fn payload(&self) -> Object {
-        let whole = self.build_payload(true);
-        if whole.size_bytes() <= MAX_BYTES || json_bytes(&whole) <= MAX_BYTES {
-            return whole;
-        }
-        self.build_payload(false)
-    }
-
     /// Returns the id of the notification, which is unique in the agent's feed.
     pub fn id(&self) -> &Arc<str> {
         &self.event.event_id
@@ -175,40 +164,10 @@ impl Delivery {
         self.event.position
     }
 
-    /// Returns the approximate size of the payload as JSON, in bytes.
+    /// Returns the approximate size of the payload as it is sent, in bytes.
     pub fn size_bytes(&self) -> usize {
         (self.task.size_bytes() + self.event.size_bytes()).min(MAX_BYTES)
     }
-
-    fn build_payload(&self, with_bodies: bool) -> Object {
-        let mut cause = Object::from_iter([
-            ("event_type", Value::from(self.event.event_type.clone())),
-            ("version", Value::Int(self.event.version as i64)),
-            ("actor", self.event.actor.clone().into()),
-            ("occurred_at", Value::Date(self.event.occurred_at)),
-        ]);
-        let mut task = shown(&self.task);
-        if with_bodies {
-            cause.push("payload", Value::Object(self.event.payload.clone()));
-        } else {
-            task = task.into_iter().filter(|(_, value)| value.size_bytes() <= SHORT_BYTES).collect();
-            task.push("truncated", true);
-            cause.push("truncated", true);
-        }
-        Object::from_iter([
-            ("task", Value::from(task)),
-            ("event_id", self.event.event_id.clone().into()),
-            ("position", Value::Int(self.event.position as i64)),
-            ("cause", cause.into()),
-        ])
-    }
-}
-
-/// Maximum size of a task's field in a shortened payload, in bytes. Larger fields are left out.
-const SHORT_BYTES: usize = 8 << 10;
-
-fn json_bytes(object: &Object) -> usize {
-    serde_json::to_vec(object).map_or(usize::MAX, |text| text.len())
 }
 
 #[cfg(test)]
@@ -216,6 +175,7 @@ mod tests {
     use super::*;
     use crate::model::definition::Definition;
     use crate::model::id::AggregateId;
+    use crate::model::value::Object;
 
     fn event(version: u64, verb: &str, payload: Object) -> Arc<Event> {
         Arc::new(Event {
@@ -312,20 +272,5 @@ mod tests {
             vec![notification("b", "task.unassigned")],
         ];
         assert_eq!(notifications_of(&events), expected);
-    }
-
-    #[test]
-    fn a_large_task_is_delivered_truncated() {
-        let mut payload = assigned("agent", "a");
-        payload.push("title", "x".repeat(20_000));
-        payload.push("status", "pending");
-        payload.push("metadata", Value::from(Object::from_iter([("draft", "y".repeat(MAX_BYTES))])));
-        let event = event(1, "created", payload);
-        let after = Arc::new(Aggregate::fold(None, &event, &Definition::new(TASK, "Task", Vec::new(), Vec::new())));
-        let payload = deliveries(&event, None, &after).pop().expect("a delivery").payload();
-        assert!(json_bytes(&payload) < MAX_BYTES);
-        let task = payload.get("task").and_then(Value::as_object).expect("a task");
-        assert_eq!(task.get("status").and_then(Value::as_str), Some("pending"));
-        assert_eq!((task.get("truncated"), task.get("title")), (Some(&Value::Bool(true)), None));
     }
 }

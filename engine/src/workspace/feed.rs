@@ -213,6 +213,7 @@ mod tests {
     use crate::mailbox::person::TaskCommand;
     use crate::model::event::Expected;
     use crate::model::facts::Assignee;
+    use crate::model::task::view::TaskView;
     use crate::store::Store;
     use crate::workspace::agents::NewAgent;
     use crate::workspace::mailbox::tasks::NewTask;
@@ -254,7 +255,9 @@ mod tests {
             let page = feed.next(Limit { events, ..ALL }).await.expect("a page");
             lines.extend(page.items.into_iter().map(|item| match item {
                 Item::Delivery(delivery) => {
-                    format!("{} {} {:?}", delivery.agent_id, delivery.news.name(), delivery.payload())
+                    let (event, task) = (&delivery.event, TaskView::from(&*delivery.task));
+                    let sent = (&event.event_id, event.position, &event.event_type, &event.payload, task);
+                    format!("{} {} {sent:?}", delivery.agent_id, delivery.news.name())
                 }
                 Item::AgentDeleted(agent) => format!("{agent} deleted"),
             }));

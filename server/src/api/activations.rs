@@ -2,18 +2,18 @@
 
 use poem_openapi::param::Path;
 use poem_openapi::{ApiResponse, Object, OpenApi};
+use serde::Serialize;
 
 use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
 use crate::http::error::ApiResult;
 use crate::wire::activation::ActivationBody;
 use crate::wire::body::JsonResponse;
-use crate::wire::page::PageBody;
 
 pub struct Api;
 
 /// All devices of the caller.
-#[derive(Object)]
+#[derive(Object, Serialize)]
 struct ActivationPage {
     data: Vec<ActivationBody>,
     #[oai(nullable)]
@@ -35,8 +35,8 @@ impl Api {
     #[oai(path = "/license/activations", method = "get", operation_id = "list_activations")]
     async fn list_activations(&self, access: ApiRead) -> ApiResult<JsonResponse<ActivationPage>> {
         let activations = access.0.list_activations().await?;
-        let data: Vec<ActivationBody> = activations.iter().map(ActivationBody::from).collect();
-        Ok(JsonResponse::new(&PageBody { data, next_cursor: None }))
+        let data = activations.iter().map(ActivationBody::from).collect();
+        Ok(JsonResponse::new(&ActivationPage { data, next_cursor: None }))
     }
 
     /// Revokes one of the caller's devices. A revoked device no longer counts towards the plan's limit, and its next

@@ -18,7 +18,7 @@ use crate::wire::body::{Body, JsonResponse};
 use crate::wire::closed_sets::{AgentStatuses, AgentSwitch, OneOf};
 use crate::wire::idempotency::{Created, Outcome, idempotent};
 use crate::wire::json::AnyObject;
-use crate::wire::page::{PageBody, limit, read_cursor};
+use crate::wire::page::{limit, paged, read_cursor};
 use crate::wire::state::text;
 
 pub struct Api;
@@ -69,11 +69,11 @@ fn traits(view: &AgentView) -> Vec<String> {
 }
 
 fn capabilities(view: &AgentView) -> AnyObject {
-    AnyObject(view.agent.state.get("capabilities").and_then(Value::as_object).cloned().unwrap_or_default())
+    view.agent.state.get("capabilities").and_then(AnyObject::of).unwrap_or_default()
 }
 
 /// A page of agents.
-#[derive(Object)]
+#[derive(Object, Serialize)]
 struct AgentPage {
     data: Vec<AgentBody>,
     #[oai(nullable)]
@@ -225,7 +225,8 @@ impl Api {
         let list = format!("{LIST}/{}", status.map_or("", AgentStatus::name));
         let before = read_cursor(&list, cursor.as_deref())?;
         let page = access.0.list_agents(status, before, limit(rows)?).await?;
-        Ok(JsonResponse::new(&PageBody::new(page, &list, |view| AgentBody::from(&view))))
+        let (data, next_cursor) = paged(page, &list, |view| AgentBody::from(&view));
+        Ok(JsonResponse::new(&AgentPage { data, next_cursor }))
     }
 
     /// Registers an agent.
@@ -240,7 +241,7 @@ impl Api {
         #[oai(name = "Idempotency-Key")] key: Header<Option<String>>,
     ) -> ApiResult<Created<AgentBody>> {
         let Body { value: CreateAgent { name, description, subscribed_traits, capabilities }, text } = body;
-        let capabilities = capabilities.map(|capabilities| capabilities.0);
+        let capabilities = capabilities.map(AnyObject::into_object);
         let change = AgentChange { description, subscribed_traits, capabilities, ..AgentChange::default() };
         let make = async move |writer: Writer, request| {
             let (view, repeated) = writer.create_agent(NewAgent { name, change, request }).await?;
@@ -298,7 +299,7 @@ impl Api {
     ) -> ApiResult<Changed> {
         let ChangeAgent { name, description, subscribed_traits, capabilities, status } = body.value;
         let is_disabled = status.as_deref().map(read_whether_disabled).transpose()?;
-        let capabilities = capabilities.map(|capabilities| capabilities.0);
+        let capabilities = capabilities.map(AnyObject::into_object);
         let change = AgentChange { name, description, subscribed_traits, capabilities, is_disabled };
         let expected = expected(if_match.as_deref())?;
         Ok(changed_response(&access.0.change_agent(&agent_id, change, expected).await?))

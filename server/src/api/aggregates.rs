@@ -127,7 +127,7 @@ impl Api {
         if is_known(if_none_match.as_deref(), &tag) {
             return Ok(State::Known(tag));
         }
-        let row: Value = aggregate.row(&definition);
+        let row = AnyObject::of(&aggregate.row(&definition)).unwrap_or_default();
         Ok(State::Found(JsonResponse::new(&row), tag))
     }
 }

@@ -5,7 +5,7 @@ use foldwork_engine::workspace::articles::{ArticleChange, ArticleFilter, NewArti
 use foldwork_engine::{Error, Writer};
 use poem_openapi::param::{Header, Path, Query};
 use poem_openapi::{ApiResponse, Object, OpenApi};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::section::Section;
 use crate::auth::{ApiWrite, ContentRead};
@@ -16,7 +16,7 @@ use crate::wire::article::ArticleBody;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::closed_sets::{OneOf, Publication};
 use crate::wire::idempotency::{Created, Outcome, idempotent};
-use crate::wire::page::{PageBody, limit, named_cursor, not_of_this_list, read_named_cursor};
+use crate::wire::page::{limit, named_cursor, not_of_this_list, read_named_cursor};
 
 pub struct Api;
 
@@ -52,7 +52,7 @@ struct ChangeArticle {
 }
 
 /// A page of articles.
-#[derive(Object)]
+#[derive(Object, Serialize)]
 struct ArticlePage {
     data: Vec<ArticleBody>,
     #[oai(nullable)]
@@ -123,8 +123,8 @@ impl Api {
         };
         let page = access.0.list_articles(&filter, perspective, before, limit).await?;
         let next_cursor = page.next.and(page.items.last()).map(|last| named_cursor(LIST, last.id.as_str()));
-        let data: Vec<ArticleBody> = page.items.iter().map(|article| ArticleBody::from(&**article)).collect();
-        Ok(JsonResponse::new(&PageBody { data, next_cursor }))
+        let data = page.items.iter().map(|article| ArticleBody::from(&**article)).collect();
+        Ok(JsonResponse::new(&ArticlePage { data, next_cursor }))
     }
 
     /// Creates an article, which is a draft until it is published.

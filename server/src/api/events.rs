@@ -27,7 +27,7 @@ use crate::wire::closed_sets::{EventOrder, OneOf};
 use crate::wire::event::EventBody;
 use crate::wire::idempotency::{Created, Outcome, idempotent};
 use crate::wire::json::{AnyObject, ExpectedVersion};
-use crate::wire::page::{PageBody, PageBytes, Whole, limit};
+use crate::wire::page::{PageBytes, Whole, limit, paged};
 
 pub struct Api;
 
@@ -149,7 +149,7 @@ struct AppendedBody {
 }
 
 /// A page of events.
-#[derive(Object)]
+#[derive(Object, Serialize)]
 struct EventPage {
     data: Vec<EventBody>,
     #[oai(nullable)]
@@ -285,7 +285,8 @@ impl Api {
         let limit = Limit { events: limit(rows)?, bytes };
         let page = reader.stream(&aggregate_id, after, limit, direction).await?;
         let bytes = page.items.iter().map(Event::size_bytes).sum();
-        let page = offload(bytes, || PageBody::new(page, &list, |event| EventBody::from(&event)));
+        let (data, next_cursor) = offload(bytes, || paged(page, &list, |event| EventBody::from(&event)));
+        let page = EventPage { data, next_cursor };
         Ok(Log::Page(JsonResponse::large(&page, bytes)))
     }
 
@@ -388,8 +389,8 @@ fn new_event(input: EventInput, stream: Option<&str>, at: &str) -> Result<NewEve
         aggregate_type: required(input.aggregate_type, "aggregate_type")?,
         event_type: required(input.event_type, "event_type")?,
         project: input.project_id,
-        payload: input.payload.unwrap_or_default().0,
-        metadata: input.metadata.unwrap_or_default().0,
+        payload: input.payload.unwrap_or_default().into_object(),
+        metadata: input.metadata.unwrap_or_default().into_object(),
         event_id: input.event_id,
         expected: read_expected(input.expected_version, at)?,
         occurred_at,

@@ -25,7 +25,7 @@ use crate::http::offloading::offload;
 use crate::http::routes::API;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::idempotency::request_id;
-use crate::wire::page::{PageBody, limit, read_cursor};
+use crate::wire::page::{limit, paged, read_cursor};
 use crate::wire::raw_body::RawBody;
 
 pub struct Api;
@@ -101,7 +101,7 @@ impl From<&Aggregate> for FileBody {
 }
 
 /// A page of files.
-#[derive(Object)]
+#[derive(Object, Serialize)]
 struct FilePage {
     data: Vec<FileBody>,
     #[oai(nullable)]
@@ -178,7 +178,8 @@ impl Api {
     ) -> ApiResult<JsonResponse<FilePage>> {
         let before = read_cursor(LIST, cursor.as_deref())?;
         let page = access.0.list_files(prefix.as_deref(), before, limit(rows)?).await?;
-        Ok(JsonResponse::new(&PageBody::new(page, LIST, |found| FileBody::from(&*found))))
+        let (data, next_cursor) = paged(page, LIST, |found| FileBody::from(&*found));
+        Ok(JsonResponse::new(&FilePage { data, next_cursor }))
     }
 
     /// Stores a file whose bytes are in the JSON body, encoded in base64. A file at the same path is replaced.

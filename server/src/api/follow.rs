@@ -22,6 +22,7 @@ use crate::http::offloading::offload;
 use crate::http::shutdown::Shutdown;
 use crate::http::streams::StreamPermit;
 use crate::wire::body::JsonResponse;
+use crate::wire::delivery;
 use crate::wire::event::EventBody;
 
 /// The maximum number of events that a stream reads in one step.
@@ -145,8 +146,8 @@ pub fn stream_of_feed<T: Type>(
 
 fn put_delivery(item: &Item, chunk: &mut Vec<u8>) {
     let Item::Delivery(delivery) = item else { return };
-    let text = offload(delivery.size_bytes(), || serde_json::to_string(&delivery.payload()).unwrap_or_default());
-    let message = Message::message(text).event_type(delivery.news.name()).id(delivery.position().to_string());
+    let payload = offload(delivery.size_bytes(), || delivery::payload(delivery));
+    let message = Message::message(payload.0.get()).event_type(delivery.news.name()).id(delivery.position().to_string());
     chunk.extend_from_slice(message.to_string().as_bytes());
 }
 

@@ -123,7 +123,7 @@ impl From<&Node> for NodeBody {
             project_id: aggregate.project_id.as_deref().map(str::to_owned),
             label: node.label.as_deref().map(str::to_owned),
             labels: node.facts.values().flat_map(|of_plugin| &of_plugin.labels).map(ToString::to_string).collect(),
-            facts: AnyObject((*facts_of(&node.facts)).clone()),
+            facts: AnyObject(facts_of(&node.facts)),
             distance: node.distance,
             version: aggregate.version,
             position: aggregate.position,

@@ -11,7 +11,6 @@ use crate::auth::Session;
 use crate::http::error::ApiResult;
 use crate::wire::body::JsonResponse;
 use crate::wire::closed_sets::{OneOf, Roles};
-use crate::wire::page::PageBody;
 
 pub struct Api;
 
@@ -45,7 +44,7 @@ impl InvitationBody {
 }
 
 /// The user's open invitations.
-#[derive(Object)]
+#[derive(Object, Serialize)]
 struct InvitationPage {
     data: Vec<InvitationBody>,
     #[oai(nullable)]
@@ -89,8 +88,8 @@ impl Api {
     #[oai(path = "/invitations", method = "get", operation_id = "list_invitations")]
     async fn list_invitations(&self, session: Session) -> ApiResult<JsonResponse<InvitationPage>> {
         let invitations = session.0.invitations().await?;
-        let data: Vec<InvitationBody> = invitations.iter().map(InvitationBody::new).collect();
-        Ok(JsonResponse::new(&PageBody { data, next_cursor: None }))
+        let data = invitations.iter().map(InvitationBody::new).collect();
+        Ok(JsonResponse::new(&InvitationPage { data, next_cursor: None }))
     }
 
     /// Accepts an invitation. The user becomes a member of the invitation's workspace.

@@ -20,7 +20,6 @@ use crate::wire::body::{Body, JsonResponse};
 use crate::wire::closed_sets::{OneOf, Scopes};
 use crate::wire::idempotency::{Created, Outcome, idempotent_kept, to_json_bytes};
 use crate::wire::key::KeyBody;
-use crate::wire::page::PageBody;
 
 pub struct Api;
 
@@ -147,7 +146,7 @@ enum Exchanged {
 }
 
 /// All keys of the workspace.
-#[derive(Object)]
+#[derive(Object, Serialize)]
 struct KeyPage {
     data: Vec<KeyBody>,
     #[oai(nullable)]
@@ -171,8 +170,8 @@ impl Api {
     #[oai(path = "/keys", method = "get", operation_id = "list_keys")]
     async fn list_keys(&self, access: ApiRead) -> ApiResult<JsonResponse<KeyPage>> {
         let keys = access.0.list_keys().await?;
-        let data: Vec<KeyBody> = keys.iter().map(KeyBody::from).collect();
-        Ok(JsonResponse::new(&PageBody { data, next_cursor: None }))
+        let data = keys.iter().map(KeyBody::from).collect();
+        Ok(JsonResponse::new(&KeyPage { data, next_cursor: None }))
     }
 
     /// Creates a key. The secret is in this response only.

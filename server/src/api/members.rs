@@ -13,7 +13,6 @@ use crate::http::error::ApiResult;
 use crate::http::routes::API;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::closed_sets::{Memberships, OneOf, Roles, Scopes};
-use crate::wire::page::PageBody;
 use crate::wire::plan::PlanBody;
 
 pub struct Api;
@@ -73,7 +72,7 @@ impl MemberBody {
 }
 
 /// All members and invited persons.
-#[derive(Object)]
+#[derive(Object, Serialize)]
 struct MemberPage {
     data: Vec<MemberBody>,
     #[oai(nullable)]
@@ -137,7 +136,7 @@ impl Api {
         let shows_email = access.0.caller().holds(Scope::EmailRead);
         let members = access.0.list_members().await?;
         let data: Vec<MemberBody> = members.iter().map(|member| MemberBody::new(member, shows_email)).collect();
-        Ok(JsonResponse::new(&PageBody { data, next_cursor: None }))
+        Ok(JsonResponse::new(&MemberPage { data, next_cursor: None }))
     }
 
     /// Invites an e-mail address.

@@ -5,10 +5,10 @@ use std::fmt::Write;
 
 use foldwork_engine::Error;
 use foldwork_engine::model::json;
-use foldwork_engine::model::value::{Object as Fields, Value};
-use foldwork_engine::pipeline::catalogue::{Entry, Kind, catalogue};
+use foldwork_engine::pipeline::catalogue::{Argument, Entry, Kind, catalogue};
 use poem_openapi::param::Query;
 use poem_openapi::{Object, OpenApi};
+use serde::Serialize;
 
 use super::section::Section;
 use crate::auth::ApiRead;
@@ -16,12 +16,11 @@ use crate::http::error::ApiResult;
 use crate::wire::body::JsonResponse;
 use crate::wire::closed_sets::{LanguageKinds, OneOf};
 use crate::wire::json::{AnyObject, AnyValue};
-use crate::wire::state::object;
 
 pub struct Api;
 
 /// An argument of an operator.
-#[derive(Object)]
+#[derive(Object, Serialize)]
 struct OperatorArgument {
     name: String,
     /// The type: `any`, `number`, `integer`, `string`, `boolean`, `date`, `object` or `array`. Several types are
@@ -30,11 +29,12 @@ struct OperatorArgument {
     required: bool,
     /// Whether the argument may occur any number of times.
     #[oai(skip_serializing_if_is_none)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     repeated: Option<bool>,
 }
 
 /// An example with its result.
-#[derive(Object)]
+#[derive(Object, Serialize)]
 struct OperatorExample {
     /// The operator as it is written in a pipeline.
     usage: AnyValue,
@@ -46,7 +46,7 @@ struct OperatorExample {
 }
 
 /// A stage, an operator or a variable of the language.
-#[derive(Object)]
+#[derive(Object, Serialize)]
 struct Operator {
     name: String,
     kind: OneOf<LanguageKinds>,
@@ -55,11 +55,12 @@ struct Operator {
     example: OperatorExample,
     /// The differences from MongoDB's operator of the same name.
     #[oai(skip_serializing_if_is_none)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     remark: Option<String>,
 }
 
 /// The entries of the catalogue that match the filters.
-#[derive(Object)]
+#[derive(Object, Serialize)]
 struct OperatorPage {
     data: Vec<Operator>,
     #[oai(nullable)]
@@ -87,8 +88,8 @@ impl Api {
             kind.is_none_or(|kind| entry.kind == kind)
                 && name.as_ref().is_none_or(|name| bare(entry.word.name) == *name)
         });
-        let data: Vec<Value> = entries.map(|entry| operator_body(&entry).into()).collect();
-        Ok(JsonResponse::new(&object([("data", data.into()), ("next_cursor", Value::Null)])))
+        let data = entries.map(|entry| Operator::from(&entry)).collect();
+        Ok(JsonResponse::new(&OperatorPage { data, next_cursor: None }))
     }
 }
 
@@ -99,32 +100,32 @@ fn read_kind(name: &str) -> Result<Kind, Error> {
     })
 }
 
-fn operator_body(entry: &Entry) -> Fields {
-    let arguments = entry.arguments().map(|argument| {
-        let mut body = object([
-            ("name", argument.name.into()),
-            ("type", argument.type_name.into()),
-            ("required", argument.required.into()),
-        ]);
-        if argument.repeated {
-            body.push("repeated", true);
+impl From<Argument> for OperatorArgument {
+    fn from(argument: Argument) -> OperatorArgument {
+        OperatorArgument {
+            name: argument.name.into(),
+            r#type: argument.type_name.into(),
+            required: argument.required,
+            repeated: argument.repeated.then_some(true),
         }
-        Value::from(body)
-    });
-    let read = |text: &str| json::parse(text.as_bytes()).unwrap_or_default();
-    let [usage, input, result] = entry.word.example.map(read);
-    let example = [("usage", usage), ("input", input), ("result", result), ("pipeline", read(&entry.pipeline()))];
-    let mut body = object([
-        ("name", entry.word.name.into()),
-        ("kind", entry.kind.name().into()),
-        ("summary", entry.word.summary.into()),
-        ("arguments", arguments.collect::<Vec<_>>().into()),
-        ("example", object(example).into()),
-    ]);
-    if !entry.word.remark.is_empty() {
-        body.push("remark", entry.word.remark);
     }
-    body
+}
+
+impl From<&Entry> for Operator {
+    fn from(entry: &Entry) -> Operator {
+        let read = |text: &str| json::parse(text.as_bytes()).unwrap_or_default();
+        let [usage, input, result] = entry.word.example.map(|text| AnyValue(read(text)));
+        let pipeline = read(&entry.pipeline());
+        let pipeline = pipeline.as_array().unwrap_or_default().iter().filter_map(AnyObject::of).collect();
+        Operator {
+            name: entry.word.name.into(),
+            kind: entry.kind.name().into(),
+            summary: entry.word.summary.into(),
+            arguments: entry.arguments().map(OperatorArgument::from).collect(),
+            example: OperatorExample { usage, input, result, pipeline },
+            remark: Some(entry.word.remark).filter(|remark| !remark.is_empty()).map(str::to_owned),
+        }
+    }
 }
 
 /// Returns the title of a section of the page.

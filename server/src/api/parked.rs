@@ -145,7 +145,7 @@ impl From<&Parked> for ParkedBody {
         ParkedBody {
             id: id.text(),
             plugin: id.plugin.to_string(),
-            hook: (&*id.hook).into(),
+            hook: id.hook.to_string().into(),
             event_id: reason.event_id.to_string(),
             event_type: reason.event_type.to_string(),
             aggregate_id: reason.aggregate_id.to_string(),

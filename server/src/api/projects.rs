@@ -4,7 +4,7 @@ use foldwork_engine::Writer;
 use foldwork_engine::workspace::projects::NewProject;
 use poem_openapi::param::{Header, Query};
 use poem_openapi::{Object, OpenApi};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
@@ -12,7 +12,7 @@ use crate::http::error::ApiResult;
 use crate::http::routes::API;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::idempotency::{Created, Outcome, idempotent};
-use crate::wire::page::{PageBody, limit, read_cursor};
+use crate::wire::page::{limit, paged, read_cursor};
 use crate::wire::project::ProjectBody;
 
 pub struct Api;
@@ -29,7 +29,7 @@ struct CreateProject {
 }
 
 /// A page of projects.
-#[derive(Object)]
+#[derive(Object, Serialize)]
 struct ProjectPage {
     data: Vec<ProjectBody>,
     #[oai(nullable)]
@@ -55,7 +55,8 @@ impl Api {
     ) -> ApiResult<JsonResponse<ProjectPage>> {
         let before = read_cursor(LIST, cursor.as_deref())?;
         let page = access.0.list_projects(before, limit(rows)?).await?;
-        Ok(JsonResponse::new(&PageBody::new(page, LIST, |project| ProjectBody::from(&*project))))
+        let (data, next_cursor) = paged(page, LIST, |project| ProjectBody::from(&*project));
+        Ok(JsonResponse::new(&ProjectPage { data, next_cursor }))
     }
 
     /// Creates a project.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use foldwork_engine::Error;
 use foldwork_engine::model::agent::HEARTBEAT_MS;
 use foldwork_engine::model::date::format_date;
+use foldwork_engine::model::value::Object as Fields;
 use foldwork_engine::workspace::events::Limit;
 use foldwork_engine::workspace::feed::Item;
 use poem::Request;
@@ -22,7 +23,8 @@ use crate::http::public_url::PublicUrl;
 use crate::http::shutdown::Shutdown;
 use crate::http::streams::Streams;
 use crate::wire::body::{Body, JsonResponse};
-use crate::wire::json::AnyObject;
+use crate::wire::delivery;
+use crate::wire::json::{AnyObject, SerialisedObject};
 use crate::wire::page::{PageBytes, Whole, cursor as cursor_at, limit, read_cursor};
 use crate::wire::state::text;
 
@@ -86,7 +88,7 @@ struct DeliveryBody {
     id: String,
     position: u64,
     /// An object with `task`, `event_id`, `position` and `cause`.
-    payload: AnyObject,
+    payload: SerialisedObject,
 }
 
 /// A page of an agent's feed.
@@ -141,7 +143,7 @@ impl Api {
         let heartbeat = access.0.heartbeat(body.value.agent_ids).await?;
         let pending = heartbeat.updated.iter().map(|(agent, pending)| (agent.clone(), *pending as i64));
         Ok(JsonResponse::new(&Heartbeat {
-            pending: AnyObject(pending.collect()),
+            pending: pending.collect::<Fields>().into(),
             updated: heartbeat.updated.iter().map(|(agent, _)| agent.to_string()).collect(),
             unknown: heartbeat.unknown,
             next_heartbeat_ms: HEARTBEAT_MS,
@@ -212,7 +214,7 @@ fn delivered(item: Item) -> Option<DeliveryBody> {
         event: delivery.news.name().to_owned(),
         id: delivery.id().to_string(),
         position: delivery.position(),
-        payload: AnyObject(delivery.payload()),
+        payload: delivery::payload(&delivery),
     })
 }
 

@@ -1,11 +1,10 @@
 //! `/aggregates/define` and `/aggregate-types`: defining and reading aggregate types.
 
-use foldwork_engine::model::declaration;
-use foldwork_engine::model::definition::Definition;
-use foldwork_engine::model::value::{Object as Fields, Value};
+use foldwork_engine::model::definition::{Definition, Field, Fold};
 use foldwork_engine::workspace::types::{Defined, Schema};
 use poem_openapi::param::{Path, Query};
 use poem_openapi::{ApiResponse, Object, OpenApi};
+use serde::Serialize;
 
 use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
@@ -13,40 +12,49 @@ use crate::http::error::ApiResult;
 use crate::http::routes::API;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::closed_sets::{FieldFolds, FieldTypes, OneOf};
-use crate::wire::json::{AnyObject, AnyValue};
+use crate::wire::json::{AnyObject, AnyValue, Number};
 use crate::wire::received::Received;
-use crate::wire::state::object;
 
 pub struct Api;
 
 /// A field of an aggregate type.
-#[derive(Object)]
+#[derive(Object, Serialize)]
 struct FieldDefinition {
     name: String,
     r#type: OneOf<FieldTypes>,
     #[oai(nullable)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     required: Option<bool>,
     /// The default value, of any type. The schema has no type, so null is allowed without `nullable`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     default: Option<AnyValue>,
     #[oai(nullable)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     r#enum: Option<Vec<AnyValue>>,
     #[oai(nullable)]
-    min: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    min: Option<Number>,
     #[oai(nullable)]
-    max: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max: Option<Number>,
     #[oai(nullable)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pattern: Option<String>,
     /// Whether the field is the label of the aggregate's node in the knowledge graph.
     #[oai(nullable)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<bool>,
     /// Whether the field holds personal data.
     #[oai(nullable)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     personal: Option<bool>,
     /// The rule that combines the field's values; the default keeps the last value.
     #[oai(nullable)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     fold: Option<OneOf<FieldFolds>>,
     /// The type of the referenced aggregate, for fields that hold references.
     #[oai(nullable)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     reference_type: Option<String>,
 }
 
@@ -66,7 +74,7 @@ struct TypeDefinition {
 }
 
 /// An aggregate type.
-#[derive(Object)]
+#[derive(Object, Serialize)]
 struct AggregateType {
     type_name: String,
     display_name: String,
@@ -78,7 +86,7 @@ struct AggregateType {
 }
 
 /// An aggregate type with the schemas of its events.
-#[derive(Object)]
+#[derive(Object, Serialize)]
 struct AggregateTypeSchema {
     type_name: String,
     display_name: String,
@@ -91,16 +99,18 @@ struct AggregateTypeSchema {
 }
 
 /// The schema of an event type.
-#[derive(Object)]
+#[derive(Object, Serialize)]
 struct EventSchema {
     event_type: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     declared: Option<AnyObject>,
     /// Maps each field to the types of its values in the log.
+    #[serde(skip_serializing_if = "Option::is_none")]
     seen: Option<AnyObject>,
 }
 
 /// All aggregate types.
-#[derive(Object)]
+#[derive(Object, Serialize)]
 struct TypePage {
     data: Vec<AggregateType>,
     #[oai(nullable)]
@@ -135,10 +145,10 @@ impl Api {
         Ok(match defined {
             Defined::Created(definition) => {
                 let location = format!("{}/aggregate-types/{}/schema", API, definition.type_name);
-                DefinedType::Created(JsonResponse::new(&type_body(&definition)), location)
+                DefinedType::Created(JsonResponse::new(&AggregateType::from(&*definition)), location)
             }
             Defined::Changed(definition) | Defined::Unchanged(definition) => {
-                DefinedType::Present(JsonResponse::new(&type_body(&definition)))
+                DefinedType::Present(JsonResponse::new(&AggregateType::from(&*definition)))
             }
         })
     }
@@ -148,8 +158,8 @@ impl Api {
     /// Built-in and custom types are on one page.
     #[oai(path = "/aggregate-types", method = "get", operation_id = "list_types")]
     async fn list_types(&self, access: ApiRead) -> JsonResponse<TypePage> {
-        let data: Vec<Value> = access.0.list_types().iter().map(|definition| type_body(definition).into()).collect();
-        JsonResponse::new(&object([("data", data.into()), ("next_cursor", Value::Null)]))
+        let data = access.0.list_types().iter().map(|definition| AggregateType::from(&**definition)).collect();
+        JsonResponse::new(&TypePage { data, next_cursor: None })
     }
 
     /// Returns the schema of a type: its fields, its traits, and the fields of its events, both as declared and as
@@ -163,38 +173,58 @@ impl Api {
         type_name: Path<String>,
     ) -> ApiResult<JsonResponse<AggregateTypeSchema>> {
         let schema = access.0.schema(&type_name).await?;
-        Ok(JsonResponse::new(&schema_body(&schema)))
+        Ok(JsonResponse::new(&AggregateTypeSchema::from(&schema)))
     }
 }
 
-fn type_body(definition: &Definition) -> Fields {
-    let mut body = declaration::to_value(definition);
-    body.push("builtin", definition.builtin);
-    body.push("managed", definition.managed);
-    body
+impl From<&Field> for FieldDefinition {
+    fn from(field: &Field) -> FieldDefinition {
+        FieldDefinition {
+            name: field.name.to_string(),
+            r#type: field.field_type.name().into(),
+            required: Some(field.required),
+            default: field.default.clone().map(AnyValue),
+            r#enum: field.allowed.as_ref().map(|allowed| allowed.iter().cloned().map(AnyValue).collect()),
+            min: field.min.map(Number),
+            max: field.max.map(Number),
+            pattern: field.pattern.as_deref().map(str::to_owned),
+            label: field.label.then_some(true),
+            personal: field.personal.then_some(true),
+            fold: (field.fold != Fold::Last).then(|| field.fold.name().into()),
+            reference_type: field.reference_type.as_deref().map(str::to_owned),
+        }
+    }
 }
 
-fn schema_body(schema: &Schema) -> Fields {
-    let mut body = type_body(&schema.definition);
-    let declared = body.remove("events");
-    let declared = declared.as_ref().and_then(Value::as_object).cloned().unwrap_or_default();
-    let mut event_types: Vec<String> = declared.keys().map(|name| name.to_string()).collect();
-    event_types.extend(schema.observed.iter().map(|(name, _)| name.clone()));
-    event_types.sort();
-    event_types.dedup();
-    let schemas = event_types.into_iter().map(|name| {
-        let mut event = Fields::new();
-        if let Some(declared) = declared.get(&name) {
-            event.push("declared", declared.clone());
+impl From<&Definition> for AggregateType {
+    fn from(definition: &Definition) -> AggregateType {
+        AggregateType {
+            type_name: definition.type_name.to_string(),
+            display_name: definition.display_name.clone(),
+            traits: definition.traits.iter().map(ToString::to_string).collect(),
+            fields: definition.fields().iter().map(FieldDefinition::from).collect(),
+            events: AnyObject(definition.events.clone()),
+            builtin: definition.builtin,
+            managed: definition.managed,
         }
-        if let Some((_, seen)) = schema.observed.iter().find(|(seen, _)| *seen == name) {
-            event.push("seen", seen.clone());
-        }
-        let mut all = Fields::new();
-        all.push("event_type", name);
-        event.into_iter().for_each(|(key, value)| all.push(key, value));
-        Value::from(all)
-    });
-    body.push("event_schemas", schemas.collect::<Vec<_>>());
-    body
+    }
+}
+
+impl From<&Schema> for AggregateTypeSchema {
+    fn from(schema: &Schema) -> AggregateTypeSchema {
+        let definition = AggregateType::from(&*schema.definition);
+        let AggregateType { type_name, display_name, traits, fields, events: AnyObject(declared), builtin, managed } =
+            definition;
+        let mut event_types: Vec<&str> = declared.keys().map(|name| &**name).collect();
+        event_types.extend(schema.observed.iter().map(|(name, _)| name.as_str()));
+        event_types.sort_unstable();
+        event_types.dedup();
+        let event_schemas = event_types.into_iter().map(|name| EventSchema {
+            event_type: name.to_owned(),
+            declared: declared.get(name).and_then(AnyObject::of),
+            seen: schema.observed.iter().find(|(seen, _)| seen == name).map(|(_, seen)| seen.clone().into()),
+        });
+        let event_schemas = event_schemas.collect();
+        AggregateTypeSchema { type_name, display_name, traits, fields, builtin, managed, event_schemas }
+    }
 }

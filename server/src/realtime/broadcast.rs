@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::frame::BROADCAST;
+use crate::wire::delivery;
 
 /// A message for the sockets of a channel.
 #[derive(Debug)]
@@ -70,7 +71,7 @@ impl Broadcast {
     /// Returns the message for a delivery to an agent.
     pub fn delivery(delivery: &Delivery, replayed: bool) -> Arc<Broadcast> {
         let meta = Some(Meta { id: delivery.id(), replayed, sender: None });
-        Broadcast::of_json(delivery.news.name(), &delivery.payload(), meta)
+        Broadcast::of_json(delivery.news.name(), &delivery::payload(delivery), meta)
     }
 
     /// Returns the message for a client's JSON.

@@ -106,25 +106,27 @@ impl<'a, T: Type + DeserializeOwned> ApiExtractor<'a> for Body<T> {
     }
 }
 
-/// A serialised JSON response. `T` is the schema in the OpenAPI document.
+/// A serialised JSON response. The OpenAPI document describes the type that is serialised.
 pub struct JsonResponse<T> {
     pub text: Vec<u8>,
     shown: PhantomData<fn() -> T>,
 }
 
-impl<T> JsonResponse<T> {
-    /// Serialises a value that has the shape of `T`.
-    pub fn new(value: &impl Serialize) -> JsonResponse<T> {
+impl<T: Serialize> JsonResponse<T> {
+    /// Serialises a value.
+    pub fn new(value: &T) -> JsonResponse<T> {
         // Responses consist of strings, numbers and maps with string keys, so serialisation cannot fail.
         JsonResponse { text: serde_json::to_vec(value).unwrap_or_default(), shown: PhantomData }
     }
 
     /// Serialises a value of about `bytes` bytes without blocking other tasks if it is large.
-    pub fn large(value: &(impl Serialize + ?Sized), bytes: usize) -> JsonResponse<T> {
+    pub fn large(value: &T, bytes: usize) -> JsonResponse<T> {
         JsonResponse { text: offload(bytes, || serde_json::to_vec(value).unwrap_or_default()), shown: PhantomData }
     }
+}
 
-    /// Creates a response from JSON text.
+impl<T> JsonResponse<T> {
+    /// Creates a response from the JSON text of an earlier response.
     pub fn from_text(text: impl Into<Vec<u8>>) -> JsonResponse<T> {
         JsonResponse { text: text.into(), shown: PhantomData }
     }

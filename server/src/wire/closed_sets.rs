@@ -11,8 +11,11 @@ use foldwork_engine::hook::{Hook, OnError};
 use foldwork_engine::model::access::{Role, Scope};
 use foldwork_engine::model::agent::AgentStatus;
 use foldwork_engine::model::definition::{FieldType, Fold};
+use foldwork_engine::model::facts::Priority;
 use foldwork_engine::model::plan::PlanStatus;
-use foldwork_engine::model::task::{Action, Status};
+use foldwork_engine::model::task::content::Role as Speaker;
+use foldwork_engine::model::task::view::WaitingOn;
+use foldwork_engine::model::task::{Action, SourceType, Status};
 use foldwork_engine::pipeline::catalogue::Kind;
 use foldwork_engine::workspace::articles::Perspective;
 use foldwork_engine::workspace::search;
@@ -33,7 +36,7 @@ pub trait ClosedSet: Send + Sync + 'static {
 #[derive(Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct OneOf<S> {
-    text: String,
+    text: Cow<'static, str>,
     #[serde(skip)]
     set: PhantomData<fn() -> S>,
 }
@@ -46,7 +49,7 @@ impl<S> Deref for OneOf<S> {
     }
 }
 
-impl<S, T: Into<String>> From<T> for OneOf<S> {
+impl<S, T: Into<Cow<'static, str>>> From<T> for OneOf<S> {
     fn from(text: T) -> OneOf<S> {
         OneOf { text: text.into(), set: PhantomData }
     }
@@ -95,13 +98,13 @@ impl<S: ClosedSet> ParseFromJSON for OneOf<S> {
 
 impl<S: ClosedSet> ToJSON for OneOf<S> {
     fn to_json(&self) -> Option<serde_json::Value> {
-        Some(self.text.clone().into())
+        Some(self.text.as_ref().into())
     }
 }
 
 impl<S: ClosedSet> ParseFromParameter for OneOf<S> {
     fn parse_from_parameter(value: &str) -> ParseResult<Self> {
-        Ok(OneOf::from(value))
+        Ok(OneOf::from(value.to_owned()))
     }
 }
 
@@ -163,17 +166,17 @@ closed_sets! {
     /// An action of a person on a task.
     TaskActions as "TaskAction": Action::ALL.map(Action::name);
     /// The priority of a task.
-    Priorities as "TaskPriority": ["low", "normal", "high", "urgent"];
+    Priorities as "TaskPriority": Priority::ALL.map(Priority::name);
     /// The kind of a task's assignee.
     Assignees as "AssigneeType": ["agent", "user"];
     /// The kind of a task's assignee, or `none`.
     AssigneesOrNone as "AssigneeTypeOrNone": ["agent", "user", "none"];
     /// The kind of source that created a task.
-    Sources as "SourceType": ["agent", "event", "user", "api"];
+    Sources as "SourceType": SourceType::ALL.map(SourceType::name);
     /// The party that a task waits for.
-    WaitedFor as "WaitingOn": ["human", "agent", "none"];
+    WaitedFor as "WaitingOn": WaitingOn::ALL.map(WaitingOn::name);
     /// The role of a message's author.
-    Speakers as "MessageRole": ["user", "agent", "system"];
+    Speakers as "MessageRole": Speaker::ALL.map(Speaker::name);
     /// Whether a plugin is running.
     PluginStates as "PluginStatus": ["running", "stopped"];
 }

@@ -32,7 +32,7 @@ pub struct Outcome<B> {
 
 /// Appends events once per idempotency key. Without a key, every request appends. A repeated request returns the events
 /// of the first request.
-pub async fn idempotent<H, T, B, F>(
+pub async fn idempotent<H, T, F>(
     handle: &H,
     key: Option<String>,
     operation: &str,
@@ -41,9 +41,8 @@ pub async fn idempotent<H, T, B, F>(
 ) -> ApiResult<Created<T>>
 where
     H: Changing,
-    T: Type,
-    B: Serialize,
-    F: Future<Output = Result<Outcome<B>, Error>>,
+    T: Type + Serialize,
+    F: Future<Output = Result<Outcome<T>, Error>>,
 {
     let user_id = handle.context().caller().user_id();
     let request = key.map(|key| request_id(user_id, &key, operation, text)).transpose()?;
@@ -61,19 +60,18 @@ pub fn request_id(user_id: &str, key: &str, operation: &str, text: &[u8]) -> Res
 /// A repeated request returns the stored result of the first request.
 ///
 /// `kept` returns the part of the body to store. The stored part must not include a secret.
-pub async fn idempotent_kept<H, T, B, F>(
+pub async fn idempotent_kept<H, T, F>(
     handle: &H,
     key: Option<String>,
     operation: &str,
     text: &[u8],
     make: impl FnOnce(H, Option<RequestId>) -> F + Send + 'static,
-    kept: fn(&B) -> Vec<u8>,
+    kept: fn(&T) -> Vec<u8>,
 ) -> ApiResult<Created<T>>
 where
     H: Changing,
-    T: Type,
-    B: Serialize + Send + 'static,
-    F: Future<Output = Result<Outcome<B>, Error>> + Send + 'static,
+    T: Type + Serialize + Send + 'static,
+    F: Future<Output = Result<Outcome<T>, Error>> + Send + 'static,
 {
     let Some(key) = key else {
         return Ok(Created::of(make(handle.clone(), None).await?));
@@ -99,8 +97,8 @@ pub fn to_json_bytes<B: Serialize>(body: &B) -> Vec<u8> {
     serde_json::to_vec(body).unwrap_or_default()
 }
 
-impl<T: Type> Created<T> {
-    fn of<B: Serialize>(outcome: Outcome<B>) -> Created<T> {
+impl<T: Type + Serialize> Created<T> {
+    fn of(outcome: Outcome<T>) -> Created<T> {
         let body = JsonResponse::new(&outcome.body);
         match outcome.repeated {
             true => Created::Repeated(body, outcome.location, "true".into()),

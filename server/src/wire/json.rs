@@ -2,21 +2,78 @@
 //! integers.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use foldwork_engine::model::value::{Object, Value};
 use poem_openapi::registry::{MetaSchema, MetaSchemaRef};
 use poem_openapi::types::{ParseError, ParseFromJSON, ParseResult, ToJSON, Type};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::value::RawValue;
 
 /// Any JSON value.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct AnyValue(pub Value);
 
-/// A JSON object.
+/// A JSON object. Responses share it with the state or the event that it comes from.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct AnyObject(pub Object);
+pub struct AnyObject(pub Arc<Object>);
+
+impl AnyObject {
+    /// Returns a value as an object, or `None` if it is not an object.
+    pub fn of(value: &Value) -> Option<AnyObject> {
+        match value {
+            Value::Object(object) => Some(AnyObject(object.clone())),
+            _ => None,
+        }
+    }
+
+    /// Returns the object for writing, without a copy if nothing shares it.
+    pub fn into_object(self) -> Object {
+        Arc::unwrap_or_clone(self.0)
+    }
+}
+
+impl From<Object> for AnyObject {
+    fn from(object: Object) -> AnyObject {
+        AnyObject(Arc::new(object))
+    }
+}
+
+/// A JSON object as text that is already serialised. The OpenAPI document describes it as [`AnyObject`].
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub struct SerialisedObject(pub Box<RawValue>);
+
+/// A string that a response shares with the state or the event that it comes from.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Text(pub Arc<str>);
+
+impl From<Arc<str>> for Text {
+    fn from(text: Arc<str>) -> Text {
+        Text(text)
+    }
+}
+
+impl From<&str> for Text {
+    fn from(text: &str) -> Text {
+        Text(text.into())
+    }
+}
+
+/// A number. A whole number is written without a fraction.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(transparent)]
+pub struct Number(pub f64);
+
+impl Serialize for Number {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let is_whole = self.0.fract() == 0.0 && self.0.abs() < 9e15;
+        if is_whole { serializer.serialize_i64(self.0 as i64) } else { serializer.serialize_f64(self.0) }
+    }
+}
 
 /// An array of pipeline stages. The pipeline parser validates the stages and reports errors with MongoDB's messages.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -28,19 +85,20 @@ pub struct Stages(pub Value);
 #[serde(transparent)]
 pub struct ExpectedVersion(pub Value);
 
-macro_rules! free_form {
-    ($type:ident, $schema:expr) => {
+/// Describes a type in the OpenAPI document by a name and a schema.
+macro_rules! described {
+    ($type:ident as $name:expr, $schema:expr) => {
         impl Type for $type {
             const IS_REQUIRED: bool = true;
             type RawValueType = Self;
             type RawElementValueType = Self;
 
             fn name() -> Cow<'static, str> {
-                stringify!($type).into()
+                $name
             }
 
             fn schema_ref() -> MetaSchemaRef {
-                MetaSchemaRef::Inline(Box::new($schema))
+                $schema
             }
 
             fn as_raw_value(&self) -> Option<&Self> {
@@ -66,6 +124,15 @@ macro_rules! free_form {
     };
 }
 
+macro_rules! free_form {
+    ($type:ident, $schema:expr) => {
+        described!($type as stringify!($type).into(), MetaSchemaRef::Inline(Box::new($schema)));
+    };
+}
+
+described!(Number as f64::name(), f64::schema_ref());
+described!(Text as String::name(), String::schema_ref());
+described!(SerialisedObject as AnyObject::name(), AnyObject::schema_ref());
 free_form!(AnyValue, MetaSchema::ANY);
 free_form!(AnyObject, MetaSchema { additional_properties: Some(Box::new(anything())), ..MetaSchema::new("object") });
 free_form!(

@@ -5,6 +5,7 @@ pub mod activation;
 pub mod article;
 pub mod body;
 pub mod closed_sets;
+pub mod delivery;
 pub mod event;
 pub mod idempotency;
 pub mod json;

@@ -1,4 +1,4 @@
-//! Lists: limits, opaque cursors, and the shape of a page.
+//! Lists: limits and opaque cursors.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use foldwork_engine::workspace::Page;
 use foldwork_engine::workspace::query::page::{Continuation, Paging};
 use poem_openapi::registry::MetaSchemaRef;
 use poem_openapi::types::{ParseError, ParseFromJSON, ParseFromParameter, ParseResult, ToJSON, Type};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 /// The default and the maximum number of rows per page.
 pub const DEFAULT_LIMIT: u64 = 50;
@@ -77,19 +77,10 @@ impl ParseFromParameter for Whole {
     }
 }
 
-/// The JSON body of a page.
-#[derive(Serialize)]
-pub struct PageBody<T> {
-    pub data: Vec<T>,
-    pub next_cursor: Option<String>,
-}
-
-impl<T> PageBody<T> {
-    /// Converts a page. The page's cursor is valid only for `list`.
-    pub fn new<S>(page: Page<S>, list: &str, write: impl FnMut(S) -> T) -> PageBody<T> {
-        let next_cursor = page.next.map(|next| cursor(list, next));
-        PageBody { data: page.items.into_iter().map(write).collect(), next_cursor }
-    }
+/// Returns the rows of a page and the cursor of the next page. The cursor is valid only for `list`.
+pub fn paged<S, T>(page: Page<S>, list: &str, write: impl FnMut(S) -> T) -> (Vec<T>, Option<String>) {
+    let next_cursor = page.next.map(|next| cursor(list, next));
+    (page.items.into_iter().map(write).collect(), next_cursor)
 }
 
 /// Returns the number of rows per page, which must be 1 to 200; the default is 50.

@@ -159,9 +159,9 @@ impl From<PluginStatus> for PluginBody {
             version: about.version,
             description: about.description,
             hooks: about.hooks.iter().map(|hook| Hook::name(*hook).into()).collect(),
-            on: AnyObject(Fields::from_iter([("events", list(&about.on.events)), ("traits", list(&about.on.traits))])),
+            on: Fields::from_iter([("events", list(&about.on.events)), ("traits", list(&about.on.traits))]).into(),
             on_error: OnError::name(about.on_error).into(),
-            settings: AnyObject(about.settings),
+            settings: about.settings.into(),
             status: if stopped_by.is_some() { "stopped" } else { "running" }.into(),
             stopped_by: stopped_by.map(|event| event.to_string()),
             runs: measures.runs,
@@ -188,8 +188,8 @@ impl From<DryRunEvent> for NewEvent {
             aggregate_id: event.aggregate_id,
             aggregate_type: event.aggregate_type,
             event_type: event.event_type,
-            payload: event.payload.0,
-            metadata: event.metadata.0,
+            payload: event.payload.into_object(),
+            metadata: event.metadata.into_object(),
             ..NewEvent::default()
         }
     }

@@ -102,7 +102,7 @@ pub const SERVER: &[Room] = &[
     ("wire", &["http"]),
     ("auth", &["config", "http"]),
     ("download", &["http"]),
-    ("realtime", &["config", "http"]),
+    ("realtime", &["config", "http", "wire"]),
     ("api", &["config", "http", "wire", "auth", "download"]),
     ("mounted", &["config", "http", "auth"]),
     ("mcp", &["config", "http", "auth"]),

@@ -40,6 +40,13 @@ pub enum Role {
 }
 
 impl Role {
+    pub const ALL: [Role; 3] = [Role::User, Role::Agent, Role::System];
+
+    /// Returns the role with this name.
+    pub fn parse(name: &str) -> Option<Role> {
+        Role::ALL.into_iter().find(|role| role.name() == name)
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             Role::User => "user",

@@ -11,13 +11,15 @@ pub mod escalation;
 mod event_kind;
 pub mod record;
 pub mod review;
-pub mod shown;
+mod source;
 mod status;
 pub mod transition;
+pub mod view;
 
 pub use act::{Act, Action, Deadline, Verb};
 pub use event_kind::TaskEvent;
 pub use record::Task;
+pub use source::SourceType;
 pub use status::Status;
 
 /// Number of attempts after which a task fails.

@@ -3,7 +3,7 @@
 use super::review::Review;
 use super::status::Status;
 use crate::model::aggregate::Aggregate;
-use crate::model::facts::Priority;
+use crate::model::facts::{Assignee, Priority};
 use crate::model::value::{Object, Value};
 
 /// Names of fields in a task's state.
@@ -78,6 +78,16 @@ impl<'a> Task<'a> {
 
     pub fn assigned_agent(&self) -> Option<&'a str> {
         self.text(field::ASSIGNEE_ID).filter(|_| self.text(field::ASSIGNEE_TYPE) == Some("agent"))
+    }
+
+    /// Returns the agent or user that the task is assigned to.
+    pub fn assignee(&self) -> Option<Assignee> {
+        let id = self.text(field::ASSIGNEE_ID)?.into();
+        match self.text(field::ASSIGNEE_TYPE)? {
+            "agent" => Some(Assignee::Agent(id)),
+            "user" => Some(Assignee::User(id)),
+            _ => None,
+        }
     }
 
     pub fn is_unread(&self) -> bool {

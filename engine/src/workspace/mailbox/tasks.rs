@@ -18,7 +18,8 @@ use crate::model::depth::{self, MAX_CONTENT_DEPTH};
 use crate::model::facts::{Assignee, Priority};
 use crate::model::task::content::{Draft, Stamp};
 use crate::model::task::record::field;
-use crate::model::task::{Status, review, shown};
+use crate::model::task::view::{TimelineView, WholeTask};
+use crate::model::task::{SourceType, Status, review};
 use crate::model::value::{Object, Value};
 use crate::model::violation::Violations;
 use crate::workspace::Page;
@@ -33,8 +34,6 @@ const MAX_TITLE: usize = 500;
 const MAX_KEY: usize = 255;
 /// The maximum number of events in a timeline. A longer timeline shows only the last events.
 const MAX_TIMELINE_EVENTS: u64 = 1_000;
-/// The allowed values of a task's `source_type`.
-pub const SOURCE_TYPES: [&str; 4] = ["agent", "event", "user", "api"];
 
 /// A task to create.
 #[derive(Debug, Clone, Default)]
@@ -43,8 +42,8 @@ pub struct NewTask {
     pub priority: Priority,
     pub assignee: Option<Assignee>,
     pub project: Option<String>,
-    /// The kind of source, one of [`SOURCE_TYPES`]. `None` means `api`.
-    pub source_type: Option<String>,
+    /// The kind of source. `None` means `api`.
+    pub source_type: Option<SourceType>,
     pub source: Object,
     pub metadata: Object,
     /// The due date, in milliseconds since the epoch.
@@ -65,7 +64,7 @@ pub struct TaskFilter {
     pub assignee_id: Option<String>,
     /// The id or slug of a project.
     pub project: Option<String>,
-    pub source_type: Option<String>,
+    pub source_type: Option<SourceType>,
     pub unread: Option<bool>,
     pub priorities: Option<Vec<Priority>>,
 }
@@ -75,9 +74,6 @@ impl NewTask {
         let title = self.title.trim();
         if title.is_empty() || title.chars().count() > MAX_TITLE {
             return Err(Error::invalid_at("/title", format!("expected 1 to {MAX_TITLE} characters")));
-        }
-        if self.source_type.as_deref().is_some_and(|given| !SOURCE_TYPES.contains(&given)) {
-            return Err(Error::invalid_at("/source_type", format!("expected one of {}", SOURCE_TYPES.join(", "))));
         }
         if self.idempotency_key.as_ref().is_some_and(|key| key.is_empty() || key.len() > MAX_KEY) {
             return Err(Error::invalid_at("/idempotency_key", format!("expected 1 to {MAX_KEY} bytes")));
@@ -118,7 +114,7 @@ impl NewTask {
             (field::PRIORITY, self.priority.name().into()),
             (field::ASSIGNEE_TYPE, assignee_type.into()),
             (field::ASSIGNEE_ID, assignee_id.into()),
-            (field::SOURCE_TYPE, self.source_type.as_deref().unwrap_or("api").into()),
+            (field::SOURCE_TYPE, self.source_type.unwrap_or(SourceType::Api).name().into()),
             (field::SOURCE, self.source.clone().into()),
             (field::METADATA, self.metadata.clone().into()),
             (field::UNREAD, true.into()),
@@ -182,7 +178,7 @@ impl Reader {
     }
 
     /// Returns a task with its messages, its artifacts and the last `timeline` events of its timeline.
-    pub async fn whole_task(&self, task: &Aggregate, timeline: Option<u64>) -> Result<Object> {
+    pub async fn whole_task(&self, task: &Aggregate, timeline: Option<u64>) -> Result<WholeTask> {
         let timeline = timeline.unwrap_or(MAX_TIMELINE_EVENTS);
         if timeline > MAX_TIMELINE_EVENTS {
             return Err(Error::invalid(format!("timeline is {timeline}; allowed is 0 to {MAX_TIMELINE_EVENTS}")));
@@ -191,9 +187,9 @@ impl Reader {
         let mut pages = StreamPages::new(task.id.clone(), first..=task.version);
         let mut entries = Vec::new();
         while let Some(events) = pages.next(&self.context.state().db).await? {
-            entries.extend(events.iter().map(shown::timeline_entry));
+            entries.extend(events.iter().map(TimelineView::from));
         }
-        Ok(shown::shown_whole(task, entries))
+        Ok(WholeTask::new(task, entries))
     }
 
     /// Returns tasks, newest first. The cursor of a page is the position of a task's first event.
@@ -225,7 +221,7 @@ impl CallContext {
             assignee_type: filter.assignee_type,
             assignee_id: filter.assignee_id.as_deref().map(Arc::from),
             project_id,
-            source_type: filter.source_type.as_deref().map(Arc::from),
+            source_type: filter.source_type.map(|kind| Arc::from(kind.name())),
             unread: filter.unread,
             priorities: filter.priorities.clone(),
         };

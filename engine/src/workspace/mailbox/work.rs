@@ -21,10 +21,33 @@ pub struct Worked {
     pub task: Arc<Aggregate>,
     /// The appended event. `None` if a claim was renewed, which appends no event.
     pub event: Option<Arc<Event>>,
-    /// The time at which the agent's lease expires, in milliseconds since the epoch.
-    pub lease_until: Option<i64>,
+    /// The lease on the task. `None` if nobody holds the task.
+    pub lease: Option<HeldLease>,
     /// Whether an earlier request with the same key had this result.
     pub repeated: bool,
+}
+
+/// A lease on a task.
+pub struct HeldLease {
+    pub agent_id: String,
+    /// The number of the claim.
+    pub claim: u64,
+    /// The time at which the lease expires, in milliseconds since the epoch.
+    pub until: i64,
+}
+
+impl HeldLease {
+    fn of(task: &Aggregate) -> Option<HeldLease> {
+        let lease = Task::new(task).lease()?;
+        Some(HeldLease { agent_id: lease.agent_id.to_owned(), claim: lease.claim, until: lease.until })
+    }
+}
+
+impl Worked {
+    /// Returns the lease of a claim. Fails if the claim has ended since.
+    pub fn claimed(&mut self) -> Result<HeldLease> {
+        self.lease.take().ok_or_else(|| Error::conflict(NOT_LEASE_HOLDER, "the lease has expired"))
+    }
 }
 
 impl Writer {
@@ -58,11 +81,11 @@ impl Writer {
             let appended = operation.append_decided(decide, request, given_bytes).await?;
             let task = find(operation.state().folded.get(&id), &id)?;
             let event = appended.events.first().cloned();
-            let lease_until = match &event {
+            let lease = match &event {
                 None => Some(operation.renew_claim(&task, until).await?),
-                Some(_) => Task::new(&task).lease().map(|lease| lease.until),
+                Some(_) => HeldLease::of(&task),
             };
-            Ok(Worked { task, event, lease_until, repeated: appended.is_repeat() })
+            Ok(Worked { task, event, lease, repeated: appended.is_repeat() })
         })
         .await
     }
@@ -70,10 +93,11 @@ impl Writer {
 
 impl Operation {
     /// Extends the lease of the claim on a task. Fails if the lease has expired.
-    async fn renew_claim(&self, task: &Aggregate, until: i64) -> Result<i64> {
+    async fn renew_claim(&self, task: &Aggregate, until: i64) -> Result<HeldLease> {
         let ended = || Error::conflict(NOT_LEASE_HOLDER, "the lease has expired");
-        let lease = Task::new(task).lease().ok_or_else(ended)?;
+        let lease = HeldLease::of(task).ok_or_else(ended)?;
         let row = LeaseRow { task_id: task.id.text(), claim: lease.claim, until, expired: false };
-        leases::renew_rows(self.state(), &[row]).await?.into_iter().flatten().next().ok_or_else(ended)
+        let until = leases::renew_rows(self.state(), &[row]).await?.into_iter().flatten().next().ok_or_else(ended)?;
+        Ok(HeldLease { until, ..lease })
     }
 }

@@ -5,13 +5,14 @@ use foldwork_engine::model::event::Expected;
 use foldwork_engine::model::facts::Assignee;
 use foldwork_engine::model::task::content::Message;
 use foldwork_engine::model::task::edit::Edit;
-use foldwork_engine::model::task::{Action, shown};
+use foldwork_engine::model::task::Action;
 use foldwork_engine::model::value::Object;
 use foldwork_engine::workspace::mailbox::TaskCommand;
 use foldwork_engine::{Error, Result, Writer};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::shown_task::ShownTask;
 use crate::mcp::closed_sets::OneOf;
 use crate::mcp::tool::{Call, Effect, Tool, Words};
 
@@ -53,7 +54,7 @@ struct Arguments {
 struct Answer {
     /// The task after the action.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
-    task: Object,
+    task: ShownTask,
 }
 
 pub(super) fn tool() -> Tool {
@@ -65,7 +66,7 @@ async fn act_on_task(writer: Writer, arguments: Arguments, _call: Call) -> Resul
     let id = arguments.task_id.clone();
     let command = command(arguments, writer.now_ms())?;
     let task = writer.act_on_task(&id, command, expected).await?;
-    Ok(Answer { task: shown::shown(&task) })
+    Ok(Answer { task: ShownTask::from(&*task) })
 }
 
 fn command(arguments: Arguments, now_ms: i64) -> Result<TaskCommand> {

@@ -1,10 +1,10 @@
 //! `get_task`: returns a task with its messages and output.
 
-use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::{Reader, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::shown_task::ShownWhole;
 use crate::mcp::tool::{Call, Tool, Words};
 
 const WORDS: Words = Words {
@@ -27,7 +27,7 @@ struct Arguments {
 struct Answer {
     /// The task: `{id, title, status, priority, …, messages, artifacts, timeline}`.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
-    task: Object,
+    task: ShownWhole,
 }
 
 pub(super) fn tool() -> Tool {
@@ -36,10 +36,8 @@ pub(super) fn tool() -> Tool {
 
 async fn get_task(reader: Reader, arguments: Arguments, _call: Call) -> Result<Answer> {
     let task = reader.task(&arguments.task_id).await?;
-    let mut whole = reader.whole_task(&task, None).await?;
-    if !arguments.timeline.unwrap_or(false) {
-        // The timeline repeats what the other fields contain.
-        whole = whole.into_iter().filter(|(name, _): &(_, Value)| &**name != "timeline").collect();
-    }
-    Ok(Answer { task: whole })
+    // The timeline repeats what the other fields contain.
+    let with_timeline = arguments.timeline.unwrap_or(false);
+    let whole = reader.whole_task(&task, if with_timeline { None } else { Some(0) }).await?;
+    Ok(Answer { task: ShownWhole::new(whole, with_timeline) })
 }

@@ -1,12 +1,12 @@
 //! `list_tasks`: lists the tasks of the mailbox.
 
-use foldwork_engine::model::task::{Status, shown};
-use foldwork_engine::model::value::Object;
+use foldwork_engine::model::task::Status;
 use foldwork_engine::workspace::mailbox::tasks::TaskFilter;
 use foldwork_engine::{Error, Reader, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::shown_task::ShownTask;
 use crate::mcp::closed_sets::{OneOf, WantedTasks};
 use crate::mcp::tool::{Call, Tool, Words};
 
@@ -44,7 +44,7 @@ struct Answer {
     /// The tasks, each with `id, title, status, priority, assignee_type, assignee_id, waiting_on, allowed_actions,
     /// source, …`.
     #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
-    tasks: Vec<Object>,
+    tasks: Vec<ShownTask>,
     /// The value of `cursor` for the next call. Null if there are no more tasks.
     next_cursor: Option<u64>,
 }
@@ -64,7 +64,7 @@ async fn list_tasks(reader: Reader, arguments: Arguments, call: Call) -> Result<
     let page = reader.list_tasks(&filter, arguments.cursor, arguments.limit.unwrap_or(DEFAULT_LIMIT)).await?;
     let (mut tasks, mut remaining, mut next_cursor) = (Vec::new(), call.answer_bytes / 2, page.next);
     for (index, task) in page.items.iter().enumerate() {
-        let shown = shown::shown(task);
+        let shown = ShownTask::from(&**task);
         let size = serde_json::to_string(&shown).map_err(Error::internal)?.len();
         if size > remaining && index > 0 {
             // The next page begins with the first task that does not fit into this page.

@@ -2,15 +2,15 @@
 
 use foldwork_engine::Error;
 use foldwork_engine::model::task::content::named;
-use foldwork_engine::model::task::{Action, shown};
+use foldwork_engine::model::task::Action;
 use foldwork_engine::model::value::{Object, Value};
-use foldwork_engine::workspace::mailbox::batch::{MAX_TASKS, Outcome, Which};
+use foldwork_engine::workspace::mailbox::batch::{MAX_TASKS, Which};
 use poem_openapi::OpenApi;
 
 use super::command::{command, filter, flag, integer, object, one_text};
 use crate::api::section::Section;
 use crate::auth::ApiWrite;
-use crate::http::error::{ApiError, ApiResult};
+use crate::http::error::ApiResult;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::received::Received;
 use crate::wire::task::{ActOnTasks, ActedBody};
@@ -39,15 +39,9 @@ impl Api {
         });
         let command = command(action?, fields, access.0.now_ms())?;
         let outcomes = access.0.act_on_tasks(which(fields)?, command).await?;
-        let succeeded = outcomes.iter().filter(|outcome| outcome.result.is_ok()).count();
-        let failed = outcomes.len() - succeeded;
-        let results: Vec<Value> = outcomes.into_iter().map(result).collect();
-        let acted = Object::from_iter([
-            ("results", Value::from(results)),
-            ("succeeded", Value::Int(succeeded as i64)),
-            ("failed", Value::Int(failed as i64)),
-        ]);
-        Ok(JsonResponse::large(&acted, acted.size_bytes()))
+        let tasks = outcomes.iter().filter_map(|outcome| outcome.result.as_ref().ok());
+        let bytes = tasks.map(|task| task.size_bytes()).sum();
+        Ok(JsonResponse::large(&ActedBody::from(outcomes), bytes))
     }
 }
 
@@ -69,20 +63,4 @@ fn which(fields: &Object) -> Result<Which, Error> {
         expected.ok_or_else(|| Error::invalid_at("/expected", "required: how many tasks the filter matches"))?;
     let filter = filter(|name| one_text(&by, &[name]), flag(&by, "unread")?)?;
     Ok(Which::Filter { filter: Box::new(filter), expected })
-}
-
-fn result(outcome: Outcome) -> Value {
-    let mut result = Object::from_iter([("id", outcome.id)]);
-    match outcome.result {
-        Ok(task) => {
-            result.push("status", 200);
-            result.push("task", shown::shown(&task));
-        }
-        Err(error) => {
-            let error = ApiError::from(error);
-            result.push("status", i64::from(error.status.as_u16()));
-            result.push("error", error.body);
-        }
-    }
-    result.into()
 }

@@ -7,10 +7,10 @@ use foldwork_engine::model::excerpt::excerpt;
 use foldwork_engine::model::facts::{Assignee, Priority};
 use foldwork_engine::model::task::content::{Message, drafts, first_text, named, text_of};
 use foldwork_engine::model::task::edit::Edit;
-use foldwork_engine::model::task::{Action, Status};
+use foldwork_engine::model::task::{Action, SourceType, Status};
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::model::violation::Violations;
-use foldwork_engine::workspace::mailbox::tasks::{SOURCE_TYPES, TaskFilter};
+use foldwork_engine::workspace::mailbox::tasks::TaskFilter;
 use foldwork_engine::workspace::mailbox::{TaskCommand, Worker};
 
 use crate::api::events::read_expected;
@@ -191,10 +191,9 @@ pub fn filter(text: impl Fn(&str) -> Result<Option<String>, Error>, unread: Opti
         Some("none") => Some(None),
         Some(_) => return Err(wrong("assignee_type", "agent, user or none")),
     };
-    let source_type = text("source_type")?;
-    if source_type.as_deref().is_some_and(|given| !SOURCE_TYPES.contains(&given)) {
-        return Err(wrong("source_type", "agent, event, user or api"));
-    }
+    let source_type = text("source_type")?
+        .map(|name| SourceType::parse(&name).ok_or_else(|| wrong("source_type", "agent, event, user or api")))
+        .transpose()?;
     let priorities = text("priority")?.map(|list| {
         let found: Option<Vec<Priority>> = list.split(',').map(|name| priority(name.trim())).collect();
         found.ok_or_else(|| wrong("priority", "a comma-separated list of low, normal, high and urgent"))

@@ -1,7 +1,7 @@
 //! `/mailbox` and `/mailbox/:task_id`: listing, creating and reading tasks.
 
+use foldwork_engine::model::task::SourceType;
 use foldwork_engine::model::task::content::drafts;
-use foldwork_engine::model::task::shown;
 use foldwork_engine::model::value::Object;
 use foldwork_engine::workspace::mailbox::tasks::NewTask;
 use foldwork_engine::{Error, Writer};
@@ -13,11 +13,12 @@ use crate::api::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
 use crate::http::error::ApiResult;
 use crate::http::etag::{etag, is_known};
+use crate::http::offloading::offload;
 use crate::http::routes::API;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::closed_sets::{AssigneesOrNone, OneOf, Sources};
 use crate::wire::idempotency::{Created, Outcome, idempotent};
-use crate::wire::page::{PageBody, limit, read_cursor};
+use crate::wire::page::{limit, paged, read_cursor};
 use crate::wire::received::Received;
 use crate::wire::task::{CreateTask, TaskBody, TaskPage, WholeTaskBody};
 
@@ -78,7 +79,8 @@ impl Api {
         let filter = filter(text, unread.0)?;
         let before = read_cursor(LIST, cursor.as_deref())?;
         let page = access.0.list_tasks(&filter, before, limit(rows)?).await?;
-        Ok(JsonResponse::new(&PageBody::new(page, LIST, |task| shown::shown(&task))))
+        let (data, next_cursor) = paged(page, LIST, |task| TaskBody::from(&*task));
+        Ok(JsonResponse::new(&TaskPage { data, next_cursor }))
     }
 
     /// Creates a task.
@@ -97,7 +99,7 @@ impl Api {
         let make = async move |writer: Writer, request| {
             let (task, repeated) = writer.create_task(NewTask { request, ..new }).await?;
             let location = format!("{}/mailbox/{}", API, task.id);
-            Ok(Outcome { body: shown::shown(&task), location, repeated })
+            Ok(Outcome { body: TaskBody::from(&*task), location, repeated })
         };
         idempotent(&access.0, key.0, "create_task", &text, make).await
     }
@@ -119,9 +121,20 @@ impl Api {
         if is_known(if_none_match.as_deref(), &tag) {
             return Ok(Shown::Known(tag));
         }
-        let body = access.0.whole_task(&task, timeline.0).await?;
-        Ok(Shown::Found(JsonResponse::large(&body, body.size_bytes()), tag))
+        let whole = access.0.whole_task(&task, timeline.0).await?;
+        let bytes = task.size_bytes() + whole.timeline.iter().map(|entry| entry.detail.size_bytes()).sum::<usize>();
+        let body = offload(bytes, || WholeTaskBody::from(whole));
+        Ok(Shown::Found(JsonResponse::large(&body, bytes), tag))
     }
+}
+
+fn source_type(fields: &Object) -> Result<Option<SourceType>, Error> {
+    let wrong = || {
+        let allowed = SourceType::ALL.map(SourceType::name).join(", ");
+        Error::invalid_at("/source_type", format!("expected one of {allowed}"))
+    };
+    let named = one_text(fields, &["source_type"])?;
+    named.map(|name| SourceType::parse(&name).ok_or_else(wrong)).transpose()
 }
 
 fn new_task(fields: &Object) -> Result<NewTask, Error> {
@@ -134,7 +147,7 @@ fn new_task(fields: &Object) -> Result<NewTask, Error> {
         priority: priority.unwrap_or_default(),
         assignee: assignee(fields)?,
         project: one_text(fields, &["project_id"])?,
-        source_type: one_text(fields, &["source_type"])?,
+        source_type: source_type(fields)?,
         source: object(fields, "source")?,
         metadata: object(fields, "metadata")?,
         due_at: time(fields, "due_at")?,

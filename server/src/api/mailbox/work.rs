@@ -1,10 +1,12 @@
 //! Operations of agents on a task, such as `/mailbox/:task_id/claim`.
 
-use foldwork_engine::model::date::format_date;
+use foldwork_engine::model::event::{Event, Expected};
 use foldwork_engine::model::task::content::{Draft, Message, drafts, named};
 use foldwork_engine::model::task::record::field;
-use foldwork_engine::model::task::{LEASE_S, Task, shown};
-use foldwork_engine::model::value::{Object, Value};
+use foldwork_engine::model::task::LEASE_S;
+use foldwork_engine::model::task::view::{ArtifactView, MessageView};
+use foldwork_engine::model::value::Object;
+use foldwork_engine::workspace::answers::RequestId;
 use foldwork_engine::workspace::mailbox::work::Worked;
 use foldwork_engine::workspace::mailbox::{Work, Worker};
 use foldwork_engine::{Error, Writer};
@@ -22,7 +24,7 @@ use crate::wire::idempotency::{Created, Outcome, idempotent};
 use crate::wire::received::Received;
 use crate::wire::task::{
     Acted, AddArtifact, AddMessage, ArtifactBody, CancelTask, ClaimTask, ClaimedBody, CompleteTask, FailTask,
-    MessageBody, ReleaseTask, RequestInput, acted,
+    MessageBody, ReleaseTask, RequestInput, TaskBody, acted,
 };
 
 pub struct Api;
@@ -52,16 +54,10 @@ impl Api {
         let mut who = worker(fields)?;
         who.agent_id = Some(who.agent_id.ok_or_else(|| Error::invalid_at("/agent_id", "required string"))?);
         let seconds = integer(fields, "lease_seconds")?.unwrap_or(LEASE_S);
-        let worked = work(&access.0, &task_id, who, Work::Claim { seconds }, fields, if_match.as_deref()).await?;
-        let (task, record) = (&worked.task, Task::new(&worked.task));
-        let mut claimed = shown::shown(task);
-        let lease = [
-            ("agent_id", record.get(field::CLAIMED_BY).cloned()),
-            ("claim", record.get(field::CLAIM).cloned()),
-            ("expires_at", worked.lease_until.map(format_date).map(Value::from)),
-        ];
-        claimed.push("lease", lease.into_iter().map(|(name, value)| (name, Value::from(value))).collect::<Object>());
-        Ok(Claimed::Done(JsonResponse::new(&claimed), etag(task.version)))
+        let mut worked = work(&access.0, &task_id, who, Work::Claim { seconds }, fields, if_match.as_deref()).await?;
+        let lease = worked.claimed()?.into();
+        let body = ClaimedBody { task: TaskBody::from(&*worked.task), lease };
+        Ok(Claimed::Done(JsonResponse::new(&body), etag(worked.task.version)))
     }
 
     /// Adds a message to the task. If a person waits for the agent's reply, the agent's next message is the reply.
@@ -80,7 +76,7 @@ impl Api {
         let work = Work::Message { message: required_message(&fields, &["text", "message", "content"])? };
         let call = Call::new(&task_id, &fields, if_match.as_deref())?;
         let operation = format!("add_message/{}", call.id);
-        let make = async move |writer: Writer, request| call.add(&writer, work, request, field::MESSAGES).await;
+        let make = async move |writer: Writer, request| call.add(&writer, work, request, added_message).await;
         idempotent(&access.0, key.0, &operation, &text, make).await
     }
 
@@ -101,7 +97,7 @@ impl Api {
         let work = Work::Artifact { drafts: vec![draft] };
         let call = Call::new(&task_id, &fields, if_match.as_deref())?;
         let operation = format!("add_artifact/{}", call.id);
-        let make = async move |writer: Writer, request| call.add(&writer, work, request, field::ARTIFACTS).await;
+        let make = async move |writer: Writer, request| call.add(&writer, work, request, added_artifact).await;
         idempotent(&access.0, key.0, &operation, &text, make).await
     }
 
@@ -215,7 +211,7 @@ async fn work(
 struct Call {
     id: String,
     who: Worker,
-    expected: foldwork_engine::model::event::Expected,
+    expected: Expected,
 }
 
 impl Call {
@@ -223,18 +219,26 @@ impl Call {
         Ok(Call { id: id.to_owned(), who: worker(fields)?, expected: expected_version(fields, if_match)? })
     }
 
-    /// Adds the content. Returns the item that was added, which is the only item of the event's list `name`.
-    async fn add(
+    /// Adds the content. Returns what was added, which `added` finds in the event.
+    async fn add<T>(
         self,
         writer: &Writer,
         work: Work,
-        request: Option<foldwork_engine::workspace::answers::RequestId>,
-        name: &str,
-    ) -> Result<Outcome<Value>, Error> {
+        request: Option<RequestId>,
+        added: fn(&Event) -> Option<T>,
+    ) -> Result<Outcome<T>, Error> {
         let Call { id, who, expected } = self;
         let worked = writer.work_on_task(&id, who, work, expected, request).await?;
-        let added = worked.event.as_ref().and_then(|event| event.payload.get(name)?.as_array()?.first().cloned());
-        let location = format!("{}/mailbox/{id}", API);
-        Ok(Outcome { body: added.unwrap_or_default(), location, repeated: worked.repeated })
+        let missing = || Error::not_found("content of task", &id);
+        let body = worked.event.as_deref().and_then(added).ok_or_else(missing)?;
+        Ok(Outcome { body, location: format!("{}/mailbox/{id}", API), repeated: worked.repeated })
     }
+}
+
+fn added_message(event: &Event) -> Option<MessageBody> {
+    MessageView::of(event.payload.get(field::MESSAGES)?.as_array()?.first()?).map(MessageBody::from)
+}
+
+fn added_artifact(event: &Event) -> Option<ArtifactBody> {
+    ArtifactView::of(event.payload.get(field::ARTIFACTS)?.as_array()?.first()?).map(ArtifactBody::from)
 }

@@ -1,0 +1,271 @@
+//! A task as its readers see it: plain data, without the format of a response.
+
+use std::sync::Arc;
+
+use super::act::Action;
+use super::content::Role;
+use super::record::Task;
+use super::record::field::{self, *};
+use super::source::SourceType;
+use super::status::Status;
+use super::transition::allowed_actions;
+use crate::model::aggregate::Aggregate;
+use crate::model::event::Event;
+use crate::model::facts::{Assignee, Priority};
+use crate::model::value::{Object, Value};
+
+/// The party that must act next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitingOn {
+    Human,
+    Agent,
+    None,
+}
+
+impl WaitingOn {
+    pub const ALL: [WaitingOn; 3] = [WaitingOn::Human, WaitingOn::Agent, WaitingOn::None];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            WaitingOn::Human => "human",
+            WaitingOn::Agent => "agent",
+            WaitingOn::None => "none",
+        }
+    }
+
+    /// Returns the party that must act next on a task.
+    pub fn of(task: &Task<'_>) -> WaitingOn {
+        match task.status() {
+            Status::Pending | Status::AwaitingReply if task.assigned_agent().is_some() => WaitingOn::Agent,
+            Status::Pending | Status::AwaitingReply | Status::InputRequired | Status::Review => WaitingOn::Human,
+            Status::InProgress => WaitingOn::Agent,
+            Status::Deferred => WaitingOn::None,
+            Status::Approved | Status::Rejected | Status::Completed | Status::Failed | Status::Canceled => {
+                WaitingOn::None
+            }
+        }
+    }
+}
+
+/// A task without its messages and artifacts. Times are in milliseconds since the epoch.
+#[derive(Debug, Clone)]
+pub struct TaskView {
+    pub id: Arc<str>,
+    pub title: Arc<str>,
+    pub status: Status,
+    pub priority: Priority,
+    pub assignee: Option<Assignee>,
+    pub project_id: Option<Arc<str>>,
+    pub source_type: Option<SourceType>,
+    pub source: Arc<Object>,
+    pub metadata: Arc<Object>,
+    pub is_unread: bool,
+    pub waiting_on: WaitingOn,
+    pub resolution: Option<Arc<Object>>,
+    pub allowed_actions: Vec<Action>,
+    pub attempt: u64,
+    pub claimed_by: Option<Arc<str>>,
+    pub input_request: Option<Arc<Object>>,
+    pub deferred_until: Option<i64>,
+    pub due_at: Option<i64>,
+    pub is_overdue: bool,
+    pub escalated: u64,
+    pub created_by: Option<Arc<str>>,
+    pub created_at: i64,
+    pub updated_at: i64,
+    pub version: u64,
+}
+
+impl From<&Aggregate> for TaskView {
+    fn from(aggregate: &Aggregate) -> TaskView {
+        let task = Task::new(aggregate);
+        let text = |name: &str| task.get(name).and_then(text_of);
+        let object = |name: &str| task.get(name).and_then(object_of);
+        TaskView {
+            id: aggregate.id.text(),
+            title: text(TITLE).unwrap_or_default(),
+            status: task.status(),
+            priority: task.priority(),
+            assignee: task.assignee(),
+            project_id: aggregate.project_id.clone(),
+            source_type: task.text(SOURCE_TYPE).and_then(SourceType::parse),
+            source: object(SOURCE).unwrap_or_default(),
+            metadata: object(METADATA).unwrap_or_default(),
+            is_unread: task.is_unread(),
+            waiting_on: WaitingOn::of(&task),
+            resolution: object(RESOLUTION),
+            allowed_actions: allowed_actions(&task),
+            attempt: u64::try_from(task.attempt()).unwrap_or(1),
+            claimed_by: text(CLAIMED_BY),
+            input_request: object(INPUT_REQUEST),
+            deferred_until: task.date(DEFERRED_UNTIL),
+            due_at: task.date(DUE_AT),
+            is_overdue: task.is_overdue(),
+            escalated: task.escalated() as u64,
+            created_by: text(CREATED_BY),
+            created_at: aggregate.created_at,
+            updated_at: aggregate.last_event_at,
+            version: aggregate.version,
+        }
+    }
+}
+
+/// A task with its messages, all versions of its artifacts, and its timeline.
+#[derive(Debug, Clone)]
+pub struct WholeTask {
+    pub task: TaskView,
+    pub messages: Vec<MessageView>,
+    pub artifacts: Vec<ArtifactView>,
+    pub timeline: Vec<TimelineView>,
+}
+
+impl WholeTask {
+    /// Returns the whole task with the given entries of its timeline.
+    pub fn new(aggregate: &Aggregate, timeline: Vec<TimelineView>) -> WholeTask {
+        let task = Task::new(aggregate);
+        WholeTask {
+            task: TaskView::from(aggregate),
+            messages: task.messages().iter().filter_map(MessageView::of).collect(),
+            artifacts: task.artifacts().iter().filter_map(ArtifactView::of).collect(),
+            timeline,
+        }
+    }
+}
+
+/// A message of a task.
+#[derive(Debug, Clone)]
+pub struct MessageView {
+    pub id: Arc<str>,
+    pub role: Role,
+    pub author: Arc<str>,
+    pub parts: Vec<Arc<Object>>,
+    /// The texts of all parts.
+    pub text: Arc<str>,
+    /// The time of the message, in RFC 3339 as it is stored.
+    pub created_at: Arc<str>,
+    pub in_reply_to: Option<Arc<str>>,
+}
+
+impl MessageView {
+    /// Reads the stored form of a message. Returns `None` if the value is not an object.
+    pub fn of(stored: &Value) -> Option<MessageView> {
+        let stored = Stored(stored.as_object()?);
+        Some(MessageView {
+            id: stored.text("id").unwrap_or_default(),
+            role: stored.text("role").and_then(|name| Role::parse(&name)).unwrap_or(Role::System),
+            author: stored.text("author").unwrap_or_default(),
+            parts: stored.objects("parts").unwrap_or_default(),
+            text: stored.text("text").unwrap_or_default(),
+            created_at: stored.text("created_at").unwrap_or_default(),
+            in_reply_to: stored.text("in_reply_to"),
+        })
+    }
+}
+
+/// One version of a task's output.
+#[derive(Debug, Clone)]
+pub struct ArtifactView {
+    pub id: Arc<str>,
+    pub name: Arc<str>,
+    pub version: u64,
+    pub parts: Vec<Arc<Object>>,
+    pub created_by: Arc<str>,
+    /// The time of the version, in RFC 3339 as it is stored.
+    pub created_at: Arc<str>,
+    /// The id of the previous version.
+    pub supersedes: Option<Arc<str>>,
+    /// The event that approval appends.
+    pub effect: Option<Arc<Object>>,
+    /// The changes that a person made to the previous version.
+    pub patch: Option<Vec<Arc<Object>>>,
+}
+
+impl ArtifactView {
+    /// Reads the stored form of an artifact. Returns `None` if the value is not an object.
+    pub fn of(stored: &Value) -> Option<ArtifactView> {
+        let stored = Stored(stored.as_object()?);
+        Some(ArtifactView {
+            id: stored.text("id").unwrap_or_default(),
+            name: stored.text("name").unwrap_or_default(),
+            version: stored.number("version").unwrap_or(1),
+            parts: stored.objects("parts").unwrap_or_default(),
+            created_by: stored.text("created_by").unwrap_or_default(),
+            created_at: stored.text("created_at").unwrap_or_default(),
+            supersedes: stored.text("supersedes"),
+            effect: stored.0.get("effect").and_then(object_of),
+            patch: stored.objects("patch"),
+        })
+    }
+}
+
+/// An event of a task. The messages and artifacts are ids, because the task has their contents.
+#[derive(Debug, Clone)]
+pub struct TimelineView {
+    pub position: u64,
+    pub version: u64,
+    pub event_id: Arc<str>,
+    pub event_type: Arc<str>,
+    /// In milliseconds since the epoch.
+    pub occurred_at: i64,
+    pub actor: Arc<str>,
+    /// The status after the event, if the event changes it.
+    pub status: Option<Status>,
+    pub messages: Vec<Arc<str>>,
+    pub artifacts: Vec<Arc<str>>,
+    /// The other fields of the event.
+    pub detail: Object,
+}
+
+impl From<&Event> for TimelineView {
+    fn from(event: &Event) -> TimelineView {
+        let ids = |name: &str| {
+            let items = event.payload.get(name).and_then(Value::as_array).unwrap_or_default();
+            items.iter().filter_map(|item| text_of(item.get("id")?)).collect()
+        };
+        let is_detail = |name: &str| !matches!(name, field::MESSAGES | field::ARTIFACTS | field::STATUS);
+        let detail = event.payload.iter().filter(|(name, _)| is_detail(name));
+        TimelineView {
+            position: event.position,
+            version: event.version,
+            event_id: event.event_id.clone(),
+            event_type: event.event_type.clone(),
+            occurred_at: event.occurred_at,
+            actor: event.actor.clone(),
+            status: event.payload.get(STATUS).and_then(Value::as_str).and_then(Status::parse),
+            messages: ids(MESSAGES),
+            artifacts: ids(ARTIFACTS),
+            detail: detail.map(|(name, value)| (name.clone(), value.clone())).collect(),
+        }
+    }
+}
+
+/// The stored form of a message or an artifact.
+struct Stored<'o>(&'o Object);
+
+impl Stored<'_> {
+    fn text(&self, name: &str) -> Option<Arc<str>> {
+        self.0.get(name).and_then(text_of)
+    }
+
+    fn number(&self, name: &str) -> Option<u64> {
+        u64::try_from(self.0.get(name)?.as_int()?).ok()
+    }
+
+    fn objects(&self, name: &str) -> Option<Vec<Arc<Object>>> {
+        Some(self.0.get(name)?.as_array()?.iter().filter_map(object_of).collect())
+    }
+}
+
+fn text_of(value: &Value) -> Option<Arc<str>> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        _ => None,
+    }
+}
+
+fn object_of(value: &Value) -> Option<Arc<Object>> {
+    match value {
+        Value::Object(object) => Some(object.clone()),
+        _ => None,
+    }
+}

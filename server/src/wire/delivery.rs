@@ -1,0 +1,146 @@
+//! The payload of a notification to an agent, the same in pages, streams and on sockets.
+
+use foldwork_engine::model::date::format_date;
+use foldwork_engine::model::feed::{Delivery, MAX_BYTES};
+use foldwork_engine::model::json;
+use foldwork_engine::model::value::{Object, Value};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::json::{AnyObject, SerialisedObject, Text};
+use super::task::TaskBody;
+
+/// Maximum size of a task's field in a shortened payload, in bytes. Larger fields are left out.
+const SHORT_BYTES: usize = 8 << 10;
+
+/// The task after the event, and the event that caused the notification.
+#[derive(Serialize)]
+struct Payload {
+    task: TaskInPayload,
+    event_id: Text,
+    position: u64,
+    cause: Cause,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum TaskInPayload {
+    Whole(Box<TaskBody>),
+    /// The fields of the task that are not long, and `truncated`.
+    Short(Object),
+}
+
+#[derive(Serialize)]
+struct Cause {
+    event_type: Text,
+    version: u64,
+    actor: Text,
+    occurred_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload: Option<AnyObject>,
+    /// Whether the event's payload is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    truncated: Option<bool>,
+}
+
+impl Payload {
+    fn new(delivery: &Delivery, task: TaskInPayload) -> Payload {
+        let event = &delivery.event;
+        let is_short = matches!(task, TaskInPayload::Short(_));
+        Payload {
+            task,
+            event_id: event.event_id.clone().into(),
+            position: event.position,
+            cause: Cause {
+                event_type: event.event_type.clone().into(),
+                version: event.version,
+                actor: event.actor.clone().into(),
+                occurred_at: format_date(event.occurred_at),
+                payload: (!is_short).then(|| AnyObject(event.payload.clone())),
+                truncated: is_short.then_some(true),
+            },
+        }
+    }
+}
+
+/// Returns the payload `{task, event_id, position, cause}`. Leaves out long fields if the payload would be larger than
+/// [`MAX_BYTES`].
+pub fn payload(delivery: &Delivery) -> SerialisedObject {
+    let task = Box::new(TaskBody::from(&*delivery.task));
+    let whole = text(&Payload::new(delivery, TaskInPayload::Whole(task)));
+    if whole.0.get().len() <= MAX_BYTES {
+        return whole;
+    }
+    text(&Payload::new(delivery, TaskInPayload::Short(short(&TaskBody::from(&*delivery.task)))))
+}
+
+/// Returns the fields of a task that are not long.
+fn short(task: &TaskBody) -> Object {
+    let text = serde_json::to_vec(task).unwrap_or_default();
+    let Ok(Value::Object(task)) = json::parse_stored(&text) else { return Object::new() };
+    let fields = task.iter().filter(|(_, value)| value.size_bytes() <= SHORT_BYTES);
+    let mut short: Object = fields.map(|(name, value)| (name.clone(), value.clone())).collect();
+    short.push("truncated", true);
+    short
+}
+
+fn text(payload: &Payload) -> SerialisedObject {
+    // Strings, numbers and maps with string keys can always be serialised.
+    SerialisedObject(serde_json::value::to_raw_value(payload).unwrap_or_else(|_| RawValue::NULL.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use foldwork_engine::model::aggregate::Aggregate;
+    use foldwork_engine::model::builtin::TASK;
+    use foldwork_engine::model::definition::Definition;
+    use foldwork_engine::model::event::Event;
+    use foldwork_engine::model::feed::deliveries;
+    use foldwork_engine::model::id::AggregateId;
+
+    use super::*;
+
+    fn delivered(fields: Vec<(&str, Value)>) -> serde_json::Value {
+        let assigned = [("assignee_type", Value::from("agent")), ("assignee_id", "a".into()), ("status", "pending".into())];
+        let event = Arc::new(Event {
+            event_id: "e-1".into(),
+            aggregate_id: AggregateId::from(Arc::from("t")),
+            aggregate_type: TASK.into(),
+            event_type: "task.created".into(),
+            project_id: None,
+            version: 1,
+            position: 10,
+            payload: Arc::new(assigned.into_iter().chain(fields).collect()),
+            metadata: Arc::default(),
+            actor: "system".into(),
+            occurred_at: 0,
+            recorded_at: 0,
+            sent: Default::default(),
+        });
+        let after = Arc::new(Aggregate::fold(None, &event, &Definition::new(TASK, "Task", Vec::new(), Vec::new())));
+        let payload = payload(&deliveries(&event, None, &after).pop().expect("a delivery"));
+        assert!(payload.0.get().len() <= MAX_BYTES);
+        serde_json::from_str(payload.0.get()).expect("JSON")
+    }
+
+    #[test]
+    fn a_delivery_has_the_task_and_its_cause() {
+        let payload = delivered(vec![("title", "T".into())]);
+        assert_eq!((&payload["task"]["title"], &payload["task"]["priority"]), (&"T".into(), &"normal".into()));
+        assert_eq!((&payload["event_id"], &payload["position"]), (&"e-1".into(), &10.into()));
+        assert_eq!(payload["cause"]["payload"]["title"], "T");
+        assert_eq!((payload["cause"].get("truncated"), payload["task"].get("truncated")), (None, None));
+    }
+
+    #[test]
+    fn a_large_task_is_delivered_truncated() {
+        let metadata = Object::from_iter([("draft", "y".repeat(MAX_BYTES))]);
+        let payload = delivered(vec![("title", "x".repeat(20_000).into()), ("metadata", metadata.into())]);
+        let task = &payload["task"];
+        assert_eq!((&task["status"], &task["truncated"]), (&"pending".into(), &true.into()));
+        assert_eq!((task.get("title"), task.get("metadata")), (None, None));
+        assert_eq!((payload["cause"].get("payload"), &payload["cause"]["truncated"]), (None, &true.into()));
+    }
+}

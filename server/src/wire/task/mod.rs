@@ -1,0 +1,243 @@
+//! A task in responses: alone, with its contents, with a claim, and in lists.
+
+mod agent;
+mod content;
+mod person;
+
+use foldwork_engine::model::aggregate::Aggregate;
+use foldwork_engine::model::date::format_date;
+use foldwork_engine::model::facts::Assignee;
+use foldwork_engine::model::task::view::{TaskView, WholeTask};
+use foldwork_engine::workspace::mailbox::batch::Outcome;
+use foldwork_engine::workspace::mailbox::work::HeldLease;
+use poem_openapi::{ApiResponse, Object};
+use serde::Serialize;
+
+pub use self::agent::*;
+pub use self::content::{ArtifactBody, MessageBody, TimelineEntry};
+pub use self::person::*;
+use super::body::JsonResponse;
+use super::closed_sets::{Assignees, OneOf, Priorities, Sources, TaskActions, TaskStatuses, WaitedFor};
+use super::json::{AnyObject, Text};
+use crate::http::error::ApiError;
+use crate::http::etag::etag;
+
+/// A task for an agent or a person.
+#[derive(Object, Serialize)]
+#[oai(rename = "Task")]
+pub struct TaskBody {
+    id: Text,
+    title: Text,
+    /// The status. `approved`, `rejected`, `completed`, `failed` and `canceled` are final.
+    status: OneOf<TaskStatuses>,
+    priority: OneOf<Priorities>,
+    #[oai(nullable)]
+    assignee_type: Option<OneOf<Assignees>>,
+    #[oai(nullable)]
+    assignee_id: Option<Text>,
+    #[oai(nullable)]
+    project_id: Option<Text>,
+    #[oai(nullable)]
+    source_type: Option<OneOf<Sources>>,
+    /// The source that created the task. `aggregate_id` names the aggregate that the task is about.
+    source: AnyObject,
+    /// The metadata given at creation. `review.allowed_decisions` restricts the actions. An edit must match
+    /// `review.arguments_schema`. `review.escalate` lists the escalation steps of an overdue task.
+    metadata: AnyObject,
+    /// Whether the task has changes that the party in `waiting_on` has not read.
+    unread: bool,
+    waiting_on: OneOf<WaitedFor>,
+    /// The final action: `{action, by, at}` and the comment, reason or error given with the action.
+    #[oai(nullable)]
+    resolution: Option<AnyObject>,
+    /// The actions that a person may take now.
+    allowed_actions: Vec<OneOf<TaskActions>>,
+    /// The number of the current or next attempt, from 1.
+    attempt: u64,
+    /// The id of the agent that holds the task.
+    #[oai(nullable)]
+    claimed_by: Option<Text>,
+    /// The agent's question: `{message, schema}`.
+    #[oai(nullable)]
+    input_request: Option<AnyObject>,
+    /// The time at which a deferred task becomes active again.
+    #[oai(nullable)]
+    deferred_until: Option<String>,
+    /// The due date. When the due date passes, `task.overdue` is added to the timeline and the task becomes unread.
+    #[oai(nullable)]
+    due_at: Option<String>,
+    /// Whether the due date has passed.
+    overdue: bool,
+    /// The number of steps of `metadata.review.escalate` that were taken since the due date.
+    escalated: u64,
+    /// The user who created the task, or `plugin:<name>`.
+    #[oai(nullable)]
+    created_by: Option<Text>,
+    created_at: String,
+    updated_at: String,
+    version: u64,
+}
+
+impl From<&Aggregate> for TaskBody {
+    fn from(task: &Aggregate) -> TaskBody {
+        TaskBody::from(TaskView::from(task))
+    }
+}
+
+impl From<TaskView> for TaskBody {
+    fn from(view: TaskView) -> TaskBody {
+        let (assignee_type, assignee_id) = assignee(view.assignee);
+        TaskBody {
+            id: view.id.into(),
+            title: view.title.into(),
+            status: view.status.name().into(),
+            priority: view.priority.name().into(),
+            assignee_type,
+            assignee_id,
+            project_id: view.project_id.map(Text),
+            source_type: view.source_type.map(|kind| kind.name().into()),
+            source: AnyObject(view.source),
+            metadata: AnyObject(view.metadata),
+            unread: view.is_unread,
+            waiting_on: view.waiting_on.name().into(),
+            resolution: view.resolution.map(AnyObject),
+            allowed_actions: view.allowed_actions.into_iter().map(|action| action.name().into()).collect(),
+            attempt: view.attempt,
+            claimed_by: view.claimed_by.map(Text),
+            input_request: view.input_request.map(AnyObject),
+            deferred_until: view.deferred_until.map(format_date),
+            due_at: view.due_at.map(format_date),
+            overdue: view.is_overdue,
+            escalated: view.escalated,
+            created_by: view.created_by.map(Text),
+            created_at: format_date(view.created_at),
+            updated_at: format_date(view.updated_at),
+            version: view.version,
+        }
+    }
+}
+
+fn assignee(assignee: Option<Assignee>) -> (Option<OneOf<Assignees>>, Option<Text>) {
+    match assignee {
+        None => (None, None),
+        Some(Assignee::Agent(id)) => (Some("agent".into()), Some(id.into())),
+        Some(Assignee::User(id)) => (Some("user".into()), Some(id.into())),
+    }
+}
+
+/// A task with its messages, artifacts and timeline.
+#[derive(Object, Serialize)]
+#[oai(rename = "WholeTask")]
+pub struct WholeTaskBody {
+    #[oai(flatten)]
+    #[serde(flatten)]
+    task: TaskBody,
+    messages: Vec<MessageBody>,
+    /// All versions of all artifacts.
+    artifacts: Vec<ArtifactBody>,
+    /// The task's events in the order of the log, at most the last 1,000.
+    timeline: Vec<TimelineEntry>,
+}
+
+impl From<WholeTask> for WholeTaskBody {
+    fn from(whole: WholeTask) -> WholeTaskBody {
+        let WholeTask { task, messages, artifacts, timeline } = whole;
+        WholeTaskBody {
+            task: task.into(),
+            messages: messages.into_iter().map(MessageBody::from).collect(),
+            artifacts: artifacts.into_iter().map(ArtifactBody::from).collect(),
+            timeline: timeline.into_iter().map(TimelineEntry::from).collect(),
+        }
+    }
+}
+
+/// A task that an agent has claimed.
+#[derive(Object, Serialize)]
+#[oai(rename = "ClaimedTask")]
+pub struct ClaimedBody {
+    #[oai(flatten)]
+    #[serde(flatten)]
+    pub task: TaskBody,
+    pub lease: LeaseBody,
+}
+
+/// The lease of a claim: the agent holds the task until the lease expires.
+#[derive(Object, Serialize)]
+#[oai(rename = "Lease")]
+pub struct LeaseBody {
+    agent_id: String,
+    /// The number of this claim, unique within the task. An agent can send the number as `claim` with its requests.
+    claim: u64,
+    expires_at: String,
+}
+
+impl From<HeldLease> for LeaseBody {
+    fn from(lease: HeldLease) -> LeaseBody {
+        let HeldLease { agent_id, claim, until } = lease;
+        LeaseBody { agent_id, claim, expires_at: format_date(until) }
+    }
+}
+
+/// A page of tasks.
+#[derive(Object, Serialize)]
+pub struct TaskPage {
+    pub data: Vec<TaskBody>,
+    #[oai(nullable)]
+    pub next_cursor: Option<String>,
+}
+
+/// The results of the action, one per task.
+#[derive(Object, Serialize)]
+pub struct ActedBody {
+    results: Vec<ActedOn>,
+    succeeded: u64,
+    failed: u64,
+}
+
+#[derive(Object, Serialize)]
+struct ActedOn {
+    id: String,
+    /// The HTTP status that the action on this task alone would return.
+    status: u64,
+    /// The task after the action, if the action succeeded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task: Option<TaskBody>,
+    /// The error body that the action on this task alone would return, if the action failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<AnyObject>,
+}
+
+impl From<Vec<Outcome>> for ActedBody {
+    fn from(outcomes: Vec<Outcome>) -> ActedBody {
+        let succeeded = outcomes.iter().filter(|outcome| outcome.result.is_ok()).count();
+        ActedBody {
+            succeeded: succeeded as u64,
+            failed: (outcomes.len() - succeeded) as u64,
+            results: outcomes.into_iter().map(ActedOn::from).collect(),
+        }
+    }
+}
+
+impl From<Outcome> for ActedOn {
+    fn from(Outcome { id, result }: Outcome) -> ActedOn {
+        match result {
+            Ok(task) => ActedOn { id, status: 200, task: Some(TaskBody::from(&*task)), error: None },
+            Err(error) => {
+                let ApiError { status, body, .. } = ApiError::from(error);
+                ActedOn { id, status: status.as_u16().into(), task: None, error: Some(body.into()) }
+            }
+        }
+    }
+}
+
+#[derive(ApiResponse)]
+pub enum Acted {
+    /// The task after the action.
+    #[oai(status = 200)]
+    Done(JsonResponse<TaskBody>, #[oai(header = "ETag")] String),
+}
+
+/// Returns the response to an action: the task after the action.
+pub fn acted(task: &Aggregate) -> Acted {
+    Acted::Done(JsonResponse::new(&TaskBody::from(task)), etag(task.version))
+}
