@@ -1,11 +1,12 @@
 //! Prompts: prepared requests to a model, with the data that they need. A person selects a prompt in the client.
 
 use foldwork_engine::model::json;
-use foldwork_engine::model::value::Value;
 use foldwork_engine::pipeline::catalogue::catalogue;
 use foldwork_engine::workspace::query::Query;
 use foldwork_engine::{Error, Reader, Result};
 use rmcp::model::{GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMessage, Role};
+
+use super::tools::shown_task::ShownWhole;
 
 pub(super) const REVIEW_TASK: &str = "review_task";
 pub(super) const TASK_ID: &str = "task_id";
@@ -46,7 +47,7 @@ pub(super) async fn get(reader: &Reader, name: &str, arguments: &JsonObject) -> 
 
 async fn review_task(reader: &Reader, id: &str) -> Result<GetPromptResult> {
     let task = reader.task(id).await?;
-    let whole = Value::from(reader.whole_task(&task, None).await?);
+    let whole = ShownWhole::new(reader.whole_task(&task, None).await?, true);
     let text = format!(
         "Review this task. Say in one sentence what was requested, then what was delivered, then what is wrong or \
          missing. Read the aggregate that the task is about with `get_aggregate`, and its history with `list_events`. \

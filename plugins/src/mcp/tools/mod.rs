@@ -14,7 +14,7 @@ mod search;
 mod upload_file_link;
 
 mod shown;
-mod shown_task;
+pub(super) mod shown_task;
 
 use super::tool::Tool;
 
