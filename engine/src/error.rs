@@ -32,9 +32,13 @@ pub enum Error {
     #[error("{message}")]
     Forbidden { code: &'static str, message: String },
 
-    /// The input is invalid.
+    /// The input is invalid. The violations of an event of a list are relative to the event, which has this index.
     #[error("{message}")]
-    Invalid { code: &'static str, message: String, violations: Vec<Violation> },
+    Invalid { code: &'static str, message: String, violations: Vec<Violation>, index: Option<usize> },
+
+    /// The body of a request failed while it was received. The source may be an error of the caller of the engine.
+    #[error("the body failed: {0}")]
+    Body(#[source] std::io::Error),
 
     /// A pipeline was rejected, or failed on its rows.
     #[error(transparent)]
@@ -44,9 +48,9 @@ pub enum Error {
     #[error("{what} not found")]
     NotFound { what: String },
 
-    /// The resource is not in the state that the caller expects.
+    /// The resource is not in the state that the caller expects. An event of a list has an index.
     #[error("{message}")]
-    Conflict { code: &'static str, message: String, details: Box<Object> },
+    Conflict { code: &'static str, message: String, details: Box<Object>, index: Option<usize> },
 
     /// The limit of concurrent queries is reached. The same request may succeed later.
     #[error("{0}")]
@@ -73,17 +77,17 @@ impl Error {
     }
 
     pub fn invalid(message: impl Into<String>) -> Error {
-        Error::Invalid { code: "invalid_input", message: message.into(), violations: Vec::new() }
+        Error::invalid_with_code("invalid_input", message)
     }
 
-    /// Returns the error for a request that would exceed a limit of the plan.
-    pub fn over_limit(code: &'static str, message: impl Into<String>) -> Error {
-        Error::Invalid { code, message: message.into(), violations: Vec::new() }
+    /// Returns the error for an invalid input that has an error code of its own.
+    pub fn invalid_with_code(code: &'static str, message: impl Into<String>) -> Error {
+        Error::Invalid { code, message: message.into(), violations: Vec::new(), index: None }
     }
 
     /// Returns the error for a cursor that was not issued for this request.
     pub fn invalid_cursor(message: impl Into<String>) -> Error {
-        Error::Invalid { code: "invalid_cursor", message: message.into(), violations: Vec::new() }
+        Error::invalid_with_code("invalid_cursor", message)
     }
 
     /// Returns the error for one violation at `pointer`.
@@ -98,18 +102,19 @@ impl Error {
     }
 
     pub fn conflict(code: &'static str, message: impl Into<String>) -> Error {
-        Error::Conflict { code, message: message.into(), details: Box::default() }
+        Error::conflict_with(code, message, Object::new())
+    }
+
+    /// Returns the error for a conflict with more fields than its code and message.
+    pub fn conflict_with(code: &'static str, message: impl Into<String>, details: Object) -> Error {
+        Error::Conflict { code, message: message.into(), details: Box::new(details), index: None }
     }
 
     /// Returns the error for a stream that is not at the expected version.
     pub fn version_conflict(current_version: u64) -> Error {
         let mut details = Object::new();
         details.push("current_version", current_version as i64);
-        Error::Conflict {
-            code: "version_conflict",
-            message: format!("the stream is at version {current_version}"),
-            details: Box::new(details),
-        }
+        Error::conflict_with("version_conflict", format!("the stream is at version {current_version}"), details)
     }
 
     /// Returns the error for an event that does not restore its deleted aggregate.
@@ -117,26 +122,20 @@ impl Error {
         let mut details = Object::new();
         details.push("current_version", current_version as i64);
         let message = "the aggregate is deleted; an event <type>.created or one with \"restore\": true brings it back";
-        Error::Conflict { code: AGGREGATE_DELETED, message: message.into(), details: Box::new(details) }
+        Error::conflict_with(AGGREGATE_DELETED, message, details)
     }
 
-    /// Rewrites an error about a single event as an error about the first event of a list.
-    pub fn in_list(self) -> Error {
-        let Error::Invalid { code, mut violations, message } = self else { return self.at_event(0) };
-        if violations.is_empty() {
-            return Error::Invalid { code, message, violations };
-        }
-        violations.iter_mut().for_each(|violation| violation.pointer.insert_str(0, "/events/0"));
-        Error::Invalid { code, message: summary(&violations), violations }
-    }
-
-    /// Adds the index of the conflicting event to a conflict. Other errors stay unchanged.
-    pub fn at_event(mut self, index: usize) -> Error {
-        // An idempotency key belongs to the whole request, not to one event.
-        if let Error::Conflict { code, details, .. } = &mut self
-            && *code != IDEMPOTENCY_MISMATCH
-        {
-            details.push("index", index as i64);
+    /// Rewrites an error about a single event as an error about the event with this index in a list. Errors about the
+    /// whole request stay unchanged.
+    pub fn at_event(mut self, at: usize) -> Error {
+        match &mut self {
+            Error::Invalid { message, violations, index, .. } if !violations.is_empty() => {
+                *message = summary(violations, &event_pointer(Some(at)));
+                *index = Some(at);
+            }
+            // An idempotency key belongs to the whole request, not to one event.
+            Error::Conflict { code, index, .. } if *code != IDEMPOTENCY_MISMATCH => *index = Some(at),
+            _ => {}
         }
         self
     }
@@ -148,14 +147,21 @@ impl Error {
 
 impl From<Vec<Violation>> for Error {
     fn from(violations: Vec<Violation>) -> Error {
-        Error::Invalid { code: "invalid_input", message: summary(&violations), violations }
+        Error::Invalid { code: "invalid_input", message: summary(&violations, ""), violations, index: None }
     }
 }
 
-fn summary(violations: &[Violation]) -> String {
-    let summary = violations.iter().map(|violation| match violation.pointer.as_str() {
-        "" => violation.message.clone(),
-        pointer => format!("{pointer}: {}", violation.message),
+/// Returns the JSON pointer to the event with this index in a request's body. Returns the pointer to the body if the
+/// body is not a list of events.
+pub fn event_pointer(index: Option<usize>) -> String {
+    index.map(|index| format!("/events/{index}")).unwrap_or_default()
+}
+
+/// Returns the message for violations, whose pointers begin at `base`.
+fn summary(violations: &[Violation], base: &str) -> String {
+    let summary = violations.iter().map(|Violation { pointer, message }| match (base, pointer.as_str()) {
+        ("", "") => message.clone(),
+        _ => format!("{base}{pointer}: {message}"),
     });
     summary.collect::<Vec<_>>().join("; ")
 }

@@ -25,8 +25,6 @@ use crate::http::routes::{Methods, upload_url_prefix};
 const METADATA: [&str; 2] = ["/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"];
 /// The OAuth scopes for reading and for writing.
 const SCOPES: [&str; 2] = ["mcp:read", "mcp:write"];
-/// The beginning of the library's error message for a body that is not a message of the protocol.
-const NO_MESSAGE: &str = "fail to deserialize";
 /// The host names of a server on the local machine.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
@@ -128,17 +126,24 @@ impl Endpoint for Served {
             .map_err(|error| self.resource.challenged(&request, error))?;
         let body = request.take_body();
         let body = bodies::read(&request, body).await?;
-        let bytes = body.len();
+        let (bytes, is_json) = (body.len(), is_json(&request));
         request.set_body(body);
         request.extensions_mut().insert(access);
         let service = self.service.clone();
         // The library parses the message where it is called.
-        offload_task(bytes, async move { shaped(service.call(request).await?).await }).await
+        offload_task(bytes, async move { shaped(service.call(request).await?, is_json).await }).await
     }
 }
 
-/// Reads the body of a response, so that its length is known, and converts a plain-text error to JSON.
-async fn shaped(mut response: Response) -> poem::Result<Response> {
+/// Returns whether a request declares its body as JSON.
+fn is_json(request: &Request) -> bool {
+    let essence = |content_type: &str| content_type.split(';').next().map(|essence| essence.trim().to_ascii_lowercase());
+    request.content_type().and_then(essence).is_some_and(|essence| essence == "application/json")
+}
+
+/// Reads the body of a response, so that its length is known, and converts a plain-text error to JSON. `sent_json` is
+/// whether the request declared its body as JSON.
+async fn shaped(mut response: Response, sent_json: bool) -> poem::Result<Response> {
     let status = response.status();
     let is_json = response.header(CONTENT_TYPE.as_str()).is_some_and(|kind| kind.starts_with("application/json"));
     let body = response.take_body().into_vec().await.map_err(poem::error::InternalServerError)?;
@@ -148,8 +153,8 @@ async fn shaped(mut response: Response) -> poem::Result<Response> {
     }
     let text = String::from_utf8_lossy(&body).into_owned();
     let (status, code) = match status {
-        // The library reports a body that is not a message of the protocol as an unsupported media type.
-        StatusCode::UNSUPPORTED_MEDIA_TYPE if text.starts_with(NO_MESSAGE) => (StatusCode::BAD_REQUEST, "invalid_body"),
+        // The library reports JSON that is not a message of the protocol as an unsupported media type.
+        StatusCode::UNSUPPORTED_MEDIA_TYPE if sent_json => (StatusCode::BAD_REQUEST, "invalid_body"),
         StatusCode::UNSUPPORTED_MEDIA_TYPE => (status, "unsupported_media_type"),
         StatusCode::FORBIDDEN => (status, "host_refused"),
         StatusCode::NOT_ACCEPTABLE => (status, "not_acceptable"),

@@ -147,8 +147,8 @@ async fn payloads_at_the_depth_limit_load_after_a_restart() {
         }
         let one_of_two = vec![event("pile", &id, Object::new()), refused];
         match workspace.writer.append_events(one_of_two).await {
-            Err(Error::Invalid { violations, .. }) => {
-                assert_eq!(violations[0].pointer, format!("/events/1/payload/{name}"));
+            Err(error @ Error::Invalid { index: Some(1), .. }) => {
+                assert_eq!(error.to_string(), format!("/events/1/payload/{name}: nested more than {most} levels deep"));
             }
             other => panic!("{name}: {other:?}"),
         }

@@ -184,7 +184,7 @@ async fn concurrent_replacements_leave_one_file() {
 async fn a_broken_upload_leaves_nothing() {
     let shared = Shared::new().await;
     let ([one, _], _) = shared.twins(limited(0)).await;
-    let broken = || Err(Error::invalid("broken off"));
+    let broken = || Err(std::io::Error::other("broken off"));
     for announced in [None, Some(3 << 20)] {
         for blocks in [0, 1, 20] {
             let came = (0..blocks).map(|_| Ok(vec![1; 128 << 10].into()));
@@ -249,7 +249,7 @@ async fn an_upload_of_a_live_server_is_not_removed() {
     let ([living, silent], key) = shared.twins(Settings::default()).await;
     let (go, running) = paused(&living, 2 * SIZE as u64).await;
     // The broken upload of the other server is removed meanwhile, which shows that the search ran.
-    let broken = stream::iter([Err(Error::invalid("broken off"))]).boxed();
+    let broken = stream::iter([Err(std::io::Error::other("broken off"))]).boxed();
     silent.writer.upload_file(new_file("b", Some(5)), broken).await.expect_err("broken off");
     let starting = shared.engine(Settings::default()).await;
     let other = enter(&starting, &key).await.expect("a workspace");

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use crate::core::State;
 use crate::core::append::{Append, Appended};
-use crate::core::request::{KEPT_MS, RequestId};
+use crate::core::request::{self, KEPT_MS, RequestId};
+use crate::error::Result;
 use crate::model::event::Event;
 use crate::store;
 use crate::store::answers::Run;
@@ -27,6 +28,24 @@ pub struct KnownAnswer {
     /// The events of the response. `None` if no request of the batch matches the fingerprint, or if the stored request
     /// was not an append.
     pub appended: Option<Appended>,
+}
+
+impl KnownAnswer {
+    /// Returns the result of the append. Fails if the idempotency key was used for another request.
+    pub fn appended_for(&self, request: &RequestId) -> Result<Appended> {
+        let appended = self.appended.as_ref().filter(|_| self.fingerprint == request.fingerprint);
+        appended.cloned().ok_or_else(request::mismatch)
+    }
+}
+
+impl State {
+    /// Returns the result of an earlier append for the same request, or `None` if there was none. Fails if the
+    /// idempotency key was used for another request.
+    pub async fn earlier_append(&self, request: &RequestId) -> Result<Option<Appended>> {
+        let mut known = Known::default();
+        known.look_up_answers(self, &[request]).await?;
+        known.answers.get(&request.key).map(|answer| answer.appended_for(request)).transpose()
+    }
 }
 
 impl Known {

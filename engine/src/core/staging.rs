@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use crate::core::State;
 use crate::core::append::{Append, Appended};
 use crate::core::known::{self, Known, KnownAnswer};
-use crate::core::request::{self, RequestId};
+use crate::core::request::RequestId;
 use crate::core::types::Definitions;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
@@ -158,11 +158,8 @@ impl<'a> Staging<'a> {
 
     /// Returns the response to an earlier request with the same key, or `None` if there was no such request.
     fn answer_to(&self, request: &RequestId) -> Result<Option<Appended>> {
-        let Some(first) = self.known.answers.get(&request.key).or_else(|| self.answers.get(&request.key)) else {
-            return Ok(None);
-        };
-        let appended = first.appended.clone().filter(|_| first.fingerprint == request.fingerprint);
-        appended.map(Some).ok_or_else(request::mismatch)
+        let first = self.known.answers.get(&request.key).or_else(|| self.answers.get(&request.key));
+        first.map(|first| first.appended_for(request)).transpose()
     }
 
     fn stage_new(&mut self, append: &Append) -> Result<Appended> {
@@ -207,13 +204,12 @@ impl<'a> Staging<'a> {
             replayed: false,
         };
         for (index, new) in new_events.into_iter().enumerate() {
-            let at = if many { format!("/events/{index}") } else { String::new() };
             // The log stores JSON, so the payload is converted before folding. Reading the event later returns the same
             // payload.
             let new = NewEvent { payload: new.payload.into_json(), metadata: new.metadata.into_json(), ..new };
             let staged = match self.repeat_of(&new, append) {
                 Ok(Some(first)) => Ok((first, true)),
-                Ok(None) => self.stage_event(new, append, &at, undo).map(|event| (event, false)),
+                Ok(None) => self.stage_event(new, append, undo).map(|event| (event, false)),
                 Err(error) => Err(error),
             };
             let (event, repeated) = staged.map_err(|error| if many { error.at_event(index) } else { error })?;
@@ -262,20 +258,19 @@ impl<'a> Staging<'a> {
         &mut self,
         new: NewEvent,
         append: &Append,
-        at: &str,
         undo: &mut Vec<(AggregateId, Option<Arc<Aggregate>>)>,
     ) -> Result<Arc<Event>> {
         let aggregate_id = AggregateId::parse(&new.aggregate_id).ok_or_else(|| {
             let allowed = "expected a letter or digit, then up to 127 letters, digits and . _ : -";
-            Error::invalid_at(format!("{at}/aggregate_id"), format!("invalid aggregate id: {allowed}"))
+            Error::invalid_at("/aggregate_id", format!("invalid aggregate id: {allowed}"))
         })?;
         if let Some(event_id) = new.event_id.as_deref().filter(|event_id| !id::is_valid_id(event_id)) {
             let shown: String = event_id.chars().take(64).collect();
-            return Err(Error::invalid_at(format!("{at}/event_id"), format!("'{shown}' is not a valid event id")));
+            return Err(Error::invalid_at("/event_id", format!("'{shown}' is not a valid event id")));
         }
-        let definition = self.check_type(&new, append, at)?;
+        let definition = self.check_type(&new, append)?;
         let before = self.view.aggregate(aggregate_id.as_str());
-        let project_id = self.check_stream(&new, before.as_deref(), at)?;
+        let project_id = self.check_stream(&new, before.as_deref())?;
         let version = before.as_ref().map_or(0, |before| before.version);
         if !new.expected.allows(version) {
             return Err(Error::version_conflict(version));
@@ -341,11 +336,11 @@ impl<'a> Staging<'a> {
     }
 
     /// Checks that the type exists, that the append may write to it, and that the event type and payload are valid.
-    fn check_type(&self, new: &NewEvent, append: &Append, at: &str) -> Result<Arc<Definition>> {
+    fn check_type(&self, new: &NewEvent, append: &Append) -> Result<Arc<Definition>> {
         let mut wrong = Violations::default();
         let Some(definition) = self.view.definition(&new.aggregate_type) else {
             let shown: String = new.aggregate_type.chars().take(64).collect();
-            wrong.add(format!("{at}/aggregate_type"), format!("unknown aggregate type '{shown}'"));
+            wrong.add("/aggregate_type", format!("unknown aggregate type '{shown}'"));
             return Err(wrong.into_vec().into());
         };
         if definition.managed && !append.managed {
@@ -355,12 +350,11 @@ impl<'a> Staging<'a> {
         let verb = new.event_type.strip_prefix(&*definition.type_name).and_then(|rest| rest.strip_prefix('.'));
         if !verb.is_some_and(id::is_valid_name) {
             let message = format!("expected {}.<verb> of lower-case letters, digits, _ and -", definition.type_name);
-            wrong.add(format!("{at}/event_type"), message);
+            wrong.add("/event_type", message);
         }
         let matching = Matching::new(&self.view.state.patterns);
         let mut check = || {
-            let at = format!("{at}/payload");
-            payload::check(&new.payload, verb.unwrap_or_default(), definition, &matching, &at, &mut wrong);
+            payload::check(&new.payload, verb.unwrap_or_default(), definition, &matching, "/payload", &mut wrong);
         };
         if payload::is_quick(&new.payload, definition, &matching) {
             check()
@@ -368,19 +362,19 @@ impl<'a> Staging<'a> {
             offload(check)
         }
         if !new.metadata.nests_within(MAX_KEPT_DEPTH) {
-            wrong.add(format!("{at}/metadata"), depth::too_deep(MAX_KEPT_DEPTH));
+            wrong.add("/metadata", depth::too_deep(MAX_KEPT_DEPTH));
         }
         wrong.finish(definition.clone()).map_err(Error::from)
     }
 
     /// Checks the type and project of a stream: a new stream must have a known project, and an existing stream must
     /// match both. Returns the project's id.
-    fn check_stream(&self, new: &NewEvent, before: Option<&Aggregate>, at: &str) -> Result<Option<Arc<str>>> {
+    fn check_stream(&self, new: &NewEvent, before: Option<&Aggregate>) -> Result<Option<Arc<str>>> {
         let project_id = match new.project.as_deref() {
             None => None,
             Some(project) => Some(self.view.project_id(project).ok_or_else(|| {
                 let shown: String = project.chars().take(64).collect();
-                Error::invalid_at(format!("{at}/project_id"), format!("unknown project '{shown}'"))
+                Error::invalid_at("/project_id", format!("unknown project '{shown}'"))
             })?),
         };
         let Some(before) = before else { return Ok(project_id) };

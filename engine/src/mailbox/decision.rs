@@ -69,7 +69,7 @@ pub(super) fn conflict(code: &'static str, message: String, task: &Task<'_>, act
         ("action", act.name().into()),
         ("allowed_actions", allowed.collect::<Vec<_>>().into()),
     ]);
-    Error::Conflict { code, message, details: Box::new(details) }
+    Error::conflict_with(code, message, details)
 }
 
 /// Returns the event that moves a task to another status. Clears the fields that belong to the previous status.

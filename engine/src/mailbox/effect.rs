@@ -54,33 +54,25 @@ fn event(view: &View<'_>, task: &Task<'_>, artifact: &Object, effect: Effect) ->
 /// Converts the rejection of a task's event and effects into an error that the approving person can understand.
 pub fn explain(error: Error) -> Error {
     match error {
-        Error::Invalid { violations, .. } if violations.iter().any(|wrong| is_effect(&wrong.pointer)) => {
+        // The first event is the task's own event.
+        Error::Invalid { violations, index: Some(1..), .. } => {
             let messages: Vec<&str> = violations.iter().map(|wrong| wrong.message.as_str()).collect();
             refused(&messages.join("; "), violations)
         }
-        Error::Conflict { details, message, .. }
-            if details.get("index").and_then(Value::as_int).is_some_and(|index| index > 0) =>
-        {
-            refused(&message, Vec::new())
-        }
+        Error::Conflict { message, index: Some(1..), .. } => refused(&message, Vec::new()),
         other => other,
     }
-}
-
-/// Returns whether a pointer points into an event after the first. The first event is the task's own event.
-fn is_effect(pointer: &str) -> bool {
-    pointer.strip_prefix("/events/").is_some_and(|rest| !rest.starts_with("0/"))
 }
 
 fn refused(why: &str, violations: Vec<Violation>) -> Error {
     let mut details = Object::new();
     if !violations.is_empty() {
         let entries = violations.into_iter().map(|violation| {
-            let below = violation.pointer.splitn(4, '/').nth(3).unwrap_or_default();
-            Value::from(Object::from_iter([("pointer", format!("/effect/{below}")), ("message", violation.message)]))
+            let pointer = format!("/effect{}", violation.pointer);
+            Value::from(Object::from_iter([("pointer", pointer), ("message", violation.message)]))
         });
         details.push("details", entries.collect::<Vec<_>>());
     }
     let message = format!("the effect of the task's output was rejected: {why}");
-    Error::Conflict { code: EFFECT_REFUSED, message, details: Box::new(details) }
+    Error::conflict_with(EFFECT_REFUSED, message, details)
 }

@@ -3,7 +3,7 @@
 /// One error at one location in a request's body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// The location of the error, as a JSON pointer (RFC 6901) into the body.
+    /// The location of the error, as a JSON pointer (RFC 6901) into the body, or into one event of the body.
     pub pointer: String,
     /// The error message: the value found, and the values that are allowed.
     pub message: String,

@@ -126,7 +126,7 @@ impl Writer {
                 && view.count(AGENT) >= most
             {
                 let message = format!("the plan allows at most {most} agents");
-                return Err(Error::over_limit("agent_limit_reached", message));
+                return Err(Error::invalid_with_code("agent_limit_reached", message));
             }
             Ok(vec![first_event(&id, AGENT, None, payload.clone())])
         });

@@ -50,7 +50,7 @@ impl Writer {
             if let Some(most) = most
                 && view.count(PROJECT) >= most
             {
-                return Err(Error::over_limit(
+                return Err(Error::invalid_with_code(
                     "project_limit_reached",
                     format!("the plan allows at most {most} projects"),
                 ));

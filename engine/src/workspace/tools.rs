@@ -51,7 +51,7 @@ impl Reader {
             FailureKind::Panic => Error::internal(failure),
             _ => {
                 let message = format!("the tool '{name}' failed: {failure}");
-                Error::Invalid { code: "tool_failed", message, violations: Vec::new() }
+                Error::invalid_with_code("tool_failed", message)
             }
         })
     }

@@ -128,9 +128,6 @@ fn check_patterns(types: &Definitions, definition: &Definition) -> Result<()> {
 fn breaking(breaks: &[String]) -> Error {
     let mut details = Object::new();
     details.push("differences", breaks.iter().map(|text| Value::from(text.as_str())).collect::<Vec<_>>());
-    Error::Conflict {
-        code: "breaking_redefinition",
-        message: format!("the redefinition has breaking changes: {}", breaks.join("; ")),
-        details: Box::new(details),
-    }
+    let message = format!("the redefinition has breaking changes: {}", breaks.join("; "));
+    Error::conflict_with("breaking_redefinition", message, details)
 }

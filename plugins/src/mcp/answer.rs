@@ -37,7 +37,7 @@ impl Settings {
             "the answer has {bytes} bytes; at most {} are allowed: request fewer rows, or fewer fields with a pipeline",
             self.answer_bytes
         );
-        Err(Error::Invalid { code: "answer_too_large", message, violations: Vec::new() })
+        Err(Error::invalid_with_code("answer_too_large", message))
     }
 
     /// Converts an error to the object that clients receive.

@@ -177,10 +177,10 @@ enum AppendAnswer {
     Many(AppendedBody),
 }
 
-/// Adds the list index to an error of a list with one event. The engine cannot distinguish such a list from a single
+/// Adds the index to an error about the only event of a list. The engine cannot distinguish such a list from a single
 /// event.
 fn in_place<T>(result: Result<T, Error>, list_of_one: bool) -> Result<T, Error> {
-    if list_of_one { result.map_err(Error::in_list) } else { result }
+    if list_of_one { result.map_err(|error| error.at_event(0)) } else { result }
 }
 
 #[OpenApi(tag = "Section::Aggregates")]
@@ -363,16 +363,18 @@ fn appended_body(appended: &Appended, with_events: bool) -> AppendedBody {
 }
 
 fn new_events(inputs: Vec<EventInput>, stream: Option<&str>, is_batch: bool) -> Result<Vec<NewEvent>, Error> {
-    let pointer = |index: usize| if is_batch { format!("/events/{index}") } else { String::new() };
-    inputs.into_iter().enumerate().map(|(index, input)| new_event(input, stream, &pointer(index))).collect()
+    let new = |(index, input)| {
+        new_event(input, stream).map_err(|error| if is_batch { error.at_event(index) } else { error })
+    };
+    inputs.into_iter().enumerate().map(new).collect()
 }
 
-fn new_event(input: EventInput, stream: Option<&str>, at: &str) -> Result<NewEvent, Error> {
+fn new_event(input: EventInput, stream: Option<&str>) -> Result<NewEvent, Error> {
     let required =
-        |value: Option<String>, name: &str| value.ok_or_else(|| Error::invalid_at(format!("{at}/{name}"), "required"));
+        |value: Option<String>, name: &str| value.ok_or_else(|| Error::invalid_at(format!("/{name}"), "required"));
     let aggregate_id = match (input.aggregate_id, stream) {
         (Some(id), Some(stream)) if id != stream => {
-            return Err(Error::invalid_at(format!("{at}/aggregate_id"), "differs from the stream of the path"));
+            return Err(Error::invalid_at("/aggregate_id", "differs from the stream of the path"));
         }
         (_, Some(stream)) => stream.to_owned(),
         (id, None) => required(id, "aggregate_id")?,
@@ -380,7 +382,7 @@ fn new_event(input: EventInput, stream: Option<&str>, at: &str) -> Result<NewEve
     let occurred_at = match input.occurred_at {
         None => None,
         Some(text) => {
-            let wrong = || Error::invalid_at(format!("{at}/occurred_at"), "expected an RFC 3339 time");
+            let wrong = || Error::invalid_at("/occurred_at", "expected an RFC 3339 time");
             Some(parse_date(&text).ok_or_else(wrong)?)
         }
     };
@@ -392,7 +394,7 @@ fn new_event(input: EventInput, stream: Option<&str>, at: &str) -> Result<NewEve
         payload: input.payload.unwrap_or_default().into_object(),
         metadata: input.metadata.unwrap_or_default().into_object(),
         event_id: input.event_id,
-        expected: read_expected(input.expected_version, at)?,
+        expected: read_expected(input.expected_version)?,
         occurred_at,
         restore: input.restore.unwrap_or(false),
         derived: false,
@@ -400,10 +402,10 @@ fn new_event(input: EventInput, stream: Option<&str>, at: &str) -> Result<NewEve
 }
 
 /// Parses the `expected_version` of a request body.
-pub(super) fn read_expected(expected: Option<ExpectedVersion>, at: &str) -> Result<Expected, Error> {
+pub(super) fn read_expected(expected: Option<ExpectedVersion>) -> Result<Expected, Error> {
     let wrong = || {
         let allowed = "expected a version, \"none\", \"exists\" or \"any\"";
-        Error::invalid_at(format!("{at}/expected_version"), allowed)
+        Error::invalid_at("/expected_version", allowed)
     };
     match expected.map(|expected| expected.0) {
         None | Some(Value::Null) => Ok(Expected::Any),

@@ -248,12 +248,9 @@ impl Api {
     ) -> ApiResult<Stored> {
         let RawBody { upload, content_type } = body;
         let announced = upload.announced;
-        let (bytes, failure) = upload.blocks()?;
+        let bytes = upload.blocks()?;
         let new = new_at(&access.0, path.0, content_type.as_deref(), announced)?;
-        match access.0.upload_file(new, bytes).await {
-            Ok(uploaded) => Ok(stored(&uploaded)),
-            Err(error) => Err(failure.or(error)),
-        }
+        Ok(stored(&access.0.upload_file(new, bytes).await?))
     }
 
     /// Deletes a file.

@@ -35,11 +35,8 @@ impl Api {
         let linked = engine.linked_upload(&link).await?;
         let upload = body.upload.at_most(linked.max_bytes());
         let announced = upload.announced;
-        let (bytes, failure) = upload.blocks()?;
+        let bytes = upload.blocks()?;
         let content_disposition = download::attachment(linked.filename());
-        match linked.store(announced, content_disposition, bytes).await {
-            Ok(uploaded) => Ok(stored(&uploaded)),
-            Err(error) => Err(failure.or(error)),
-        }
+        Ok(stored(&linked.store(announced, content_disposition, bytes).await?))
     }
 }

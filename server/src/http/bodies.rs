@@ -3,11 +3,10 @@
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use foldwork_engine::Error;
 use foldwork_engine::workspace::files::Incoming;
 use foldwork_plugins::mcp;
 use futures_util::StreamExt;
@@ -115,8 +114,7 @@ pub async fn read(request: &Request, body: Body) -> poem::Result<Vec<u8>> {
         let mut text = Vec::with_capacity(announced.unwrap_or(0).min(INITIAL_CAPACITY));
         let mut parts = pin!(body.into_bytes_stream());
         while let Some(part) = parts.next().await {
-            let part =
-                part.map_err(|error| ApiError::new(StatusCode::BAD_REQUEST, "invalid_body", error.to_string()))?;
+            let part = part.map_err(|error| ApiError::invalid_body(&error))?;
             if text.len() + part.len() > limit {
                 return Err(too_large());
             }
@@ -145,23 +143,6 @@ fn too_slow() -> ApiError {
     ApiError::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", "the body did not arrive in time")
 }
 
-/// The slot for the error of a streamed body. The body's stream fills the slot when a limit is exceeded.
-#[derive(Clone, Default)]
-pub struct Failure(Arc<Mutex<Option<ApiError>>>);
-
-impl Failure {
-    fn set(&self, error: ApiError) -> Error {
-        let stream_error = Error::invalid("the body failed");
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-        stream_error
-    }
-
-    /// Returns the error of the streamed body or, if the body did not fail, `error`.
-    pub fn or(&self, error: Error) -> ApiError {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_else(|| ApiError::from(error))
-    }
-}
-
 /// A body that is streamed in blocks. Each block counts towards the memory budget until the block is dropped. The body
 /// may be large, but must arrive at the minimum rate in every window of `timeout`.
 pub struct Upload {
@@ -184,8 +165,9 @@ impl Upload {
         Upload { limit, ..self }
     }
 
-    /// Returns the body as a stream of blocks. A body whose announced length exceeds the limit is rejected.
-    pub fn blocks(self) -> Result<(Incoming, Failure), ApiError> {
+    /// Returns the body as a stream of blocks. A body whose announced length exceeds the limit is rejected. If a limit
+    /// is exceeded later, the stream ends with an error whose source is an [`ApiError`].
+    pub fn blocks(self) -> Result<Incoming, ApiError> {
         let Upload { body, share, limit, announced } = self;
         if announced.is_some_and(|length| length > limit) {
             return Err(too_large(limit));
@@ -194,20 +176,15 @@ impl Upload {
         let parts = body.into_bytes_stream().boxed();
         let pace = Pace::new(share.bodies.timeout, share.bodies.min_bytes_per_s);
         let body_stream = BodyStream { parts, remainder: Bytes::new(), remaining: limit, limit, capacity, pace, share };
-        let failure = Failure::default();
-        let failed = failure.clone();
-        let blocks = stream::unfold(Some(body_stream), move |body_stream| {
-            let failed = failed.clone();
-            async move {
-                let mut body_stream = body_stream?;
-                match body_stream.next().await {
-                    Ok(None) => None,
-                    Ok(Some(block)) => Some((Ok(block), Some(body_stream))),
-                    Err(error) => Some((Err(failed.set(error)), None)),
-                }
+        let blocks = stream::unfold(Some(body_stream), |body_stream: Option<BodyStream>| async move {
+            let mut body_stream = body_stream?;
+            match body_stream.next().await {
+                Ok(None) => None,
+                Ok(Some(block)) => Some((Ok(block), Some(body_stream))),
+                Err(error) => Some((Err(std::io::Error::other(error)), None)),
             }
         });
-        Ok((blocks.boxed(), failure))
+        Ok(blocks.boxed())
     }
 }
 
@@ -255,7 +232,7 @@ impl BodyStream {
         let started = Instant::now();
         let part = tokio::time::timeout(self.pace.patience(), self.parts.next()).await.map_err(|_| too_slow())?;
         let part = part.transpose();
-        let part = part.map_err(|error| ApiError::new(StatusCode::BAD_REQUEST, "invalid_body", error.to_string()))?;
+        let part = part.map_err(|error| ApiError::invalid_body(&error))?;
         self.pace.record(part.as_ref().map_or(0, Bytes::len), started.elapsed());
         Ok(part)
     }

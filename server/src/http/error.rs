@@ -1,6 +1,6 @@
 //! Error responses: one JSON shape for every failure, and the only place that maps errors to status codes.
 
-use foldwork_engine::Error;
+use foldwork_engine::error::{Error, event_pointer};
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::pipeline::error::Code;
 use poem::error::ResponseError;
@@ -31,6 +31,19 @@ impl ApiError {
         self
     }
 
+    /// Returns the error for a body that cannot be read.
+    pub fn invalid_body(error: &dyn std::fmt::Display) -> ApiError {
+        ApiError::new(StatusCode::BAD_REQUEST, "invalid_body", error.to_string())
+    }
+
+    /// Adds the index of the event that the error is about.
+    fn at_event(self, index: Option<usize>) -> ApiError {
+        match index {
+            Some(index) => self.with("index", index as i64),
+            None => self,
+        }
+    }
+
     fn with(mut self, name: &str, value: impl Into<Value>) -> ApiError {
         self.body.push(name, value);
         self
@@ -52,26 +65,24 @@ impl From<Error> for ApiError {
                 ApiError::new(StatusCode::PAYMENT_REQUIRED, "subscription_required", message).with("required", names)
             }
             Error::Forbidden { code, .. } => ApiError::new(StatusCode::FORBIDDEN, code, message),
-            Error::Invalid { code, violations, .. } => {
-                let index = violations.first().and_then(|first| event_index(&first.pointer));
+            Error::Invalid { code, violations, index, .. } => {
+                let base = event_pointer(index);
                 let details = violations.into_iter().map(|violation| {
-                    let fields = [("pointer", violation.pointer), ("message", violation.message)];
+                    let fields = [("pointer", format!("{base}{}", violation.pointer)), ("message", violation.message)];
                     Value::from(Object::from_iter(fields))
                 });
                 let details: Vec<Value> = details.collect();
                 let error = ApiError::new(StatusCode::BAD_REQUEST, code, message);
                 let error = if details.is_empty() { error } else { error.with("details", details) };
-                match index {
-                    Some(index) => error.with("index", index),
-                    None => error,
-                }
+                error.at_event(index)
             }
+            Error::Body(error) => error.downcast().unwrap_or_else(|error| ApiError::invalid_body(&error)),
             Error::Pipeline(error) => pipeline_error(error),
             Error::NotFound { .. } => ApiError::new(StatusCode::NOT_FOUND, "not_found", message),
-            Error::Conflict { code, details, .. } => {
+            Error::Conflict { code, details, index, .. } => {
                 let mut error = ApiError::new(StatusCode::CONFLICT, code, message);
                 details.into_iter().for_each(|(name, value)| error.body.push(name, value));
-                error
+                error.at_event(index)
             }
             Error::TooManyQueries(_) => ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too_many_queries", message)
                 .with_header(header::RETRY_AFTER, HeaderValue::from_static("1")),
@@ -88,11 +99,6 @@ impl From<Error> for ApiError {
             }
         }
     }
-}
-
-/// Returns the index of the event that a JSON pointer into `/events` refers to.
-fn event_index(pointer: &str) -> Option<i64> {
-    pointer.strip_prefix("/events/")?.split('/').next()?.parse().ok()
 }
 
 /// Builds the response for a pipeline error. `code` is MongoDB's number and `error` is MongoDB's message. The fields
@@ -156,3 +162,22 @@ impl ApiResponse for ApiError {
 
 /// The result of a handler: the response, or an error response.
 pub type ApiResult<T> = Result<T, ApiError>;
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn a_body_fails_with_the_error_of_its_stream() {
+        let busy = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "busy", "later")
+            .with_header(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        let failed = ApiError::from(Error::Body(io::Error::other(busy)));
+        assert_eq!((failed.status, failed.headers.len()), (StatusCode::SERVICE_UNAVAILABLE, 1));
+        assert_eq!(failed.body.get("code").and_then(Value::as_str), Some("busy"));
+        let cut = ApiError::from(Error::Body(io::Error::new(io::ErrorKind::UnexpectedEof, "cut")));
+        assert_eq!(cut.to_string(), "400 Bad Request: cut");
+        assert_eq!(cut.body.get("code").and_then(Value::as_str), Some("invalid_body"));
+    }
+}

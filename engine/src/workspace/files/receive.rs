@@ -17,7 +17,7 @@ use crate::store::blobs::BlobKind;
 use crate::store::uploads::{Room, Upload};
 
 /// The bytes of a file as they arrive.
-pub type Incoming = BoxStream<'static, Result<Bytes>>;
+pub type Incoming = BoxStream<'static, std::io::Result<Bytes>>;
 
 /// The number of bytes that are buffered before storage is reserved, if the client did not announce the length. For a
 /// smaller file, exactly its size is reserved.
@@ -64,7 +64,7 @@ impl Receiving {
             while length < MAX_BUFFERED_BYTES
                 && let Some(block) = bytes.next().await
             {
-                let block = block?;
+                let block = block.map_err(Error::Body)?;
                 length += block.len();
                 buffered.push(block);
             }
@@ -79,7 +79,7 @@ impl Receiving {
         let (mut size, mut hash) = (0, Context::new(&SHA256));
         let mut blocks = futures_util::stream::iter(buffered.into_iter().map(Ok)).chain(bytes);
         while let Some(block) = blocks.next().await {
-            let block: Bytes = block?;
+            let block: Bytes = block.map_err(Error::Body)?;
             size += block.len() as u64;
             self.reserve_unannounced(size, announced).await?;
             hash.update(&block);
@@ -158,7 +158,7 @@ fn lost() -> Error {
 
 fn exceeded(quota: u64) -> Error {
     let message = format!("the file would exceed the workspace's storage quota of {quota} bytes");
-    Error::Invalid { code: "storage_quota_exceeded", message, violations: Vec::new() }
+    Error::invalid_with_code("storage_quota_exceeded", message)
 }
 
 /// Renews the lease of an upload until dropped.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::bytes::{PreviousUpload, is_live};
 use super::receive::{Incoming, Received, Receiving};
 use crate::core::append::{Appended, Decide};
-use crate::core::request::KEPT_MS;
 use crate::core::staging::{View, object_of};
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
@@ -138,15 +137,9 @@ impl Operation {
     /// repeated request needs no storage.
     async fn earlier_response(&self, new: &NewFile, id: &AggregateId) -> Result<Option<Uploaded>> {
         let Some(request) = &new.request else { return Ok(None) };
-        let state = self.state();
-        let expired = state.clock.now_ms() - KEPT_MS;
-        let kept = state.db.read_answers(std::slice::from_ref(&request.key)).await?;
-        if !kept.values().any(|kept| kept.created_at > expired) {
-            return Ok(None);
-        }
-        // The appender finds the stored response, so it never calls this closure.
-        let conflict = || Error::Unavailable(crate::store::Error::Conflict);
-        let appended = self.append(Box::new(move |_| Err(conflict())), Some(request.clone()), 0).await?;
+        let Some(appended) = self.state().earlier_append(request).await? else { return Ok(None) };
+        // Another server may have appended the event a moment ago.
+        self.state().refresh().await?;
         self.uploaded(&appended, id).map(Some)
     }
 

@@ -72,11 +72,8 @@ impl Writer {
         let found = self.context.select_tasks(filter, None, usize::MAX).await?.items;
         if found.len() != expected {
             let details = [("count", Value::Int(found.len() as i64)), ("expected", Value::Int(expected as i64))];
-            return Err(Error::Conflict {
-                code: "count_mismatch",
-                message: format!("the filter matches {} tasks, expected {expected}", found.len()),
-                details: Box::new(Object::from_iter(details)),
-            });
+            let message = format!("the filter matches {} tasks, expected {expected}", found.len());
+            return Err(Error::conflict_with("count_mismatch", message, Object::from_iter(details)));
         }
         Ok(found.iter().map(|task| task.id.to_string()).collect())
     }

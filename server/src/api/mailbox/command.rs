@@ -40,7 +40,7 @@ pub fn command(action: Action, fields: &Object, now_ms: i64) -> Result<TaskComma
 /// Returns the expected version from the body or, if the body has none, from the header `If-Match`.
 pub fn expected_version(fields: &Object, if_match: Option<&str>) -> Result<Expected, Error> {
     match named(fields, "expected_version") {
-        Some(version) => read_expected(Some(ExpectedVersion(version.clone())), ""),
+        Some(version) => read_expected(Some(ExpectedVersion(version.clone()))),
         None => expected(if_match),
     }
 }
