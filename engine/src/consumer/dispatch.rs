@@ -106,20 +106,41 @@ fn task(context: &EventContext, plugin: &Arc<str>, assignment: Assignment) -> Ne
         let ms = i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1_000);
         Value::Date(context.event.occurred_at.saturating_add(ms))
     });
-    let content = TaskContent { title, assignee: assignment.assignee, priority: assignment.priority, due_at };
+    let (reason, assignee, priority) = (TaskReason::Assigned, assignment.assignee, assignment.priority);
+    let content = TaskContent { reason, title, assignee, priority, due_at };
     new_task(&context.event, Some(&context.after), plugin, content, assignment.metadata)
+}
+
+/// The reason why a task is created. Part of the task's id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TaskReason {
+    /// The plugin's hook `route` assigned the task.
+    Assigned,
+    /// The plugin's circuit opened.
+    Stopped,
+}
+
+impl TaskReason {
+    fn name(self) -> &'static str {
+        match self {
+            TaskReason::Assigned => "assigned",
+            TaskReason::Stopped => "stopped",
+        }
+    }
 }
 
 /// The content of a new task, without the event that caused the task.
 pub struct TaskContent {
+    pub reason: TaskReason,
     pub title: String,
     pub assignee: Assignee,
     pub priority: Priority,
     pub due_at: Option<Value>,
 }
 
-/// Returns the event that creates a task. A pair of event and assignee always gives the same event id, so the pair has
-/// only one such task.
+/// Returns the event that creates a task. An event, a plugin, a reason and an assignee always give the same event id, so
+/// they have only one such task. The reason keeps a task of the plugin's hook from taking the place of a task about the
+/// plugin.
 pub fn new_task(
     event: &Event,
     about: Option<&Aggregate>,
@@ -131,7 +152,8 @@ pub fn new_task(
         Assignee::Agent(id) => ("agent", id),
         Assignee::User(id) => ("user", id),
     };
-    let id = derived_id(&event.event_id, &format!("{assignee_type}/{assignee_id}"), 0);
+    let maker = format!("{plugin}/{}/{assignee_type}/{assignee_id}", content.reason.name());
+    let id = derived_id(&event.event_id, &maker, 0);
     let source = Object::from_iter([
         ("event_id", Value::from(event.event_id.clone())),
         ("event_type", event.event_type.clone().into()),

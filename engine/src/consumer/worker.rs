@@ -173,6 +173,7 @@ impl Worker {
     fn stopped_task(&self, plugin: PluginIndex, event: &Event) -> NewEvent {
         let name = self.state.plugins.name(plugin);
         let content = dispatch::TaskContent {
+            reason: dispatch::TaskReason::Stopped,
             title: format!("The plugin {name} is stopped: it failed for {} aggregates in a row", circuit::FAILURES),
             assignee: Assignee::User(self.state.record.owner_id.clone()),
             priority: Priority::High,
