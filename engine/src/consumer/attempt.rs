@@ -9,6 +9,7 @@ use super::interrupt::Interrupt;
 use crate::core::State;
 use crate::core::plugins::{HookCall, PluginIndex};
 use crate::hook::{Failure, OnError, Outcome};
+use crate::model::facts::{Assignment, Facts, Product};
 
 /// The delays before the retries of a failed call.
 const RETRY_DELAYS: [Duration; 3] = [Duration::from_millis(5), Duration::from_millis(25), Duration::from_millis(100)];
@@ -32,6 +33,30 @@ pub enum Attempt<T> {
     Skipped,
 }
 
+/// The value of a hook, which may request appends to the log.
+pub trait RequestsAppends {
+    /// Returns whether the step is done only after something was appended to the log.
+    fn requests_appends(&self) -> bool;
+}
+
+impl RequestsAppends for Facts {
+    fn requests_appends(&self) -> bool {
+        !self.events.is_empty()
+    }
+}
+
+impl RequestsAppends for Vec<Assignment> {
+    fn requests_appends(&self) -> bool {
+        !self.is_empty()
+    }
+}
+
+impl RequestsAppends for Product {
+    fn requests_appends(&self) -> bool {
+        true
+    }
+}
+
 /// The policy for retries of a plugin whose failures block the log.
 #[derive(Clone, Copy)]
 pub enum RetryPolicy<'a> {
@@ -51,7 +76,9 @@ pub struct Calls<'a> {
 
 impl Calls<'_> {
     /// Calls a hook for each input, in order. `step_of` returns the event and aggregate of an input.
-    pub async fn run<I, T>(
+    ///
+    /// A call that requests appends is no success yet: the caller reports whether the log accepts them.
+    pub async fn run<I, T: RequestsAppends>(
         &mut self,
         inputs: &[Arc<I>],
         step_of: impl Fn(&I) -> Step<'_>,
@@ -77,7 +104,9 @@ impl Calls<'_> {
             for (input, (outcome, tries)) in rest.iter().zip(outcomes) {
                 let attempt = match outcome {
                     Ok(done) => {
-                        self.circuit.succeeded();
+                        if !done.value.requests_appends() {
+                            self.circuit.succeeded();
+                        }
                         Attempt::Done(done.value)
                     }
                     Err(_) if on_error == OnError::Skip => Attempt::Skipped,

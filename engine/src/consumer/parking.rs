@@ -3,16 +3,23 @@
 use std::sync::Arc;
 
 use super::attempt::Attempt;
+use super::circuit::Step;
 use super::circuits::Circuits;
 use super::event_context::EventContext;
 use crate::core::State;
 use crate::core::plugins::PluginIndex;
-use crate::hook::{Failure, Hook};
+use crate::hook::{Failure, Hook, OnError};
 use crate::model::event::Event;
 use crate::store::parked::{Parked, Reason, StepId};
 
 /// The failure kind of a step that was not attempted because its plugin's circuit was open.
 const CIRCUIT_OPEN: &str = "circuit_open";
+
+/// The event because of which a plugin requested appends, and the aggregate whose content the plugin worked on.
+pub struct Requested<'a> {
+    pub event: &'a Arc<Event>,
+    pub aggregate_id: &'a str,
+}
 
 /// The parked and released steps that are not yet written.
 pub struct Parking {
@@ -54,6 +61,25 @@ impl Parking {
             }
         }
         None
+    }
+
+    /// Records whether the log accepted what a plugin requested. A rejection is a failure of the step: the step is
+    /// parked, and the failure counts towards the plugin's circuit.
+    pub fn settle(
+        &mut self,
+        circuits: &mut Circuits,
+        plugin: PluginIndex,
+        hook: Hook,
+        requested: Requested<'_>,
+        outcome: Result<(), Failure>,
+    ) {
+        let Requested { event, aggregate_id } = requested;
+        let Err(failure) = outcome else { return circuits.get_mut(plugin).succeeded() };
+        self.park(plugin, hook, event, failure, 1);
+        let counts = self.state.plugins.about(plugin).on_error != OnError::Skip;
+        if counts && circuits.get_mut(plugin).failed(Step { event_id: &event.event_id, aggregate_id }) {
+            circuits.note_opened(plugin, event);
+        }
     }
 
     /// Parks a step that failed after this many attempts.

@@ -86,12 +86,10 @@ impl Router {
     ) -> Result<(), Ended> {
         let mut waiting = self.waiting.take();
         while let Some(completed) = waiting.next(circuits, parking, interrupt, call).await? {
-            for (input, assigned) in completed.values {
-                if let Err(failure) =
-                    self.assign(completed.plugin, &input.context, roster, assigned, dispatcher).await?
-                {
-                    parking.park(completed.plugin, Hook::Route, &input.context.event, failure, 1);
-                }
+            let plugin = completed.plugin;
+            for (input, assigned) in completed.values.into_iter().filter(|(_, assigned)| !assigned.is_empty()) {
+                let outcome = self.assign(plugin, &input.context, roster, assigned, dispatcher).await?;
+                parking.settle(circuits, plugin, Hook::Route, input.requested(), outcome);
             }
         }
         Ok(())

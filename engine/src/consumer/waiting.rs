@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::attempt::{Calls, RetryPolicy};
+use super::attempt::{Calls, RequestsAppends, RetryPolicy};
 use super::circuit::Step;
 use super::circuits::Circuits;
 use super::ended::Ended;
 use super::event_context::EventContext;
 use super::interrupt::Interrupt;
-use super::parking::Parking;
+use super::parking::{Parking, Requested};
 use crate::core::State;
 use crate::core::plugins::{HookCall, PluginIndex};
 use crate::error::Result;
@@ -23,6 +23,11 @@ pub trait Input: Send + Sync + 'static {
     /// Returns the id of the aggregate whose content the hook works on. By default, this is the event's aggregate.
     fn aggregate_id(&self) -> &str {
         self.context().event.aggregate_id.as_str()
+    }
+
+    /// Returns the event and the aggregate of what the hook requests.
+    fn requested(&self) -> Requested<'_> {
+        Requested { event: &self.context().event, aggregate_id: self.aggregate_id() }
     }
 }
 
@@ -54,7 +59,7 @@ impl<I: Input> Waiting<I> {
     }
 
     /// Makes all calls of the next plugin that has waiting calls. Returns `None` if no calls are left.
-    pub async fn next<T: Send + 'static>(
+    pub async fn next<T: RequestsAppends + Send + 'static>(
         &mut self,
         circuits: &mut Circuits,
         parking: &mut Parking,

@@ -15,7 +15,7 @@ use super::ended::Ended;
 use super::enrich::{Enriched, Enricher};
 use super::event_context::{EventContext, FollowerView, Observed, look_back, observe};
 use super::interrupt::Interrupt;
-use super::parking::Parking;
+use super::parking::{Parking, Requested};
 use super::project::Projection;
 use super::route::Router;
 use super::workshop::Workshop;
@@ -49,6 +49,7 @@ pub struct Worker {
 struct Derived {
     plugin: PluginIndex,
     context: Arc<EventContext>,
+    /// Empty if the chain of derived events has reached its maximum length.
     events: Vec<NewEvent>,
 }
 
@@ -128,8 +129,10 @@ impl Worker {
                 let received = self.parking.receive(&mut self.circuits, plugin, Hook::Enrich, context, attempt);
                 if let Some(mut facts) = received {
                     let events = std::mem::take(&mut facts.events);
-                    let events = dispatch::derived_events(context, state.plugins.name(plugin), events);
-                    derived.push(Derived { plugin, context: context.clone(), events });
+                    if !events.is_empty() {
+                        let events = dispatch::derived_events(context, state.plugins.name(plugin), events);
+                        derived.push(Derived { plugin, context: context.clone(), events });
+                    }
                     found.push((plugin, facts));
                 }
             }
@@ -138,22 +141,21 @@ impl Worker {
             self.router.note(self.projection.roster_mut(), context);
             self.workshop.note(&view, self.projection.roster(), context);
         }
-        derived.retain(|derived| !derived.events.is_empty());
         derived
     }
 
     /// Sends the appends of all derived events in order, then waits for the results. A rejected event is a failure of
     /// the step that derived it.
     async fn append_derived(&mut self, derived: Vec<Derived>) -> Result<()> {
-        let Worker { state, dispatcher, .. } = self;
+        let Worker { state, dispatcher, circuits, parking, .. } = self;
         let appends = derived.into_iter().map(|Derived { plugin, context, events }| {
             let append = dispatcher.append(state.plugins.name(plugin), events);
             async move { (plugin, context, append.await) }
         });
         for (plugin, context, result) in join_all(appends).await {
-            if let Err(failure) = result? {
-                self.parking.park(plugin, Hook::Enrich, &context.event, failure, 1);
-            }
+            let aggregate_id = context.event.aggregate_id.as_str();
+            let requested = Requested { event: &context.event, aggregate_id };
+            parking.settle(circuits, plugin, Hook::Enrich, requested, result?);
         }
         Ok(())
     }

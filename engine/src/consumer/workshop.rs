@@ -10,7 +10,7 @@ use super::interrupt::Interrupt;
 use super::mentions::Mentions;
 use super::parking::Parking;
 use super::roster::Roster;
-use super::waiting::Waiting;
+use super::waiting::{Input, Waiting};
 use super::work::{self, WorkInput};
 use crate::core::State;
 use crate::core::plugins::PluginIndex;
@@ -55,10 +55,10 @@ impl Workshop {
     ) -> Result<(), Ended> {
         let mut waiting = self.waiting.take();
         while let Some(completed) = waiting.next(circuits, parking, interrupt, work::call).await? {
+            let plugin = completed.plugin;
             for (input, product) in completed.values {
-                if let Err(failure) = self.deliver(completed.plugin, &input.context, product, dispatcher).await? {
-                    parking.park(completed.plugin, Hook::Work, &input.context.event, failure, 1);
-                }
+                let outcome = self.deliver(plugin, &input.context, product, dispatcher).await?;
+                parking.settle(circuits, plugin, Hook::Work, input.requested(), outcome);
             }
         }
         Ok(())
