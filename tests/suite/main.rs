@@ -25,6 +25,7 @@ mod matrix;
 mod mcp;
 mod memory;
 mod mounted;
+mod numbers;
 mod operations;
 mod pages;
 mod pipelines;

@@ -24,6 +24,7 @@ use crate::model::pattern::Matching;
 use crate::model::payload;
 use crate::model::value::Object;
 use crate::model::violation::Violations;
+use crate::model::written;
 use crate::offload::offload;
 use crate::resident::SLUG;
 use crate::store;
@@ -240,8 +241,8 @@ impl<'a> Staging<'a> {
         let project = new.project.as_deref().map(|project| self.view.project_id(project));
         let same = first.aggregate_id.as_str() == new.aggregate_id
             && *first.event_type == *new.event_type
-            && (*first.payload == new.payload || *first.payload == payload)
-            && *first.metadata == new.metadata
+            && (written::is_same(&first.payload, &new.payload) || written::is_same(&first.payload, &payload))
+            && written::is_same(&first.metadata, &new.metadata)
             && new.occurred_at.is_none_or(|at| at == first.occurred_at)
             && project.is_none_or(|project| project == first.project_id)
             && (append.managed || *first.aggregate_type == *new.aggregate_type);

@@ -262,7 +262,7 @@ fn parse_field(
         let at = format!("{at}/default");
         depth::check_field(default, field.fold, &at, violations);
         let matching = compiling.as_ref().map(|compiling| &compiling.matching);
-        payload::check_value(&field, default, matching, &at, violations);
+        payload::check_value(&field, default, None, matching, &at, violations);
         field.default = Some(default.clone());
     }
     Some(field)

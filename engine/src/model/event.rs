@@ -72,7 +72,8 @@ impl Event {
         256 + self.payload.size_bytes() + self.metadata.size_bytes()
     }
 
-    /// Returns the event as a pipeline row, with times as dates.
+    /// Returns the event as a pipeline row, with times as dates and with the nearest doubles instead of numbers that
+    /// are kept as written.
     pub fn row(&self) -> Value {
         let mut row = Object::with_capacity(12);
         row.push("_id", self.event_id.clone());
@@ -82,13 +83,17 @@ impl Event {
         row.push("project_id", self.project_id.clone());
         row.push("version", self.version as i64);
         row.push("position", self.position as i64);
-        row.push("payload", Value::Object(self.payload.clone()));
-        row.push("metadata", Value::Object(self.metadata.clone()));
+        row.push("payload", rounded(&self.payload));
+        row.push("metadata", rounded(&self.metadata));
         row.push("actor", self.actor.clone());
         row.push("occurred_at", Value::Date(self.occurred_at));
         row.push("recorded_at", Value::Date(self.recorded_at));
         row.into()
     }
+}
+
+fn rounded(object: &Arc<Object>) -> Value {
+    if object.numbers().is_some() { object.rounded().into() } else { Value::Object(object.clone()) }
 }
 
 /// Returns the part of an event type after the dot.

@@ -102,6 +102,9 @@ impl Serialize for Value {
 
 impl Serialize for Object {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if let Some(numbers) = self.numbers() {
+            return numbers.serialize_fields(self, serializer);
+        }
         let mut map = serializer.serialize_map(Some(self.len()))?;
         for (name, value) in self.iter() {
             map.serialize_entry(&**name, value)?;

@@ -33,3 +33,4 @@ pub mod plan;
 pub mod task;
 pub mod value;
 pub mod violation;
+pub mod written;

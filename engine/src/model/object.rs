@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use super::value::Value;
+use super::written::Numbers;
 
 /// An object: fields with unique names, in the order in which they were written.
 #[derive(Clone)]
@@ -16,8 +18,35 @@ pub struct Object {
 /// shares the names with all objects of the same shape.
 #[derive(Clone)]
 enum Fields {
-    Own(Vec<(Arc<str>, Value)>),
+    Own(Owned),
     Shaped(Shape, Box<[Value]>),
+}
+
+/// Fields with their names. The object of an event may also have numbers that are kept as written.
+#[derive(Clone)]
+enum Owned {
+    Plain(Vec<(Arc<str>, Value)>),
+    Written(Box<(Vec<(Arc<str>, Value)>, Numbers)>),
+}
+
+impl Deref for Owned {
+    type Target = Vec<(Arc<str>, Value)>;
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Owned::Plain(fields) => fields,
+            Owned::Written(written) => &written.0,
+        }
+    }
+}
+
+impl DerefMut for Owned {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        match self {
+            Owned::Plain(fields) => fields,
+            Owned::Written(written) => &mut written.0,
+        }
+    }
 }
 
 /// The names of an object's fields, in order.
@@ -29,7 +58,7 @@ impl Object {
     }
 
     pub fn with_capacity(fields: usize) -> Object {
-        Object { fields: Fields::Own(Vec::with_capacity(fields)) }
+        Object { fields: Fields::Own(Owned::Plain(Vec::with_capacity(fields))) }
     }
 
     /// Creates an object with the names of `shape` and one value for each name. The object takes less memory than one
@@ -53,7 +82,7 @@ impl Object {
     fn own(&mut self) -> &mut Vec<(Arc<str>, Value)> {
         if let Fields::Shaped(shape, values) = &mut self.fields {
             let values = std::mem::take(values).into_vec();
-            self.fields = Fields::Own(shape.iter().cloned().zip(values).collect());
+            self.fields = Fields::Own(Owned::Plain(shape.iter().cloned().zip(values).collect()));
         }
         match &mut self.fields {
             Fields::Own(fields) => fields,
@@ -124,6 +153,7 @@ impl Object {
     /// Removes a field and returns its value. The other fields keep their order.
     pub fn remove(&mut self, name: &str) -> Option<Value> {
         let index = self.keys().position(|field| **field == *name)?;
+        self.round();
         Some(self.own().remove(index).1)
     }
 
@@ -131,13 +161,48 @@ impl Object {
     pub fn remove_all(&mut self, names: &[&str]) {
         let names: BTreeSet<&str> = names.iter().copied().collect();
         if self.keys().any(|name| names.contains(&**name)) {
+            self.round();
             self.own().retain(|(name, _)| !names.contains(&**name));
         }
     }
 
     /// Returns the approximate size of the fields in memory, in bytes.
     pub fn size_bytes(&self) -> usize {
-        self.iter().map(|(name, value)| name.len() + size_of::<Arc<str>>() + value.size_bytes()).sum()
+        let fields = self.iter().map(|(name, value)| name.len() + size_of::<Arc<str>>() + value.size_bytes());
+        fields.sum::<usize>() + self.numbers().map_or(0, Numbers::size_bytes)
+    }
+
+    /// Returns the object with numbers that are kept as written. Removing a field forgets them.
+    pub fn with_numbers(mut self, numbers: Numbers) -> Object {
+        let fields = std::mem::take(self.own());
+        Object { fields: Fields::Own(Owned::Written(Box::new((fields, numbers)))) }
+    }
+
+    /// Returns the numbers that are kept as written.
+    pub(super) fn numbers(&self) -> Option<&Numbers> {
+        match &self.fields {
+            Fields::Own(Owned::Written(written)) => Some(&written.1),
+            _ => None,
+        }
+    }
+
+    /// Returns the number in a field as it was written, if the field's value is only the nearest double.
+    pub fn written(&self, name: &str) -> Option<&str> {
+        self.numbers()?.text(self.index_of(name)?)
+    }
+
+    /// Returns the object without numbers that are kept as written: with the nearest double for each.
+    pub fn rounded(&self) -> Object {
+        let mut object = self.clone();
+        object.round();
+        object
+    }
+
+    fn round(&mut self) {
+        if self.numbers().is_some() {
+            let fields = std::mem::take(self.own());
+            self.fields = Fields::Own(Owned::Plain(fields));
+        }
     }
 
     pub fn iter(&self) -> Iter<'_> {

@@ -34,7 +34,7 @@ pub fn check(
         } else if !is_field_name(name) {
             violations.add(at, "a field name must not be empty, start with _ or $, or contain a null character");
         } else if let Some(field) = definition.field(name) {
-            check_value(field, value, Some(matching), &at, violations);
+            check_value(field, value, payload.written(name), Some(matching), &at, violations);
         }
     }
     if verb == CREATED {
@@ -61,6 +61,18 @@ pub fn fill_defaults(payload: &mut Object, verb: &str, definition: &Definition) 
     }
 }
 
+/// Returns the error message for a number in an integer field that does not fit 64 bits.
+fn beyond_integers(field: &Field, value: &Value, written: Option<&str>) -> Option<String> {
+    let Value::Double(number) = value else { return None };
+    let is_integer = field.field_type == FieldType::Integer && number.fract() == 0.0;
+    // A double can represent 2^63 exactly, but not i64::MAX.
+    let fits = (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(number);
+    (is_integer && !fits).then(|| {
+        let shown = written.map_or_else(|| excerpt(value), excerpt_of);
+        format!("{shown} is outside the range of integers, {} to {}", i64::MIN, i64::MAX)
+    })
+}
+
 fn check_unset(value: &Value, at: &str, violations: &mut Violations) {
     match value.as_array() {
         Some(names) if names.iter().all(|name| name.as_str().is_some()) => {}
@@ -78,10 +90,21 @@ pub fn is_quick(payload: &Object, definition: &Definition, matching: &Matching) 
     })
 }
 
-/// Checks a value against the definition of its field. Null is always allowed. The pattern is only checked if
-/// `matching` is given.
-pub fn check_value(field: &Field, value: &Value, matching: Option<&Matching>, at: &str, violations: &mut Violations) {
+/// Checks a value against the definition of its field. Null is always allowed. `written` is the number as it was
+/// written, if the value is only the nearest double. The pattern is only checked if `matching` is given.
+pub fn check_value(
+    field: &Field,
+    value: &Value,
+    written: Option<&str>,
+    matching: Option<&Matching>,
+    at: &str,
+    violations: &mut Violations,
+) {
     if value.is_null() {
+        return;
+    }
+    if let Some(message) = beyond_integers(field, value, written) {
+        violations.add(at, message);
         return;
     }
     // A field that collects values in a list also accepts single items.

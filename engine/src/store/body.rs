@@ -4,14 +4,16 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use serde::Serialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use super::Error;
 use crate::model::aggregate::UNSET;
 use crate::model::event::Event;
 use crate::model::json::{Stored, StoredObject};
 use crate::model::value::{Object, Value};
+use crate::model::written;
 
 /// The content of an event's record, without the event's position.
 #[derive(Serialize)]
@@ -53,8 +55,35 @@ pub fn write(event: &Event) -> super::Result<String> {
     serde_json::to_string(&body).map_err(|error| Error::Corrupt(error.to_string()))
 }
 
-/// Parses a body, with only the given fields of its payload.
+/// Parses a body, with only the given fields of its payload. Keeps numbers as they were written only if all fields are
+/// read.
 pub fn read(text: &str, fields: Fields) -> serde_json::Result<Body> {
+    let mut body = read_values(text, fields)?;
+    if fields.is_none() && written::is_likely_in(text.as_bytes()) {
+        let objects: Objects = serde_json::from_str(text)?;
+        body.payload = with_numbers(body.payload, objects.payload);
+        body.metadata = with_numbers(body.metadata, objects.metadata);
+    }
+    Ok(body)
+}
+
+/// The texts of the objects in a body.
+#[derive(Deserialize)]
+struct Objects<'t> {
+    #[serde(borrow)]
+    payload: Option<&'t RawValue>,
+    #[serde(borrow)]
+    metadata: Option<&'t RawValue>,
+}
+
+fn with_numbers(object: Arc<Object>, text: Option<&RawValue>) -> Arc<Object> {
+    match text.map(|text| text.get()).filter(|text| written::is_likely_in(text.as_bytes())) {
+        Some(text) => Arc::new(Arc::unwrap_or_clone(object).with_numbers(written::numbers_of(text))),
+        None => object,
+    }
+}
+
+fn read_values(text: &str, fields: Fields) -> serde_json::Result<Body> {
     let mut reader = serde_json::Deserializer::from_str(text);
     // The deserializers of the values count the nesting levels.
     reader.disable_recursion_limit();

@@ -28,6 +28,7 @@ use crate::wire::event::EventBody;
 use crate::wire::idempotency::{Created, Outcome, idempotent};
 use crate::wire::json::{AnyObject, ExpectedVersion};
 use crate::wire::page::{PageBytes, Whole, limit, paged};
+use crate::wire::written;
 
 pub struct Api;
 
@@ -201,6 +202,7 @@ impl Api {
         let Body { value, text } = body;
         let (events, is_batch) = value.into_events();
         let mut new = new_events(events, Some(&aggregate_id), is_batch)?;
+        written::keep_numbers(&text, &mut new);
         if let Some(first) = new.first_mut().filter(|first| first.expected == Expected::Any) {
             first.expected = expected(if_match.as_deref())?;
         }
@@ -235,7 +237,8 @@ impl Api {
         prefer: Header<Option<String>>,
     ) -> ApiResult<Created<AppendedBody>> {
         let Body { value: BatchBody { events }, text } = body;
-        let new = new_events(events, None, true)?;
+        let mut new = new_events(events, None, true)?;
+        written::keep_numbers(&text, &mut new);
         let list_of_one = new.len() == 1;
         let with_events = !prefer.as_deref().is_some_and(|prefer| prefer.contains("return=minimal"));
         let make = async move |writer: Writer, request: Option<RequestId>| {

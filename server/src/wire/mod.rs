@@ -19,3 +19,4 @@ pub mod received;
 pub mod state;
 pub mod task;
 pub mod workspace;
+pub mod written;

@@ -1,0 +1,235 @@
+//! Numbers that JSON text can have, but neither a 64-bit integer nor a double represents exactly. The value in an
+//! object is the nearest double. An object of the log also keeps the number as it was written.
+
+mod decimal;
+mod scan;
+
+use std::iter::Peekable;
+
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::value::RawValue;
+
+use super::value::{Object, Value};
+use decimal::Decimal;
+pub use scan::{is_likely_in, numbers_of};
+
+/// The numbers of one object or array that are kept as written, in the order of their places.
+#[derive(Debug, Clone, Default)]
+pub struct Numbers(Vec<(usize, Number)>);
+
+/// A number as it was written, or the numbers inside the value at a place.
+#[derive(Debug, Clone)]
+enum Number {
+    Text(Box<str>),
+    Inside(Numbers),
+}
+
+impl Numbers {
+    /// Returns the text of the number at a place of the object or array itself.
+    pub(super) fn text(&self, place: usize) -> Option<&str> {
+        match self.at(place)? {
+            Number::Text(text) => Some(text),
+            Number::Inside(_) => None,
+        }
+    }
+
+    fn at(&self, place: usize) -> Option<&Number> {
+        let index = self.0.binary_search_by_key(&place, |(place, _)| *place).ok()?;
+        self.0.get(index).map(|(_, number)| number)
+    }
+
+    /// Returns the size of the numbers in memory, in bytes.
+    pub(super) fn size_bytes(&self) -> usize {
+        let inside = self.0.iter().map(|(_, number)| match number {
+            Number::Text(text) => text.len(),
+            Number::Inside(numbers) => numbers.size_bytes(),
+        });
+        self.0.capacity() * size_of::<(usize, Number)>() + inside.sum::<usize>()
+    }
+
+    /// Serializes an object with its numbers as written.
+    pub(super) fn serialize_fields<S: Serializer>(&self, object: &Object, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(object.len()))?;
+        let mut numbers = Places::new(Some(self));
+        for (place, (name, value)) in object.iter().enumerate() {
+            map.serialize_entry(&**name, &Spelled { value, number: numbers.next(place) })?;
+        }
+        map.end()
+    }
+}
+
+fn inside(number: Option<&Number>) -> Option<&Numbers> {
+    match number {
+        Some(Number::Inside(numbers)) => Some(numbers),
+        _ => None,
+    }
+}
+
+/// Walks along the numbers of one object or array.
+struct Places<'n>(Peekable<std::slice::Iter<'n, (usize, Number)>>);
+
+impl<'n> Places<'n> {
+    fn new(numbers: Option<&'n Numbers>) -> Places<'n> {
+        Places(numbers.map_or_else(Default::default, |numbers| numbers.0.iter()).peekable())
+    }
+
+    fn inside(number: Option<&'n Number>) -> Places<'n> {
+        Places::new(inside(number))
+    }
+
+    /// Returns the number at a place. Each call must pass a later place than the call before.
+    fn next(&mut self, place: usize) -> Option<&'n Number> {
+        self.0.next_if(|(next, _)| *next == place).map(|(_, number)| number)
+    }
+}
+
+/// A value that is serialized with its numbers as written.
+struct Spelled<'v> {
+    value: &'v Value,
+    number: Option<&'v Number>,
+}
+
+impl Serialize for Spelled<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match (self.value, self.number) {
+            // The value may have been replaced after the number was read.
+            (Value::Double(double), Some(Number::Text(text))) if text.parse() == Ok(*double) => {
+                match RawValue::from_string(text.to_string()) {
+                    Ok(raw) => raw.serialize(serializer),
+                    Err(_) => self.value.serialize(serializer),
+                }
+            }
+            (Value::Array(items), number @ Some(Number::Inside(_))) => {
+                let mut numbers = Places::inside(number);
+                let spelled = |(place, value)| Spelled { value, number: numbers.next(place) };
+                serializer.collect_seq(items.iter().enumerate().map(spelled))
+            }
+            (Value::Object(object), Some(Number::Inside(numbers))) => numbers.serialize_fields(object, serializer),
+            _ => self.value.serialize(serializer),
+        }
+    }
+}
+
+/// Returns whether two objects are equal and their numbers are equal as written: `1.50` equals `1.5`, and two different
+/// integers beyond 64 bits are different even if the nearest double is the same.
+pub fn is_same(a: &Object, b: &Object) -> bool {
+    a == b && ((a.numbers().is_none() && b.numbers().is_none()) || fields_are_same((a, a.numbers()), (b, b.numbers())))
+}
+
+fn fields_are_same(a: (&Object, Option<&Numbers>), b: (&Object, Option<&Numbers>)) -> bool {
+    let (mut of_a, mut of_b) = (Places::new(a.1), Places::new(b.1));
+    let mut fields = a.0.iter().zip(b.0.iter()).enumerate();
+    fields.all(|(place, ((_, a), (_, b)))| are_same((a, of_a.next(place)), (b, of_b.next(place))))
+}
+
+/// Compares two equal values by their numbers as written.
+fn are_same(a: (&Value, Option<&Number>), b: (&Value, Option<&Number>)) -> bool {
+    if a.1.is_none() && b.1.is_none() {
+        return true;
+    }
+    match (a.0, b.0) {
+        (Value::Array(items_a), Value::Array(items_b)) => {
+            let (mut of_a, mut of_b) = (Places::inside(a.1), Places::inside(b.1));
+            let mut items = items_a.iter().zip(items_b.iter()).enumerate();
+            items.all(|(place, (a, b))| are_same((a, of_a.next(place)), (b, of_b.next(place))))
+        }
+        (Value::Object(object_a), Value::Object(object_b)) => {
+            fields_are_same((object_a, inside(a.1)), (object_b, inside(b.1)))
+        }
+        _ => decimal_of(a) == decimal_of(b),
+    }
+}
+
+fn decimal_of((value, number): (&Value, Option<&Number>)) -> Option<Decimal> {
+    match (value, number) {
+        (_, Some(Number::Text(text))) => Some(Decimal::of(text)),
+        (Value::Int(int), _) => Some(Decimal::of(&int.to_string())),
+        (Value::Double(double), _) => Some(Decimal::of_double(*double)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::json;
+
+    fn read(text: &str) -> Object {
+        let object: Object = serde_json::from_str(text).expect("an object");
+        if is_likely_in(text.as_bytes()) { object.with_numbers(numbers_of(text)) } else { object }
+    }
+
+    #[test]
+    fn numbers_are_serialized_as_written() {
+        let exact = [
+            r#"{"id":18446744073709551616}"#,
+            r#"{"id":9223372036854775808,"next":-9223372036854775809}"#,
+            r#"{"id":100000000000000000000}"#,
+            r#"{"a":[1,[12345678901234567890],{"b":{"c":[0.1000000000000000055]},"d":99999999999999999999}],"e":1}"#,
+            r#"{"text":"18446744073709551616 \" {[","\"":18446744073709551616}"#,
+            r#"{"long":3.14159265358979323846264338327950288,"small":1.2345678901234567890123e-7}"#,
+        ];
+        for text in exact {
+            assert_eq!(json::text(&read(text)), text);
+        }
+        let shortened = [
+            (r#"{ "id" : 18446744073709551616 , "b" : [ ] }"#, r#"{"id":18446744073709551616,"b":[]}"#),
+            (
+                r#"{"a":1,"b":9223372036854775808,"a":9223372036854775809}"#,
+                r#"{"a":9223372036854775809,"b":9223372036854775808}"#,
+            ),
+            (r#"{"a":[18446744073709551616],"a":1}"#, r#"{"a":1}"#),
+            (r#"{"\u0061":9223372036854775808,"a":2.5}"#, r#"{"a":2.5}"#),
+            (r#"{"a":1.50000000000000000}"#, r#"{"a":1.5}"#),
+            (
+                r#"{"a":9223372036854775807,"b":-9223372036854775808}"#,
+                r#"{"a":9223372036854775807,"b":-9223372036854775808}"#,
+            ),
+        ];
+        for (text, expected) in shortened {
+            assert_eq!(json::text(&read(text)), expected);
+        }
+    }
+
+    #[test]
+    fn other_values_are_the_nearest_doubles() {
+        let object = read(r#"{"id":18446744073709551616,"in":[18446744073709551616]}"#);
+        assert_eq!(object.get("id"), Some(&Value::Double(18_446_744_073_709_551_616.0)));
+        assert_eq!(object.written("id"), Some("18446744073709551616"));
+        assert_eq!(json::text(&object.rounded()), r#"{"id":1.8446744073709552e19,"in":[1.8446744073709552e19]}"#);
+    }
+
+    #[test]
+    fn a_replaced_value_hides_the_number_in_its_place() {
+        let mut object = read(r#"{"a":18446744073709551616,"b":18446744073709551617}"#);
+        object.insert("a", 1.5);
+        object.insert("c", 2);
+        assert_eq!(json::text(&object), r#"{"a":1.5,"b":18446744073709551617,"c":2}"#);
+        object.remove("a");
+        assert_eq!(json::text(&object), r#"{"b":1.8446744073709552e19,"c":2}"#);
+    }
+
+    #[test]
+    fn objects_are_compared_by_their_numbers_as_written() {
+        let same = [
+            (r#"{"a":18446744073709551616}"#, r#"{"a":18446744073709551616}"#),
+            (r#"{"a":18446744073709551616}"#, r#"{"a":18446744073709551616.0}"#),
+            (r#"{"a":100000000000000000000}"#, r#"{"a":1e20}"#),
+            (r#"{"a":1.5000000000000000000}"#, r#"{"a":1.5}"#),
+            (r#"{"a":[{"b":0.10000000000000000550}]}"#, r#"{"a":[{"b":0.1000000000000000055}]}"#),
+        ];
+        for (a, b) in same {
+            assert!(is_same(&read(a), &read(b)), "{a} {b}");
+        }
+        let different = [
+            (r#"{"a":18446744073709551616}"#, r#"{"a":18446744073709551617}"#),
+            (r#"{"a":18446744073709551616}"#, r#"{"a":1.8446744073709552e19}"#),
+            (r#"{"a":[{"b":0.1000000000000000055}]}"#, r#"{"a":[{"b":0.1}]}"#),
+            (r#"{"a":[{"b":-9223372036854775809}]}"#, r#"{"a":[{"b":-9223372036854775810}]}"#),
+        ];
+        for (a, b) in different {
+            assert!(!is_same(&read(a), &read(b)), "{a} {b}");
+            assert!(!is_same(&read(b), &read(a)), "{b} {a}");
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Finds the numbers in JSON text that must be kept as written.
+
+use std::collections::BTreeMap;
+
+use super::decimal::Decimal;
+use super::{Number, Numbers};
+use crate::model::json::MAX_STORED_DEPTH;
+
+/// The least number of digits and points of a number that a double may not represent. Doubles represent every number
+/// with fewer digits.
+const MIN_LENGTH: usize = 16;
+
+/// Returns whether JSON text may contain a number that must be kept as written. Looks at one byte in sixteen, because
+/// few texts contain such a number, and this function reads all of them.
+pub fn is_likely_in(text: &[u8]) -> bool {
+    let is_part = |byte: &&u8| byte.is_ascii_digit() || **byte == b'.';
+    let mut at = MIN_LENGTH - 1;
+    while let Some((before, after)) = text.split_at_checked(at) {
+        let following = after.iter().take(MIN_LENGTH).take_while(is_part).count();
+        if following > 0 && following + before.iter().rev().take(MIN_LENGTH).take_while(is_part).count() >= MIN_LENGTH {
+            return true;
+        }
+        at += MIN_LENGTH;
+    }
+    false
+}
+
+/// Returns the numbers to keep of an object in valid JSON text.
+pub fn numbers_of(text: &str) -> Numbers {
+    match (Scan { text, at: 0 }).value(MAX_STORED_DEPTH) {
+        Some(Number::Inside(numbers)) => numbers,
+        _ => Numbers::default(),
+    }
+}
+
+/// A position in JSON text that a parser has accepted. In any other text the scan ends early.
+struct Scan<'t> {
+    text: &'t str,
+    at: usize,
+}
+
+impl<'t> Scan<'t> {
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    /// Moves over the bytes that match.
+    fn skip(&mut self, matches: impl Fn(u8) -> bool) {
+        while self.peek().is_some_and(&matches) {
+            self.at += 1;
+        }
+    }
+
+    /// Moves over white space, and over `byte` if `byte` follows. Returns whether it did.
+    fn take(&mut self, byte: u8) -> bool {
+        self.skip(|byte| byte.is_ascii_whitespace());
+        let found = self.peek() == Some(byte);
+        self.at += usize::from(found);
+        found
+    }
+
+    /// Moves over a value, and returns the numbers to keep.
+    fn value(&mut self, levels: usize) -> Option<Number> {
+        self.skip(|byte| byte.is_ascii_whitespace());
+        match self.peek()? {
+            b'{' => self.object(levels.checked_sub(1)?),
+            b'[' => self.array(levels.checked_sub(1)?),
+            b'"' => {
+                self.string();
+                None
+            }
+            _ => self.scalar(),
+        }
+    }
+
+    fn object(&mut self, levels: usize) -> Option<Number> {
+        self.at += 1;
+        let mut fields = Vec::new();
+        loop {
+            self.skip(|byte| byte.is_ascii_whitespace());
+            if self.peek() != Some(b'"') {
+                break;
+            }
+            let name = self.string();
+            if !self.take(b':') {
+                break;
+            }
+            fields.push((name, self.value(levels)));
+            if !self.take(b',') {
+                break;
+            }
+        }
+        self.take(b'}');
+        if fields.iter().all(|(_, number)| number.is_none()) {
+            return None;
+        }
+        // If a name occurs several times, the object has the last value at the first place.
+        let mut places: BTreeMap<String, usize> = BTreeMap::new();
+        let mut numbers = BTreeMap::new();
+        for (name, number) in fields {
+            let next = places.len();
+            let place = *places.entry(serde_json::from_str(name).unwrap_or_default()).or_insert(next);
+            match number {
+                Some(number) => drop(numbers.insert(place, number)),
+                None => drop(numbers.remove(&place)),
+            }
+        }
+        Some(Number::Inside(Numbers(numbers.into_iter().collect())))
+    }
+
+    fn array(&mut self, levels: usize) -> Option<Number> {
+        self.at += 1;
+        let mut numbers = Vec::new();
+        let mut place = 0;
+        while self.peek().is_some() && !self.take(b']') {
+            let before = self.at;
+            numbers.extend(self.value(levels).map(|number| (place, number)));
+            self.take(b',');
+            place += 1;
+            if self.at == before {
+                break;
+            }
+        }
+        (!numbers.is_empty()).then_some(Number::Inside(Numbers(numbers)))
+    }
+
+    /// Moves over a string, and returns the string with its quotes.
+    fn string(&mut self) -> &'t str {
+        let start = self.at;
+        self.at += 1;
+        loop {
+            self.skip(|byte| byte != b'"' && byte != b'\\');
+            match self.peek() {
+                Some(b'\\') => self.at += 2,
+                Some(_) => {
+                    self.at += 1;
+                    break;
+                }
+                None => break,
+            }
+        }
+        self.text.get(start..self.at).unwrap_or_default()
+    }
+
+    /// Moves over a number, `true`, `false` or `null`.
+    fn scalar(&mut self) -> Option<Number> {
+        let start = self.at;
+        self.skip(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.'));
+        let text = self.text.get(start..self.at)?;
+        is_kept(text).then(|| Number::Text(text.into()))
+    }
+}
+
+/// Returns whether a number must be kept as written: an integer beyond 64 bits, or a number with more digits than a
+/// double represents.
+fn is_kept(text: &str) -> bool {
+    if text.len() < MIN_LENGTH || text.parse::<i64>().is_ok() {
+        return false;
+    }
+    let Ok(double) = text.parse::<f64>() else { return false };
+    !text.contains(['.', 'e', 'E']) || Decimal::of(text) != Decimal::of_double(double)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_numbers_are_found_wherever_they_begin() {
+        for digits in [16, 17, 19, 20, 40] {
+            for start in 0..40 {
+                let text = format!("{}{}{}", " ".repeat(start), "7".repeat(digits), " ".repeat(start % 7));
+                assert!(is_likely_in(text.as_bytes()), "{digits} digits from {start}");
+            }
+        }
+        for text in ["", "1", "123456789012345", "2024-01-02T03:04:05.678Z", "1 2 3 4 5 6 7 8 9 1 2 3 4 5 6 7 8 9"] {
+            assert!(!is_likely_in(text.as_bytes()), "{text}");
+        }
+    }
+
+    #[test]
+    fn invalid_text_ends_the_scan() {
+        for text in ["", "{", "[", "\"", "{\"a\"", "{\"a\":", "[1,", "\"\\", "[}", "{]", "{\"a\":}", "[é", "1\\"] {
+            numbers_of(text);
+        }
+        numbers_of(&"[".repeat(100_000));
+    }
+}

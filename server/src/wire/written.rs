@@ -1,0 +1,48 @@
+//! Numbers of appended events as the client wrote them, if no value represents them exactly.
+
+use foldwork_engine::model::event::NewEvent;
+use foldwork_engine::model::value::Object;
+use foldwork_engine::model::written::{is_likely_in, numbers_of};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::http::offloading::offload;
+
+/// The texts of one event's objects, or of several events.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Texts<'t> {
+    #[serde(borrow)]
+    payload: Option<&'t RawValue>,
+    #[serde(borrow)]
+    metadata: Option<&'t RawValue>,
+    #[serde(borrow)]
+    events: Option<Vec<Texts<'t>>>,
+}
+
+/// Adds the numbers in the text of a request to the events that were parsed from the text.
+pub fn keep_numbers(text: &[u8], events: &mut [NewEvent]) {
+    if is_likely_in(text) {
+        offload(text.len(), || {
+            let texts: Texts = serde_json::from_slice(text).unwrap_or_default();
+            match texts.events {
+                Some(texts) => texts.iter().zip(events).for_each(|(texts, event)| texts.add_to(event)),
+                None => events.iter_mut().for_each(|event| texts.add_to(event)),
+            }
+        });
+    }
+}
+
+impl Texts<'_> {
+    fn add_to(&self, event: &mut NewEvent) {
+        for (object, text) in [(&mut event.payload, self.payload), (&mut event.metadata, self.metadata)] {
+            add(object, text);
+        }
+    }
+}
+
+fn add(object: &mut Object, text: Option<&RawValue>) {
+    if let Some(text) = text.map(RawValue::get).filter(|text| is_likely_in(text.as_bytes())) {
+        *object = std::mem::take(object).with_numbers(numbers_of(text));
+    }
+}
