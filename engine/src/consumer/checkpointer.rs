@@ -26,6 +26,8 @@ pub struct Checkpointer {
     /// The follower's current checkpoint. The stored checkpoint may be older, if the events since then changed nothing.
     checkpoint: GraphCheckpoint,
     stored: u64,
+    /// Whether the stored checkpoint has another basis.
+    has_new_basis: bool,
     /// The size of the events after the stored position, in bytes.
     unstored_bytes: usize,
     facts: IndexMap<AggregateId, Option<Arc<EnrichmentFacts>>>,
@@ -35,13 +37,19 @@ pub struct Checkpointer {
 impl Checkpointer {
     pub fn new(state: &Arc<State>, checkpoint: GraphCheckpoint) -> Checkpointer {
         let stored = checkpoint.position;
-        let (unstored_bytes, facts, edges) = Default::default();
-        Checkpointer { state: state.clone(), checkpoint, stored, unstored_bytes, facts, edges }
+        let (has_new_basis, unstored_bytes, facts, edges) = Default::default();
+        Checkpointer { state: state.clone(), checkpoint, stored, has_new_basis, unstored_bytes, facts, edges }
     }
 
     /// Returns the position of the last event processed.
     pub fn position(&self) -> u64 {
         self.checkpoint.position
+    }
+
+    /// Sets the digest of the definitions and plugins that the edges match.
+    pub fn set_basis(&mut self, basis: Arc<str>) {
+        self.checkpoint.basis = Some(basis);
+        self.has_new_basis = true;
     }
 
     /// Adds the size of processed events to the bytes after the stored position.
@@ -62,7 +70,7 @@ impl Checkpointer {
     /// changes, the checkpoint is written only occasionally.
     pub async fn commit(&mut self, position: u64, circuits: Object, parking: &mut Parking) -> Result<()> {
         let unchanged = self.facts.is_empty() && self.edges.is_empty() && parking.is_empty();
-        let unchanged = unchanged && circuits == self.checkpoint.circuits;
+        let unchanged = unchanged && circuits == self.checkpoint.circuits && !self.has_new_basis;
         let is_near =
             position.saturating_sub(self.stored) < MAX_UNSTORED_EVENTS && self.unstored_bytes < MAX_UNSTORED_BYTES;
         if unchanged && is_near {
@@ -70,7 +78,7 @@ impl Checkpointer {
             self.state.graph_progress.set(position);
             return Ok(());
         }
-        let after = GraphCheckpoint { position, generation: self.checkpoint.generation, circuits };
+        let after = GraphCheckpoint { position, circuits, ..self.checkpoint.clone() };
         self.write(after, parking).await
     }
 
@@ -85,10 +93,17 @@ impl Checkpointer {
 
     /// Writes that another generation of the graph serves. Drops unwritten changes, because they belong to the old
     /// generation.
-    pub async fn swap(&mut self, generation: u64, circuits: Object, parking: &mut Parking) -> Result<()> {
+    pub async fn swap(
+        &mut self,
+        generation: u64,
+        basis: Arc<str>,
+        circuits: Object,
+        parking: &mut Parking,
+    ) -> Result<()> {
         self.facts.clear();
         self.edges.clear();
-        let after = GraphCheckpoint { position: self.checkpoint.position, generation, circuits };
+        let (position, basis) = (self.checkpoint.position, Some(basis));
+        let after = GraphCheckpoint { position, generation, circuits, basis };
         self.write(after, parking).await
     }
 
@@ -103,6 +118,7 @@ impl Checkpointer {
         self.state.db.write_effects(&effects, &before, &after).await?;
         show(&self.state, effects.facts.iter().map(|(id, facts)| (id, facts.as_deref())));
         self.stored = after.position;
+        self.has_new_basis = false;
         self.unstored_bytes = 0;
         self.state.graph_progress.set(after.position);
         self.checkpoint = after;

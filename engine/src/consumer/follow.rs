@@ -44,7 +44,7 @@ pub enum Stepped {
     MadeWay,
 }
 
-/// Runs `step` whenever the log has unprocessed events, until the consumer is stopped.
+/// Runs `step` whenever the log has unprocessed events or types were redefined, until the consumer is stopped.
 pub async fn follow(
     state: Arc<State>,
     name: &'static str,
@@ -53,6 +53,7 @@ pub async fn follow(
     step: impl AsyncFn(Arc<State>) -> Result<Stepped>,
 ) {
     let mut head = state.folded.head().follow();
+    let mut redefined = state.types.redefined().follow();
     let (Rest::WhileAppending(pause) | Rest::NearTheEnd(pause)) = rest;
     let mut wait = pause;
     let mut stop_at = None;
@@ -87,6 +88,7 @@ pub async fn follow(
         if lag == 0 || rest_until.is_some() {
             tokio::select! {
                 changed = head.changed() => if changed.is_err() { return },
+                changed = redefined.changed() => if changed.is_err() { return },
                 () = stopped.begun() => {}
                 () = until(&state, rest_until) => {}
             }

@@ -75,12 +75,12 @@ impl Index {
 
     /// Returns whether the label fields of a type have changed since its aggregates were indexed.
     fn is_outdated(&self, definition: &Definition) -> bool {
-        self.fields.get(&definition.type_name).is_some_and(|fields| *fields != label_fields(definition))
+        self.fields.get(&definition.type_name).is_some_and(|fields| *fields != definition.label_fields())
     }
 
     fn insert(&mut self, aggregate: &Aggregate, definition: &Definition) {
         if !self.fields.contains_key(&definition.type_name) {
-            self.fields.insert(definition.type_name.clone(), label_fields(definition));
+            self.fields.insert(definition.type_name.clone(), definition.label_fields());
         }
         if let Some(label) = label_words(aggregate, definition) {
             let called = self.called.entry(aggregate.project_id.clone()).or_default().entry(label).or_default();
@@ -124,10 +124,6 @@ impl Index {
         found.sort_unstable();
         found.into_iter().map(|(_, id)| id).collect()
     }
-}
-
-fn label_fields(definition: &Definition) -> Vec<Arc<str>> {
-    definition.fields().iter().filter(|field| field.label).map(|field| field.name.clone()).collect()
 }
 
 /// Returns the words of an aggregate's label, or `None` if the label is not searched for.

@@ -25,6 +25,7 @@ pub mod rebuild;
 pub mod replay;
 mod roster;
 mod route;
+mod settling;
 mod vectors;
 mod waiting;
 mod work;

@@ -8,6 +8,7 @@ use super::attempt::{Attempt, RetryPolicy};
 use super::circuits::Circuits;
 use super::enrich::{Enriched, Enricher};
 use super::event_context::EventContext;
+use super::settling::Basis;
 use super::working::Working;
 use crate::core::State;
 use crate::core::append::Appender;
@@ -96,6 +97,7 @@ pub async fn rebuild(state: &Arc<State>, appender: &Appender, working: &Working)
 }
 
 async fn build(state: &Arc<State>, appender: &Appender, working: &Working, claim: &Claim) -> Result<Rebuilt> {
+    let basis = Basis::current(state);
     let mut rebuild = Rebuild {
         state,
         past: Past { state, states: FxHashMap::default() },
@@ -119,9 +121,13 @@ async fn build(state: &Arc<State>, appender: &Appender, working: &Working, claim
             turn.parking.park(*plugin, Hook::Enrich, event, failure.clone(), 1);
         }
         let (nodes, edges) = rebuild.edges.size();
-        match turn.swap(&mut rebuild.edges, claim.generation).await {
+        match turn.swap(&mut rebuild.edges, claim.generation, basis.clone()).await {
             Ok(()) => {
-                turn.keep();
+                // Types may have been redefined during the rebuild. A worker that is not kept looks again.
+                match turn.settle_edges().await {
+                    Ok(()) => turn.keep(),
+                    Err(error) => tracing::warn!(%error, "the rebuilt edges were not compared with the definitions"),
+                }
                 let parked = rebuild.failed.len() as u64;
                 return Ok(Rebuilt { nodes, edges, parked, ..rebuild.rebuilt });
             }

@@ -18,6 +18,7 @@ use super::interrupt::Interrupt;
 use super::parking::{Parking, Requested};
 use super::project::Projection;
 use super::route::Router;
+use super::settling::{Basis, Settling};
 use super::workshop::Workshop;
 use crate::core::State;
 use crate::core::append::Appender;
@@ -42,6 +43,7 @@ pub struct Worker {
     pub(super) parking: Parking,
     pub(super) dispatcher: Dispatcher,
     checkpointer: Checkpointer,
+    settling: Settling,
     interrupt: Interrupt,
 }
 
@@ -60,7 +62,9 @@ impl Worker {
         state.folded.follower_caught_up();
         look_back(&state, checkpoint.position).await?;
         let view = FollowerView::new(&state);
+        let basis = Basis::current(&state);
         state.graph.replace(restored(&view, checkpoint.generation).await?);
+        let settling = Settling::new(&state, basis, checkpoint.basis.as_ref());
         let projection = Projection::new(&state, &view);
         state.graph_progress.set(checkpoint.position);
         Ok(Worker {
@@ -71,6 +75,7 @@ impl Worker {
             parking: Parking::new(&state),
             dispatcher: Dispatcher::new(appender),
             checkpointer: Checkpointer::new(&state, checkpoint),
+            settling,
             interrupt,
             state,
         })
@@ -85,6 +90,7 @@ impl Worker {
     ///
     /// After an error, the worker must not be used for another step, because its memory may be ahead of the store.
     pub async fn step(&mut self) -> Result<u64, Ended> {
+        self.settle_edges().await.map_err(|error| self.overtaken(error))?;
         if self.state.plugins.is_empty() && self.state.graph.is_empty() {
             return Ok(self.pass_over());
         }
@@ -106,6 +112,23 @@ impl Worker {
         self.commit(position).await.map_err(|error| self.overtaken(error))?;
         self.state.folded.pass_follower(contexts.iter().map(|context| context.after.clone()));
         Ok(position)
+    }
+
+    /// Opens and closes edges because of redefined types, and because plugins were enabled or taken out.
+    pub(super) async fn settle_edges(&mut self) -> Result<()> {
+        self.settling.look();
+        while let Some(changes) = self.settling.next_page(self.position()) {
+            self.checkpointer.note(changes);
+            self.commit(self.position()).await?;
+        }
+        if let Some(basis) = self.settling.take_basis() {
+            self.checkpointer.set_basis(basis);
+            if !self.state.graph.is_empty() {
+                self.commit(self.position()).await?;
+            }
+        }
+        self.settling.report();
+        Ok(())
     }
 
     /// Skips to the log's end without reading events, because there are no plugins and no graph. A plugin that is
@@ -219,8 +242,11 @@ impl Worker {
     }
 
     /// Replaces the serving graph with a rebuilt one, after the store records that the rebuilt generation serves.
-    pub(super) async fn swap(&mut self, edges: &mut Edges, generation: u64) -> Result<()> {
-        self.checkpointer.swap(generation, self.circuits.stored(), &mut self.parking).await?;
+    /// `basis` is what the rebuild began with.
+    pub(super) async fn swap(&mut self, edges: &mut Edges, generation: u64, basis: Basis) -> Result<()> {
+        let digest = basis.digest.clone();
+        self.checkpointer.swap(generation, digest, self.circuits.stored(), &mut self.parking).await?;
+        self.settling.begin_at(basis);
         let before = self.state.graph.replace(std::mem::take(edges));
         show(&self.state, before.iter().map(|id| (id, None)));
         let found = self.state.graph.all_facts();

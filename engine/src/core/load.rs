@@ -17,6 +17,7 @@ use super::progress::Progress;
 use super::published::PublishedRevisions;
 use super::redefine::Refolding;
 use super::search::SearchIndex;
+use super::settled::Settled;
 use super::storage::Storage;
 use super::stream_pages::StreamPages;
 use super::types::{Definitions, Types};
@@ -69,6 +70,7 @@ impl State {
             folded: Folded::default(),
             graph: Graph::default(),
             graph_progress: Progress::default(),
+            settled: Settled::default(),
             search: SearchIndex::new(embed),
             deadlines: Deadlines::default(),
             plugins: PluginHost::new(plugins, clock.clone()),

@@ -22,6 +22,7 @@ pub mod published;
 pub mod redefine;
 pub mod request;
 pub mod search;
+pub mod settled;
 pub mod staging;
 pub mod storage;
 pub mod stream_pages;
@@ -43,6 +44,7 @@ use presence::Presence;
 use progress::Progress;
 use published::PublishedRevisions;
 use search::SearchIndex;
+use settled::Settled;
 use storage::{SharedStorage, Storage};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -134,6 +136,8 @@ pub struct State {
     /// The knowledge graph, including the events up to `graph_progress`.
     pub graph: Graph,
     pub graph_progress: Progress,
+    /// How far the graph's edges match the definitions and the enabled plugins.
+    pub settled: Settled,
     pub search: SearchIndex,
     /// The deadlines of the workspace's timers.
     pub deadlines: Deadlines,
@@ -180,15 +184,17 @@ impl State {
         self.folded.announce(events, feed);
     }
 
-    /// Replaces one definition in memory.
+    /// Replaces one definition in memory. Tells the search index and the graph if the definition changes the labels or
+    /// the states of existing aggregates.
     pub fn set_definition(&self, definition: Arc<Definition>) {
-        let labels = |definition: &Definition| -> Vec<Arc<str>> {
-            definition.fields().iter().filter(|field| field.label).map(|field| field.name.clone()).collect()
-        };
-        let after = labels(&definition);
-        let previous = self.types.set(definition);
-        if previous.is_some_and(|previous| labels(&previous) != after) {
+        let (labels, revision) = (definition.label_fields(), definition.revision);
+        let Some(previous) = self.types.set(definition) else { return };
+        let relabels = previous.label_fields() != labels;
+        if relabels {
             self.search.forget(self.folded.snapshot().iter().map(|aggregate| &aggregate.id));
+        }
+        if relabels || previous.revision != revision {
+            self.types.note_redefined();
         }
     }
 

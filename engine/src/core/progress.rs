@@ -23,6 +23,11 @@ impl Progress {
         self.position.send_replace(position);
     }
 
+    /// Adds 1 and wakes all waiters.
+    pub fn increment(&self) {
+        self.position.send_modify(|position| *position += 1);
+    }
+
     /// Advances to a position and wakes all waiters. Has no effect if the position is lower than the current one.
     pub fn advance(&self, position: u64) {
         self.position.send_if_modified(|known| {

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 use tokio::sync::{Mutex, MutexGuard};
 
+use super::progress::Progress;
 use crate::model::builtin;
 use crate::model::definition::Definition;
 
@@ -20,6 +21,8 @@ pub struct Types {
     changed: AtomicU64,
     defining: Mutex<()>,
     refolding: Mutex<()>,
+    /// The number of redefinitions that changed labels or states of existing aggregates, counted from 1.
+    redefined: Progress,
 }
 
 impl Types {
@@ -28,7 +31,9 @@ impl Types {
         let all = builtin::definitions().into_iter().chain(stored);
         let definitions = all.map(|definition| (definition.type_name.clone(), Arc::new(definition))).collect();
         let (changed, defining, refolding) = Default::default();
-        Types { definitions: ArcSwap::from_pointee(definitions), changed, defining, refolding }
+        let redefined = Progress::default();
+        redefined.set(1);
+        Types { definitions: ArcSwap::from_pointee(definitions), changed, defining, refolding, redefined }
     }
 
     /// Returns all current definitions.
@@ -59,6 +64,18 @@ impl Types {
 
     pub fn set_changed(&self, changed: u64) {
         self.changed.store(changed, Ordering::SeqCst);
+    }
+
+    /// Returns the number of redefinitions that changed labels or states of existing aggregates. The number begins at 1
+    /// when the workspace is opened.
+    pub fn redefined(&self) -> &Progress {
+        &self.redefined
+    }
+
+    /// Counts a redefinition that changed labels or states of existing aggregates. Must be called after the definition
+    /// is set.
+    pub fn note_redefined(&self) {
+        self.redefined.increment();
     }
 
     /// Blocks other tasks from refolding types that another server redefined, until the guard is dropped.

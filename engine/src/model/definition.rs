@@ -157,6 +157,11 @@ impl Definition {
         declared.chain(DEFAULT_LABELS).find_map(text)
     }
 
+    /// Returns the names of the declared label fields, in the declared order.
+    pub fn label_fields(&self) -> Vec<Arc<str>> {
+        self.fields.iter().filter(|field| field.label).map(|field| field.name.clone()).collect()
+    }
+
     /// Returns the fields in the declared order.
     pub fn fields(&self) -> &[Field] {
         &self.fields

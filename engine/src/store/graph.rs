@@ -22,7 +22,8 @@ IF ((SELECT VALUE position FROM ONLY checkpoint:graph) ?? 0) != $before
     OR ((SELECT VALUE generation FROM ONLY checkpoint:graph) ?? 0) != $serving { THROW 'stale head' };
 FOR $row IN $rows { UPSERT $row.id CONTENT $row RETURN NONE };
 DELETE $gone RETURN NONE;
-UPSERT checkpoint:graph SET position = $position, generation = $generation, circuits = $circuits RETURN NONE;
+UPSERT checkpoint:graph SET position = $position, generation = $generation, circuits = $circuits, basis = $basis
+    RETURN NONE;
 COMMIT;";
 
 /// Increments the number of the last claimed generation, so that each generation is claimed only once.
@@ -41,6 +42,9 @@ pub struct GraphCheckpoint {
     /// The circuit breaker of each plugin: the aggregates for which the plugin has failed since its last success, and
     /// whether the circuit is open.
     pub circuits: Object,
+    /// A digest of the definitions and the enabled plugins that the edges match. `None` if the edges may match others,
+    /// as those of older versions of the program.
+    pub basis: Option<Arc<str>>,
 }
 
 /// The right to build the generation `generation` while the generation `serving` is in use.
@@ -87,6 +91,7 @@ impl Database {
                 position: convert::unsigned_field(record, "position")?,
                 generation: convert::unsigned_field(record, "generation")?,
                 circuits: parsed(convert::text_field(record, "circuits")?)?,
+                basis: convert::optional_text_field(record, "basis"),
             }),
             _ => Ok(GraphCheckpoint::default()),
         }
@@ -109,6 +114,7 @@ impl Database {
             ("position", convert::integer(after.position)),
             ("generation", convert::integer(after.generation)),
             ("circuits", Record::String(text_of(&after.circuits)?)),
+            ("basis", convert::optional_text(after.basis.as_deref())),
         ];
         self.query(WRITE, values).await.map(drop)
     }

@@ -258,10 +258,13 @@ impl Reader {
         Ok(checkpoint.min(self.context.state().graph_progress.position()))
     }
 
-    /// Waits until plugins have been called for every event of the log.
+    /// Waits until plugins have been called for every event of the log, and edges match the definitions and the enabled
+    /// plugins.
     pub async fn worked(&self) {
-        let mut worked = self.context.state().graph_progress.follow();
-        // This never fails, since the sender lives as long as the workspace.
+        let state = self.context.state();
+        let (mut worked, mut settled) = (state.graph_progress.follow(), state.settled.redefinitions.follow());
+        // This never fails, since the senders live as long as the workspace.
+        let _ = settled.wait_for(|settled| *settled >= state.types.redefined().position()).await;
         let _ = worked.wait_for(|position| *position >= self.position()).await;
     }
 

@@ -20,6 +20,8 @@ pub struct Follower {
     pub lag: u64,
     /// The number of parked steps.
     pub parked: u64,
+    /// The number of aggregates whose edges have yet to be compared with redefined types and the enabled plugins.
+    pub unsettled: u64,
 }
 
 impl Reader {
@@ -32,16 +34,18 @@ impl Reader {
         // After a start, the follower reports a position only once it has read its checkpoint.
         let worked = state.db.read_graph_checkpoint().await?.position.max(state.graph_progress.position());
         let checkpoint = state.db.checkpoint(NODES).await?;
-        let follower = |name, keeps, position: u64, parked| Follower {
+        let unsettled = state.settled.remaining.position();
+        let follower = |name, keeps, position: u64, parked, unsettled| Follower {
             name,
             keeps,
             position: position.min(head),
             lag: head.saturating_sub(position),
             parked,
+            unsettled,
         };
         Ok(vec![
-            follower(GRAPH, "facts, edges, derived events and tasks", worked, parked),
-            follower(NODES, "stored snapshots of folded states", checkpoint, 0),
+            follower(GRAPH, "facts, edges, derived events and tasks", worked, parked, unsettled),
+            follower(NODES, "stored snapshots of folded states", checkpoint, 0, 0),
         ])
     }
 }

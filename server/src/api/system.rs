@@ -33,6 +33,8 @@ struct ConsumerBody {
     lag: u64,
     /// The number of parked steps.
     parked: u64,
+    /// The number of aggregates whose edges have yet to be compared with redefined types and the enabled plugins.
+    unsettled: u64,
 }
 
 /// The result of a rebuild.
@@ -77,6 +79,7 @@ impl From<Follower> for ConsumerBody {
             position: follower.position,
             lag: follower.lag,
             parked: follower.parked,
+            unsettled: follower.unsettled,
         }
     }
 }

@@ -57,6 +57,13 @@ pub struct EnrichedEvent<'a> {
     pub found: Vec<(Arc<str>, Facts)>,
 }
 
+/// The position and the time at which edges open and close.
+#[derive(Debug, Clone, Copy)]
+pub struct Moment {
+    pub position: u64,
+    pub at_ms: i64,
+}
+
 /// The changes in the graph that an event or new facts caused.
 #[derive(Debug, Default)]
 pub struct Changes {
@@ -64,6 +71,12 @@ pub struct Changes {
     pub nodes: BTreeSet<AggregateId>,
     /// The new versions of the edges that were opened or closed, or whose weight changed.
     pub edges: Vec<Arc<Edge>>,
+}
+
+impl Moment {
+    fn of(event: &Event) -> Moment {
+        Moment { position: event.position, at_ms: event.occurred_at }
+    }
 }
 
 impl Graph {
@@ -85,6 +98,22 @@ impl Graph {
         // from edges that the event opened when it was applied and that were closed later.
         let event = Event { position, ..event.clone() };
         self.write().amend(view, plugin, &event, facts)
+    }
+
+    /// Indexes the addresses of all aggregates again, because definitions have changed. Returns the aggregates whose
+    /// edges may no longer match.
+    pub fn readdress_all(&self, view: &dyn StateView) -> BTreeSet<AggregateId> {
+        self.write().readdress_all(view)
+    }
+
+    /// Returns the aggregates with desired or open edges.
+    pub fn with_edges(&self) -> BTreeSet<AggregateId> {
+        self.read().with_edges()
+    }
+
+    /// Opens and closes the edges of aggregates, so that they match what plugins desire at a moment without an event.
+    pub fn settle(&self, view: &dyn StateView, ids: &[AggregateId], moment: Moment) -> Changes {
+        self.write().settle(view, ids, moment)
     }
 
     /// Replaces the whole graph. Returns the ids of the aggregates that had facts in the previous graph.
@@ -218,10 +247,25 @@ impl Edges {
             affected.insert(after.id.clone());
             affected.extend(self.referrers.get(&Target::Id(after.id.text())).into_iter().flatten().cloned());
         }
+        let moment = Moment::of(event);
         for id in affected {
-            self.reconcile(view, &id, event, &mut changes);
+            self.reconcile(view, &id, moment, &mut changes);
         }
         changes
+    }
+
+    pub fn settle(&mut self, view: &dyn StateView, ids: &[AggregateId], moment: Moment) -> Changes {
+        let mut changes = Changes::default();
+        for id in ids {
+            self.reconcile(view, id, moment, &mut changes);
+        }
+        changes
+    }
+
+    pub fn with_edges(&self) -> BTreeSet<AggregateId> {
+        let desire = |facts: &EnrichmentFacts| facts.values().any(|plugin_facts| !plugin_facts.desired.is_empty());
+        let desiring = self.facts.iter().filter(|(_, facts)| desire(facts)).map(|(id, _)| id);
+        desiring.chain(self.outgoing.keys()).cloned().collect()
     }
 
     pub fn amend(&mut self, view: &dyn StateView, plugin: &Arc<str>, event: &Event, facts: Facts) -> Changes {
@@ -229,7 +273,7 @@ impl Edges {
         let id = &event.aggregate_id;
         if self.find(view, id, plugin, event, facts) {
             changes.nodes.insert(id.clone());
-            self.reconcile(view, id, event, &mut changes);
+            self.reconcile(view, id, Moment::of(event), &mut changes);
         }
         changes
     }

@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use super::{Changes, Edges, StateView};
+use super::{Changes, Edges, Moment, StateView};
 use crate::model::aggregate::Aggregate;
-use crate::model::event::Event;
 use crate::model::facts::Target;
 use crate::model::graph::{AddressedBy, DesiredEdge, Edge, address};
 use crate::model::id::AggregateId;
@@ -20,6 +19,21 @@ impl Edges {
                 self.addresses.entry(target).or_default().insert(aggregate.first_position, aggregate.id.clone());
             }
         }
+    }
+
+    /// Indexes the addresses of all aggregates again. Returns the aggregates that refer to a changed address.
+    ///
+    /// The open edges match the previous index, under whichever definitions it was made, so comparing both finds every
+    /// edge that may no longer match.
+    pub(super) fn readdress_all(&mut self, view: &dyn StateView) -> BTreeSet<AggregateId> {
+        let before = std::mem::take(&mut self.addresses);
+        for by in self.addressed.clone() {
+            self.index(view, &by);
+        }
+        let changed = before.iter().filter(|(target, answering)| self.addresses.get(target) != Some(answering));
+        let changed = changed.map(|(target, _)| target);
+        let new = self.addresses.keys().filter(|target| !before.contains_key(target));
+        changed.chain(new).filter_map(|target| self.referrers.get(target)).flatten().cloned().collect()
     }
 
     /// Updates the addresses of an aggregate. Adds the aggregates that refer to a changed address to `affected`.
@@ -53,14 +67,14 @@ impl Edges {
     }
 
     /// Opens and closes the edges that start at an aggregate, so that they match its desired edges and their targets.
-    pub(super) fn reconcile(&mut self, view: &dyn StateView, id: &AggregateId, event: &Event, changes: &mut Changes) {
+    pub(super) fn reconcile(&mut self, view: &dyn StateView, id: &AggregateId, moment: Moment, changes: &mut Changes) {
         let mut desired_edges = self.desired_edges(view, id);
         for edge in self.outgoing.get(id).cloned().unwrap_or_default() {
             match desired_edges.swap_remove(&(edge.kind.clone(), edge.to.clone())) {
                 None => {
                     self.unlink(&edge);
-                    let valid_to = Some(event.occurred_at.max(edge.valid_from));
-                    let closed = Some(event.position);
+                    let valid_to = Some(moment.at_ms.max(edge.valid_from));
+                    let closed = Some(moment.position);
                     changes.edges.push(Arc::new(Edge { valid_to, closed, ..Edge::clone(&edge) }));
                 }
                 Some((desired, plugin)) if desired.edge.weight != edge.weight || plugin != edge.plugin => {
@@ -82,8 +96,8 @@ impl Edges {
                 weight: desired.edge.weight,
                 plugin,
                 event_id: desired.event_id,
-                opened: event.position,
-                valid_from: event.occurred_at,
+                opened: moment.position,
+                valid_from: moment.at_ms,
                 valid_to: None,
                 closed: None,
             });
