@@ -137,7 +137,8 @@ impl Endpoint for Served {
 
 /// Returns whether a request declares its body as JSON.
 fn is_json(request: &Request) -> bool {
-    let essence = |content_type: &str| content_type.split(';').next().map(|essence| essence.trim().to_ascii_lowercase());
+    let essence =
+        |content_type: &str| content_type.split(';').next().map(|essence| essence.trim().to_ascii_lowercase());
     request.content_type().and_then(essence).is_some_and(|essence| essence == "application/json")
 }
 

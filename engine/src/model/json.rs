@@ -9,6 +9,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::date::format_date;
 use super::value::{Object, Value};
+use super::written;
 
 /// Maximum nesting depth of the JSON text in a request. MongoDB has the same limit for documents.
 pub const MAX_DEPTH: usize = 180;
@@ -103,7 +104,7 @@ impl Serialize for Value {
 impl Serialize for Object {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if let Some(numbers) = self.numbers() {
-            return numbers.serialize_fields(self, serializer);
+            return written::serialize(self, numbers, serializer);
         }
         let mut map = serializer.serialize_map(Some(self.len()))?;
         for (name, value) in self.iter() {

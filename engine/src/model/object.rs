@@ -6,7 +6,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use super::value::Value;
-use super::written::Numbers;
+use super::written::numbers::Numbers;
 
 /// An object: fields with unique names, in the order in which they were written.
 #[derive(Clone)]

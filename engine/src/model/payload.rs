@@ -66,7 +66,8 @@ fn beyond_integers(field: &Field, value: &Value, written: Option<&str>) -> Optio
     let Value::Double(number) = value else { return None };
     let is_integer = field.field_type == FieldType::Integer && number.fract() == 0.0;
     // A double can represent 2^63 exactly, but not i64::MAX.
-    let fits = (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(number);
+    let fits = written.is_none_or(|text| text.parse::<i64>().is_ok())
+        && (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(number);
     (is_integer && !fits).then(|| {
         let shown = written.map_or_else(|| excerpt(value), excerpt_of);
         format!("{shown} is outside the range of integers, {} to {}", i64::MIN, i64::MAX)

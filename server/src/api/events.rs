@@ -366,9 +366,8 @@ fn appended_body(appended: &Appended, with_events: bool) -> AppendedBody {
 }
 
 fn new_events(inputs: Vec<EventInput>, stream: Option<&str>, is_batch: bool) -> Result<Vec<NewEvent>, Error> {
-    let new = |(index, input)| {
-        new_event(input, stream).map_err(|error| if is_batch { error.at_event(index) } else { error })
-    };
+    let new =
+        |(index, input)| new_event(input, stream).map_err(|error| if is_batch { error.at_event(index) } else { error });
     inputs.into_iter().enumerate().map(new).collect()
 }
 

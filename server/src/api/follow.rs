@@ -147,7 +147,8 @@ pub fn stream_of_feed<T: Type>(
 fn put_delivery(item: &Item, chunk: &mut Vec<u8>) {
     let Item::Delivery(delivery) = item else { return };
     let payload = offload(delivery.size_bytes(), || delivery::payload(delivery));
-    let message = Message::message(payload.0.get()).event_type(delivery.news.name()).id(delivery.position().to_string());
+    let message =
+        Message::message(payload.0.get()).event_type(delivery.news.name()).id(delivery.position().to_string());
     chunk.extend_from_slice(message.to_string().as_bytes());
 }
 

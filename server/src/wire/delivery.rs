@@ -103,7 +103,8 @@ mod tests {
     use super::*;
 
     fn delivered(fields: Vec<(&str, Value)>) -> serde_json::Value {
-        let assigned = [("assignee_type", Value::from("agent")), ("assignee_id", "a".into()), ("status", "pending".into())];
+        let assigned =
+            [("assignee_type", Value::from("agent")), ("assignee_id", "a".into()), ("status", "pending".into())];
         let event = Arc::new(Event {
             event_id: "e-1".into(),
             aggregate_id: AggregateId::from(Arc::from("t")),

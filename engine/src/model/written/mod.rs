@@ -2,85 +2,25 @@
 //! object is the nearest double. An object of the log also keeps the number as it was written.
 
 mod decimal;
+pub mod numbers;
 mod scan;
-
-use std::iter::Peekable;
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
 use super::value::{Object, Value};
 use decimal::Decimal;
+use numbers::{Number, Numbers, Places, inside};
 pub use scan::{is_likely_in, numbers_of};
 
-/// The numbers of one object or array that are kept as written, in the order of their places.
-#[derive(Debug, Clone, Default)]
-pub struct Numbers(Vec<(usize, Number)>);
-
-/// A number as it was written, or the numbers inside the value at a place.
-#[derive(Debug, Clone)]
-enum Number {
-    Text(Box<str>),
-    Inside(Numbers),
-}
-
-impl Numbers {
-    /// Returns the text of the number at a place of the object or array itself.
-    pub(super) fn text(&self, place: usize) -> Option<&str> {
-        match self.at(place)? {
-            Number::Text(text) => Some(text),
-            Number::Inside(_) => None,
-        }
+/// Serializes an object with its numbers as written.
+pub(super) fn serialize<S: Serializer>(object: &Object, numbers: &Numbers, serializer: S) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(Some(object.len()))?;
+    let mut numbers = Places::new(Some(numbers));
+    for (place, (name, value)) in object.iter().enumerate() {
+        map.serialize_entry(&**name, &Spelled { value, number: numbers.next(place) })?;
     }
-
-    fn at(&self, place: usize) -> Option<&Number> {
-        let index = self.0.binary_search_by_key(&place, |(place, _)| *place).ok()?;
-        self.0.get(index).map(|(_, number)| number)
-    }
-
-    /// Returns the size of the numbers in memory, in bytes.
-    pub(super) fn size_bytes(&self) -> usize {
-        let inside = self.0.iter().map(|(_, number)| match number {
-            Number::Text(text) => text.len(),
-            Number::Inside(numbers) => numbers.size_bytes(),
-        });
-        self.0.capacity() * size_of::<(usize, Number)>() + inside.sum::<usize>()
-    }
-
-    /// Serializes an object with its numbers as written.
-    pub(super) fn serialize_fields<S: Serializer>(&self, object: &Object, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(object.len()))?;
-        let mut numbers = Places::new(Some(self));
-        for (place, (name, value)) in object.iter().enumerate() {
-            map.serialize_entry(&**name, &Spelled { value, number: numbers.next(place) })?;
-        }
-        map.end()
-    }
-}
-
-fn inside(number: Option<&Number>) -> Option<&Numbers> {
-    match number {
-        Some(Number::Inside(numbers)) => Some(numbers),
-        _ => None,
-    }
-}
-
-/// Walks along the numbers of one object or array.
-struct Places<'n>(Peekable<std::slice::Iter<'n, (usize, Number)>>);
-
-impl<'n> Places<'n> {
-    fn new(numbers: Option<&'n Numbers>) -> Places<'n> {
-        Places(numbers.map_or_else(Default::default, |numbers| numbers.0.iter()).peekable())
-    }
-
-    fn inside(number: Option<&'n Number>) -> Places<'n> {
-        Places::new(inside(number))
-    }
-
-    /// Returns the number at a place. Each call must pass a later place than the call before.
-    fn next(&mut self, place: usize) -> Option<&'n Number> {
-        self.0.next_if(|(next, _)| *next == place).map(|(_, number)| number)
-    }
+    map.end()
 }
 
 /// A value that is serialized with its numbers as written.
@@ -104,7 +44,7 @@ impl Serialize for Spelled<'_> {
                 let spelled = |(place, value)| Spelled { value, number: numbers.next(place) };
                 serializer.collect_seq(items.iter().enumerate().map(spelled))
             }
-            (Value::Object(object), Some(Number::Inside(numbers))) => numbers.serialize_fields(object, serializer),
+            (Value::Object(object), Some(Number::Inside(numbers))) => self::serialize(object, numbers, serializer),
             _ => self.value.serialize(serializer),
         }
     }
@@ -196,7 +136,7 @@ mod tests {
         let object = read(r#"{"id":18446744073709551616,"in":[18446744073709551616]}"#);
         assert_eq!(object.get("id"), Some(&Value::Double(18_446_744_073_709_551_616.0)));
         assert_eq!(object.written("id"), Some("18446744073709551616"));
-        assert_eq!(json::text(&object.rounded()), r#"{"id":1.8446744073709552e19,"in":[1.8446744073709552e19]}"#);
+        assert_eq!(json::text(&object.rounded()), r#"{"id":1.8446744073709552e+19,"in":[1.8446744073709552e+19]}"#);
     }
 
     #[test]
@@ -206,7 +146,7 @@ mod tests {
         object.insert("c", 2);
         assert_eq!(json::text(&object), r#"{"a":1.5,"b":18446744073709551617,"c":2}"#);
         object.remove("a");
-        assert_eq!(json::text(&object), r#"{"b":1.8446744073709552e19,"c":2}"#);
+        assert_eq!(json::text(&object), r#"{"b":1.8446744073709552e+19,"c":2}"#);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::decimal::Decimal;
-use super::{Number, Numbers};
+use super::numbers::{Number, Numbers};
 use crate::model::json::MAX_STORED_DEPTH;
 
 /// The least number of digits and points of a number that a double may not represent. Doubles represent every number

@@ -3,9 +3,9 @@
 use foldwork_engine::model::date::parse_date;
 use foldwork_engine::model::event::Expected;
 use foldwork_engine::model::facts::Assignee;
+use foldwork_engine::model::task::Action;
 use foldwork_engine::model::task::content::Message;
 use foldwork_engine::model::task::edit::Edit;
-use foldwork_engine::model::task::Action;
 use foldwork_engine::model::value::Object;
 use foldwork_engine::workspace::mailbox::TaskCommand;
 use foldwork_engine::{Error, Result, Writer};

@@ -1,8 +1,8 @@
 //! `/mailbox/actions`: one action on many tasks.
 
 use foldwork_engine::Error;
-use foldwork_engine::model::task::content::named;
 use foldwork_engine::model::task::Action;
+use foldwork_engine::model::task::content::named;
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::workspace::mailbox::batch::{MAX_TASKS, Which};
 use poem_openapi::OpenApi;

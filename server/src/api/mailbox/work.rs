@@ -1,9 +1,9 @@
 //! Operations of agents on a task, such as `/mailbox/:task_id/claim`.
 
 use foldwork_engine::model::event::{Event, Expected};
+use foldwork_engine::model::task::LEASE_S;
 use foldwork_engine::model::task::content::{Draft, Message, drafts, named};
 use foldwork_engine::model::task::record::field;
-use foldwork_engine::model::task::LEASE_S;
 use foldwork_engine::model::task::view::{ArtifactView, MessageView};
 use foldwork_engine::model::value::Object;
 use foldwork_engine::workspace::answers::RequestId;

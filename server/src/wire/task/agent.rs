@@ -130,4 +130,3 @@ pub struct CancelTask {
     #[oai(nullable)]
     expected_version: Option<u64>,
 }
-

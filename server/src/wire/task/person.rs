@@ -155,4 +155,3 @@ pub struct ActOnTasks {
     #[oai(nullable)]
     expected: Option<u64>,
 }
-
