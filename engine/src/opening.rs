@@ -81,8 +81,8 @@ impl Opener {
     async fn try_open(&self, workspace_id: &Arc<str>) -> Result<Arc<Runtime>> {
         let record = self.access.workspace(workspace_id).await?;
         let log = self.store.workspace(workspace_id).await?;
-        let state = State::load(record, log, self.environment()).await?;
-        Ok(Arc::new(Runtime::open(state).await?))
+        let state = State::load(record, &log, self.environment()).await?;
+        Ok(Arc::new(Runtime::open(state, log).await?))
     }
 
     /// Returns the environment that all workspaces of the engine share.

@@ -51,41 +51,6 @@ fn only_the_store_names_the_database() {
     all_well(failures);
 }
 
-/// Calls that change a workspace's records. Handles that only read have the database too.
-const WRITES: [&str; 8] =
-    ["db.append(", "db.write_", "db.delete_", "db.keep_", "db.forget_", "db.renew_", "db.expire_", "set_definition("];
-
-#[test]
-fn only_operations_change_a_workspace() {
-    let mut failures = Vec::new();
-    let mut seen = 0;
-    for file in sources("engine/src/workspace") {
-        let (mut of, mut performs) = (String::new(), false);
-        for (number, line) in code(&file) {
-            if let Some(rest) = line.strip_prefix("impl ") {
-                of = rest.trim_end_matches(" {").to_owned();
-            }
-            if line.contains(" fn ") {
-                // Code that runs inside an operation, and background work without a request.
-                performs = of == "Operation"
-                    || of == "Answers<'_>"
-                    || of == "Renewal"
-                    || line.contains("fn forget_old")
-                    || file.ends_with("answer_batches.rs");
-            }
-            performs |= line.contains("Operation::perform(");
-            if WRITES.iter().any(|write| line.contains(write)) {
-                seen += 1;
-                if !performs {
-                    failures.push(at(&file, number, &format!("{of} may only read, but writes")));
-                }
-            }
-        }
-    }
-    assert!(seen > 3, "the list of writing calls is out of date");
-    all_well(failures);
-}
-
 #[test]
 fn file_names_describe_their_content() {
     let mut failures = Vec::new();

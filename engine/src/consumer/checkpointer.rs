@@ -12,6 +12,7 @@ use crate::model::graph::{Edge, EnrichmentFacts, facts_of};
 use crate::model::id::AggregateId;
 use crate::model::value::Object;
 use crate::resident::graph::Changes;
+use crate::store::Database;
 use crate::store::graph::{Effects, GraphCheckpoint};
 
 /// The number of events without changes after which the checkpoint is written anyway. After a crash, the plugins
@@ -23,6 +24,7 @@ const MAX_UNSTORED_BYTES: usize = 16 << 20;
 /// The effects that are in the graph but not yet stored, and the follower's position.
 pub struct Checkpointer {
     state: Arc<State>,
+    db: Database,
     /// The follower's current checkpoint. The stored checkpoint may be older, if the events since then changed nothing.
     checkpoint: GraphCheckpoint,
     stored: u64,
@@ -35,10 +37,11 @@ pub struct Checkpointer {
 }
 
 impl Checkpointer {
-    pub fn new(state: &Arc<State>, checkpoint: GraphCheckpoint) -> Checkpointer {
+    pub fn new(state: &Arc<State>, db: &Database, checkpoint: GraphCheckpoint) -> Checkpointer {
         let stored = checkpoint.position;
         let (has_new_basis, unstored_bytes, facts, edges) = Default::default();
-        Checkpointer { state: state.clone(), checkpoint, stored, has_new_basis, unstored_bytes, facts, edges }
+        let (state, db) = (state.clone(), db.clone());
+        Checkpointer { state, db, checkpoint, stored, has_new_basis, unstored_bytes, facts, edges }
     }
 
     /// Returns the position of the last event processed.
@@ -115,7 +118,7 @@ impl Checkpointer {
         let facts: Vec<_> = std::mem::take(&mut self.facts).into_iter().collect();
         let effects = Effects { facts, edges, parked, released };
         let before = GraphCheckpoint { position: self.stored, ..self.checkpoint.clone() };
-        self.state.db.write_effects(&effects, &before, &after).await?;
+        self.db.write_effects(&effects, &before, &after).await?;
         show(&self.state, effects.facts.iter().map(|(id, facts)| (id, facts.as_deref())));
         self.stored = after.position;
         self.has_new_basis = false;

@@ -67,8 +67,8 @@ impl Consumer {
     pub fn start(state: Arc<State>, appender: Appender, working: Working) -> Consumer {
         let (stop, stopped) = Stop::new();
         let labels = Background::spawn(labels::follow(state.clone(), stopped.clone()));
-        let vectors = Background::spawn(vectors::follow(state.clone(), stopped.clone()));
-        let stopping = stopped.clone();
+        let vectors = Background::spawn(vectors::follow(state.clone(), appender.database().clone(), stopped.clone()));
+        let (stopping, db) = (stopped.clone(), appender.database().clone());
         let nodes = follow(
             state.clone(),
             NODES,
@@ -78,7 +78,7 @@ impl Consumer {
                 if stopping.has_begun() {
                     state.folded.hurry_dirty();
                 }
-                nodes::step(&state).await
+                nodes::step(&state, &db).await
             },
         );
         let kept = working.clone();

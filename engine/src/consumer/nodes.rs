@@ -7,6 +7,7 @@ use super::follow::Stepped;
 use crate::core::State;
 use crate::error::Result;
 use crate::model::aggregate::Aggregate;
+use crate::store::Database;
 
 /// The maximum number of records in one transaction.
 const NODES: usize = 1_024;
@@ -17,7 +18,7 @@ const BYTES: usize = 4 << 20;
 ///
 /// A snapshot holds the current state, including events appended since the position. The snapshot contains its version,
 /// so replaying such events over it changes nothing.
-pub async fn step(state: &State) -> Result<Stepped> {
+pub async fn step(state: &State, db: &Database) -> Result<Stepped> {
     let taken = state.folded.take_dirty(NODES, state.clock.now_ms());
     let reached = taken.reached;
     let stepped = match taken.rest_until {
@@ -27,14 +28,15 @@ pub async fn step(state: &State) -> Result<Stepped> {
     if taken.aggregates.is_empty() {
         return Ok(stepped);
     }
-    let result = write(state, &taken.aggregates.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>(), reached).await;
+    let ids: Vec<&str> = taken.aggregates.iter().map(|(id, _)| id.as_str()).collect();
+    let result = write(state, db, &ids, reached).await;
     if result.is_err() {
         state.folded.put_back_dirty(taken);
     }
     result.map(|()| stepped)
 }
 
-async fn write(state: &State, ids: &[&str], reached: u64) -> Result<()> {
+async fn write(state: &State, db: &Database, ids: &[&str], reached: u64) -> Result<()> {
     // Reads the definitions before the states. If a state is refolded in between, its snapshot gets an older revision,
     // never a newer one.
     let definitions = state.types.all();
@@ -49,13 +51,13 @@ async fn write(state: &State, ids: &[&str], reached: u64) -> Result<()> {
         nodes.push((aggregate, revision));
         if bytes >= BYTES {
             // Large states are written in their own transactions. The checkpoint advances with the last transaction.
-            state.db.write_nodes(&nodes, None, None).await?;
+            db.write_nodes(&nodes, None, None).await?;
             nodes.clear();
             bytes = 0;
         }
     }
     let observed = state.folded.observed().take_changed();
-    let result = state.db.write_nodes(&nodes, observed.as_ref(), Some((crate::core::NODES, reached))).await;
+    let result = db.write_nodes(&nodes, observed.as_ref(), Some((crate::core::NODES, reached))).await;
     if result.is_err() && observed.is_some() {
         state.folded.observed().put_back();
     }

@@ -22,7 +22,7 @@ use crate::model::event::Event;
 use crate::model::id::AggregateId;
 use crate::resident::graph::{Changes, Edges, EnrichedEvent, StateView};
 use crate::store::graph::{Claim, Effects};
-use crate::store::{self, retry};
+use crate::store::{self, Database, retry};
 
 /// When fewer than this number of events are left, the rebuild makes the follower wait and processes them.
 const MAX_BLOCKING_LAG: u64 = 2_048;
@@ -61,6 +61,7 @@ impl StateView for Past<'_> {
 
 struct Rebuild<'a> {
     state: &'a Arc<State>,
+    db: &'a Database,
     past: Past<'a>,
     edges: Edges,
     position: u64,
@@ -79,13 +80,13 @@ pub async fn rebuild(state: &Arc<State>, appender: &Appender, working: &Working)
     let claim = {
         // The generation is claimed between two steps of the worker, because a step writes the same checkpoint.
         let _paused = working.pause().await;
-        state.db.claim_generation().await?
+        appender.database().claim_generation().await?
     };
     let result = build(state, appender, working, &claim).await;
     // Drops the generations that no longer serve or never will. Generations are claimed in order. A rebuild that still
     // builds an older generation began on a generation that is gone, so that rebuild drops its own data itself.
     let unused = if result.is_ok() { 0..claim.generation } else { claim.generation..claim.generation + 1 };
-    let dropped = state.db.drop_generations(unused).await;
+    let dropped = appender.database().drop_generations(unused).await;
     match (result, dropped) {
         (Ok(rebuilt), Ok(())) => Ok(rebuilt),
         (Ok(rebuilt), Err(error)) => {
@@ -100,6 +101,7 @@ async fn build(state: &Arc<State>, appender: &Appender, working: &Working, claim
     let basis = Basis::current(state);
     let mut rebuild = Rebuild {
         state,
+        db: appender.database(),
         past: Past { state, states: FxHashMap::default() },
         edges: Edges::default(),
         position: 0,
@@ -209,6 +211,6 @@ impl Rebuild<'_> {
             (id, facts)
         });
         let effects = Effects { facts: facts.collect(), edges: changes.edges, ..Effects::default() };
-        Ok(self.state.db.prepare_effects(&effects, self.generation).await?)
+        Ok(self.db.prepare_effects(&effects, self.generation).await?)
     }
 }

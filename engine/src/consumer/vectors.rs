@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::core::State;
 use crate::core::background::Stopped;
+use crate::store::Database;
 
 /// The pause after changes. Several changes of one aggregate during the pause cause only one update.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -12,12 +13,12 @@ const PAUSE: Duration = Duration::from_millis(200);
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
 
 /// Updates the vectors until the consumer is stopped.
-pub async fn follow(state: Arc<State>, mut stopped: Stopped) {
+pub async fn follow(state: Arc<State>, db: Database, mut stopped: Stopped) {
     let Some(vectors) = &state.search.vectors else { return };
     let mut head = state.folded.head().follow();
     let mut wait = PAUSE;
     while !stopped.has_begun() {
-        match vectors.step(state.labelled()).await {
+        match vectors.step(state.labelled(), &db).await {
             Ok(()) => wait = PAUSE,
             Err(error) => {
                 tracing::warn!(

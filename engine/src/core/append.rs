@@ -15,7 +15,7 @@ use crate::core::request::RequestId;
 use crate::core::staging::{Staged, Staging, View};
 use crate::error::{Error, Result};
 use crate::model::event::{Event, NewEvent};
-use crate::store::{self, append::Batch, retry};
+use crate::store::{self, Database, append::Batch, retry};
 
 /// The capacity of the appender's queue, in requests. Senders wait while the queue is full.
 const QUEUE: usize = 4_096;
@@ -89,20 +89,27 @@ enum Task {
     },
 }
 
-/// A handle to the appender's queue. The appender ends after all handles are dropped and all requests are answered.
+/// A handle to the appender's queue, and the right to change the workspace's records. The appender ends after all
+/// handles are dropped and all requests are answered.
 #[derive(Clone)]
 pub struct Appender {
     state: Arc<State>,
+    db: Database,
     queue: mpsc::Sender<Task>,
 }
 
 impl Appender {
     /// Starts the appender of an open workspace. The returned task ends after all handles are dropped and all requests
     /// are answered.
-    pub fn start(state: Arc<State>) -> (Appender, JoinHandle<()>) {
+    pub fn start(state: Arc<State>, db: Database) -> (Appender, JoinHandle<()>) {
         let (queue, waiting) = mpsc::channel(QUEUE);
-        let task = tokio::spawn(run(state.clone(), waiting));
-        (Appender { state, queue }, task)
+        let task = tokio::spawn(run(state.clone(), db.clone(), waiting));
+        (Appender { state, db, queue }, task)
+    }
+
+    /// Returns the workspace's database, for changes of records outside the log.
+    pub fn database(&self) -> &Database {
+        &self.db
     }
 
     /// Appends events. Returns after the events are durable and folded.
@@ -133,14 +140,14 @@ fn closing() -> Error {
     Error::Unavailable(store::Error::Closing)
 }
 
-async fn run(state: Arc<State>, mut queue: mpsc::Receiver<Task>) {
+async fn run(state: Arc<State>, db: Database, mut queue: mpsc::Receiver<Task>) {
     let mut history = History::default();
     let mut next = queue.recv().await;
     while let Some(task) = next.take() {
         let first = match task {
             Task::Append(first) => first,
             Task::Define { redefinition, reply } => {
-                match AssertUnwindSafe(state.define(redefinition)).catch_unwind().await {
+                match AssertUnwindSafe(state.define(&db, redefinition)).catch_unwind().await {
                     Ok(defined) => drop(reply.send(defined)),
                     Err(_) => history.needs_catch_up = true,
                 }
@@ -165,7 +172,7 @@ async fn run(state: Arc<State>, mut queue: mpsc::Receiver<Task>) {
         }
         // A panic ends only this batch. The waiters of the batch notice the panic because their response channels are
         // dropped.
-        if AssertUnwindSafe(commit(&state, batch, &mut history)).catch_unwind().await.is_err() {
+        if AssertUnwindSafe(commit(&state, &db, batch, &mut history)).catch_unwind().await.is_err() {
             history.needs_catch_up = true;
         }
         if next.is_none() {
@@ -192,7 +199,7 @@ const LOOKUPS_AFTER_REPEAT: u32 = 64;
 ///
 /// Event ids and idempotency keys are almost always new, and the store rejects known ones. Therefore the appender looks
 /// them up only if the store rejected some recently, or if a rejected append may be a repeat.
-async fn commit(state: &State, batch: Vec<Waiting>, history: &mut History) {
+async fn commit(state: &State, db: &Database, batch: Vec<Waiting>, history: &mut History) {
     let folding = state.folding().await;
     if history.needs_catch_up
         && let Err(error) = state.catch_up_while(&folding).await
@@ -203,14 +210,14 @@ async fn commit(state: &State, batch: Vec<Waiting>, history: &mut History) {
     let named = batch.iter().any(|waiting| waiting.append.may_be_known());
     let mut looks_up = named && history.lookups_left > 0;
     for wait in retry::waits() {
-        let (staged, outcomes) = match stage(state, &batch, &mut looks_up).await {
+        let (staged, outcomes) = match stage(state, db, &batch, &mut looks_up).await {
             Ok(staged) => staged,
             Err(error) => return refuse_all(batch, error.into()),
         };
         let Staged { events, chosen_ids, answers, taken, freed, feed, published, types_changed, .. } = &staged;
         let types_changed = *types_changed;
         let write = Batch { events, chosen_ids, answers, taken, freed, feed, published, types_changed };
-        match state.db.append(write).await {
+        match db.append(write).await {
             Ok(()) => {
                 if looks_up {
                     let known = outcomes.iter().flatten().any(Appended::is_repeat);
@@ -253,13 +260,14 @@ async fn commit(state: &State, batch: Vec<Waiting>, history: &mut History) {
 /// the batch again.
 async fn stage(
     state: &State,
+    db: &Database,
     batch: &[Waiting],
     looks_up: &mut bool,
 ) -> store::Result<(Staged, Vec<Result<Appended>>)> {
     loop {
         let mut known = Known::default();
         if *looks_up {
-            known.look_up(state, batch.iter().map(|waiting| &waiting.append)).await?;
+            known.look_up(state, db, batch.iter().map(|waiting| &waiting.append)).await?;
         }
         for (id, event) in batch.iter().flat_map(|waiting| &waiting.known) {
             known.events.entry(id.clone()).or_insert_with(|| event.clone());

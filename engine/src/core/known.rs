@@ -9,8 +9,8 @@ use crate::core::append::{Append, Appended};
 use crate::core::request::{self, KEPT_MS, RequestId};
 use crate::error::Result;
 use crate::model::event::Event;
-use crate::store;
 use crate::store::answers::Run;
+use crate::store::{self, Database};
 
 /// The events, responses and uploads that were found in the store.
 #[derive(Default)]
@@ -41,9 +41,9 @@ impl KnownAnswer {
 impl State {
     /// Returns the result of an earlier append for the same request, or `None` if there was none. Fails if the
     /// idempotency key was used for another request.
-    pub async fn earlier_append(&self, request: &RequestId) -> Result<Option<Appended>> {
+    pub async fn earlier_append(&self, db: &Database, request: &RequestId) -> Result<Option<Appended>> {
         let mut known = Known::default();
-        known.look_up_answers(self, &[request]).await?;
+        known.look_up_answers(self, db, &[request]).await?;
         known.answers.get(&request.key).map(|answer| answer.appended_for(request)).transpose()
     }
 }
@@ -53,6 +53,7 @@ impl Known {
     pub async fn look_up<'a>(
         &mut self,
         state: &State,
+        db: &Database,
         appends: impl Iterator<Item = &'a Append> + Clone,
     ) -> store::Result<()> {
         let ids: Vec<Arc<str>> = appends.clone().flat_map(|append| append.event_ids.iter().cloned()).collect();
@@ -66,17 +67,17 @@ impl Known {
         }
         let requests: Vec<&RequestId> = appends.filter_map(|append| append.request.as_ref()).collect();
         if !requests.is_empty() {
-            self.look_up_answers(state, &requests).await?;
+            self.look_up_answers(state, db, &requests).await?;
         }
         Ok(())
     }
 
-    async fn look_up_answers(&mut self, state: &State, requests: &[&RequestId]) -> store::Result<()> {
+    async fn look_up_answers(&mut self, state: &State, db: &Database, requests: &[&RequestId]) -> store::Result<()> {
         let keys: Vec<Arc<str>> = requests.iter().map(|request| request.key.clone()).collect();
         let expired = state.clock.now_ms() - KEPT_MS;
-        for (key, kept) in state.db.read_answers(&keys).await? {
+        for (key, kept) in db.read_answers(&keys).await? {
             if kept.created_at <= expired {
-                state.db.forget_answer(&key, expired, false).await?;
+                db.forget_answer(&key, expired, false).await?;
                 continue;
             }
             let is_asked = requests.iter().any(|request| request.key == key && request.check(&kept).is_ok());

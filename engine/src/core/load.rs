@@ -32,7 +32,7 @@ use crate::model::feed;
 use crate::model::fold::Folding;
 use crate::model::id::AggregateId;
 use crate::resident::graph::Graph;
-use crate::store::Database;
+use crate::store::{Database, DatabaseReader};
 use crate::store::definitions::StoredDefinition;
 use crate::store::key_range::read_ahead;
 use crate::store::nodes::Unreadable;
@@ -41,7 +41,7 @@ use crate::store::nodes::Unreadable;
 const LAST_VERSION: u64 = i64::MAX as u64;
 
 /// Reads the definitions made by clients. Logs the parts of stored definitions that cannot be used.
-async fn read_definitions(log: &Database) -> Result<Vec<Definition>> {
+async fn read_definitions(log: &DatabaseReader) -> Result<Vec<Definition>> {
     let stored = log.read_definitions().await?;
     for StoredDefinition { definition, left_out } in stored.iter().filter(|stored| !stored.left_out.is_empty()) {
         let left_out: Vec<String> = left_out.iter().map(|part| format!("{}: {}", part.pointer, part.message)).collect();
@@ -57,16 +57,16 @@ pub struct FoldGuard<'a> {
 
 impl State {
     /// Loads a workspace: reads the snapshots, then folds the events after each snapshot.
-    pub async fn load(record: WorkspaceRecord, db: Database, environment: Environment) -> Result<State> {
+    pub async fn load(record: WorkspaceRecord, db: &Database, environment: Environment) -> Result<State> {
         let Environment { clock, settings, plugins, patterns, embed, storage, exclusive } = environment;
         // Reads the change counter before the definitions, so that the next check detects a change in between.
         let types_changed = db.types_changed().await?;
         let state = State {
             record,
-            types: Types::new(read_definitions(&db).await?),
+            types: Types::new(read_definitions(db).await?),
             feed_begin: db.feed_begin().await?,
             presence: Presence::new(db.clone(), exclusive),
-            db,
+            db: db.reader(),
             folded: Folded::default(),
             graph: Graph::default(),
             graph_progress: Progress::default(),

@@ -60,7 +60,7 @@ use crate::model::definition::Definition;
 use crate::model::event::Event;
 use crate::model::pattern::Patterns;
 use crate::resident::graph::Graph;
-use crate::store::Database;
+use crate::store::DatabaseReader;
 use crate::store::log::take_part;
 
 /// The name of the follower that writes snapshots, as used in checkpoints and status reports.
@@ -129,8 +129,8 @@ pub struct Environment {
 /// The state of an open workspace, shared by all tasks that work on the workspace.
 pub struct State {
     pub record: WorkspaceRecord,
-    /// The database of the workspace in the store.
-    pub db: Database,
+    /// The reading half of the workspace's database. The writing half is with the appender.
+    pub db: DatabaseReader,
     pub types: Types,
     pub folded: Folded,
     /// The knowledge graph, including the events up to `graph_progress`.
@@ -178,7 +178,7 @@ impl State {
 
     /// Makes committed events and the states after these events visible. Wakes the followers of the log and the readers
     /// of the feeds that the events concern.
-    pub fn publish(&self, events: &[Arc<Event>], aggregates: Vec<Arc<Aggregate>>, feed: &[(Arc<str>, usize)]) {
+    fn publish(&self, events: &[Arc<Event>], aggregates: Vec<Arc<Aggregate>>, feed: &[(Arc<str>, usize)]) {
         self.folded.publish(events, aggregates);
         self.search.touch(events.iter().map(|event| &event.aggregate_id));
         self.folded.announce(events, feed);
@@ -186,7 +186,7 @@ impl State {
 
     /// Replaces one definition in memory. Tells the search index and the graph if the definition changes the labels or
     /// the states of existing aggregates.
-    pub fn set_definition(&self, definition: Arc<Definition>) {
+    fn set_definition(&self, definition: Arc<Definition>) {
         let (labels, revision) = (definition.label_fields(), definition.revision);
         let Some(previous) = self.types.set(definition) else { return };
         let relabels = previous.label_fields() != labels;

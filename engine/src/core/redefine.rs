@@ -17,6 +17,7 @@ use crate::error::Result;
 use crate::model::aggregate::Aggregate;
 use crate::model::definition::Definition;
 use crate::model::id::AggregateId;
+use crate::store::Database;
 use crate::store::definitions::StoredDefinition;
 
 /// The maximum number of events that are folded while appends wait.
@@ -108,13 +109,13 @@ impl State {
 
     /// Writes a definition and puts it into use. If the definition folds differently, also publishes the refolded
     /// aggregates of the type. If the write fails, nothing changes.
-    pub async fn define(&self, redefinition: Redefinition) -> Result<()> {
+    pub(super) async fn define(&self, db: &Database, redefinition: Redefinition) -> Result<()> {
         let Redefinition { mut refolded, types_changed } = redefinition;
         let folding = self.folding().await;
         if self.needs_refold(&refolded.definition) {
             self.fold_changed(&mut refolded).await?;
         }
-        self.db.replace_definition(&refolded.definition, types_changed).await?;
+        db.replace_definition(&refolded.definition, types_changed).await?;
         self.types.set_changed(types_changed + 1);
         self.show_defined(refolded, &folding);
         Ok(())

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::model::aggregate::Aggregate;
 use crate::model::event::Event;
 use crate::model::id::AggregateId;
-use crate::store::{self, Database};
+use crate::store::{self, DatabaseReader};
 
 /// The pages of a range of versions of one stream, in ascending order.
 pub struct StreamPages {
@@ -23,7 +23,7 @@ impl StreamPages {
     }
 
     /// Returns the next page, or `None` after the last version.
-    pub async fn next(&mut self, log: &Database) -> store::Result<Option<Vec<Event>>> {
+    pub async fn next(&mut self, log: &DatabaseReader) -> store::Result<Option<Vec<Event>>> {
         let (first, end) = (*self.versions.start(), *self.versions.end());
         if first > end {
             return Ok(None);

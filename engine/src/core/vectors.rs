@@ -14,8 +14,8 @@ use crate::error::{Error, Result};
 use crate::hook::{Embed, EmbedFailure};
 use crate::model::id::AggregateId;
 use crate::resident::labels::index::{LABEL_BYTES, beginning};
-use crate::store::Database;
 use crate::store::embeddings::Embedding;
+use crate::store::{Database, DatabaseReader};
 
 /// The number of labels that the model embeds in one call.
 const AT_ONCE: usize = 32;
@@ -24,10 +24,10 @@ const QUERY_TIMEOUT: Duration = Duration::from_secs(3);
 /// The lowest cosine similarity of a match.
 const MIN_COSINE: f64 = 0.2;
 
-/// The data that vectors are computed from: aggregates with their types, and the database that stores the vectors.
+/// The data that vectors are computed from: aggregates with their types, and the database in which vectors are found.
 #[derive(Clone, Copy)]
 pub struct Labelled<'a> {
-    pub db: &'a Database,
+    pub db: &'a DatabaseReader,
     pub folded: &'a Folded,
     pub types: &'a Types,
 }
@@ -74,10 +74,10 @@ impl Vectors {
         Ok(vectors)
     }
 
-    async fn embedded(&self, labelled: Labelled<'_>) -> Result<&Mutex<BTreeMap<AggregateId, String>>> {
+    async fn embedded(&self, labelled: Labelled<'_>, db: &Database) -> Result<&Mutex<BTreeMap<AggregateId, String>>> {
         let read = async || -> Result<_> {
-            labelled.db.begin_embeddings(self.embed.model()).await?;
-            let embedded = labelled.db.read_embedded().await?;
+            db.begin_embeddings(self.embed.model()).await?;
+            let embedded = db.read_embedded().await?;
             // Marks all aggregates: comparing hashes finds the changes made before this read.
             self.touch(labelled.folded.snapshot().iter().map(|aggregate| &aggregate.id));
             self.touch(embedded.keys());
@@ -87,8 +87,8 @@ impl Vectors {
     }
 
     /// Embeds some of the changed labels. Labels that cannot be embedded now stay marked as changed.
-    pub async fn step(&self, labelled: Labelled<'_>) -> Result<()> {
-        let embedded = self.embedded(labelled).await?;
+    pub async fn step(&self, labelled: Labelled<'_>, db: &Database) -> Result<()> {
+        let embedded = self.embedded(labelled, db).await?;
         let (mut pending, mut gone, mut taken) = (Vec::new(), Vec::new(), Vec::new());
         while pending.len() + gone.len() < AT_ONCE {
             let Some(id) = held(&self.changed).iter().next().cloned() else { break };
@@ -111,7 +111,7 @@ impl Vectors {
         if taken.is_empty() {
             return Ok(());
         }
-        let result = self.write(labelled, embedded, &pending, &gone).await;
+        let result = self.write(db, embedded, &pending, &gone).await;
         if result.is_err() {
             self.touch(&taken);
         }
@@ -120,7 +120,7 @@ impl Vectors {
 
     async fn write(
         &self,
-        labelled: Labelled<'_>,
+        db: &Database,
         embedded: &Mutex<BTreeMap<AggregateId, String>>,
         pending: &[(AggregateId, String, String)],
         gone: &[AggregateId],
@@ -131,7 +131,7 @@ impl Vectors {
         let embeddings =
             embeddings.map(|((id, _, hash), vector)| Embedding { id: id.clone(), hash: hash.clone(), vector });
         let embeddings: Vec<Embedding> = embeddings.collect();
-        labelled.db.write_embeddings(&embeddings, gone).await?;
+        db.write_embeddings(&embeddings, gone).await?;
         let mut embedded = held(embedded);
         embedded.extend(embeddings.into_iter().map(|embedding| (embedding.id, embedding.hash)));
         gone.iter().for_each(|id| drop(embedded.remove(id)));

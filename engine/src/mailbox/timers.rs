@@ -223,7 +223,7 @@ impl Running {
             }
             while !self.ended.is_empty() {
                 let start = self.ended.len().saturating_sub(BATCH);
-                self.state.db.forget_leases(&self.ended[start..]).await?;
+                self.appender.database().forget_leases(&self.ended[start..]).await?;
                 self.ended.truncate(start);
             }
             Ok::<(), Error>(())
@@ -330,7 +330,7 @@ async fn process_deadline(
         // The lease row expires first, so that nobody can renew the lease any longer. If the agent completes the work
         // before the event below is appended, the work still counts.
         let lease = LeaseRow { task_id: id.text(), claim, until, expired: false };
-        let row = state.db.expire_lease(&lease, now_ms).await?;
+        let row = appender.database().expire_lease(&lease, now_ms).await?;
         if row.claim == claim && !row.expired {
             return Ok(Some(row.until));
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use surrealdb::types::{Array, RecordIdKey, Value as Record};
 
-use super::{Database, Error, Result, convert};
+use super::{Database, DatabaseReader, Error, Result, convert};
 
 /// Maximum number of responses that one statement deletes. This number limits the size of the transaction.
 const DELETE_BATCH_SIZE: usize = 1_000;
@@ -38,7 +38,7 @@ pub struct StoredAnswer {
     pub created_at: i64,
 }
 
-impl Database {
+impl DatabaseReader {
     /// Returns the stored responses for the given idempotency keys, by key.
     pub async fn read_answers(&self, keys: &[Arc<str>]) -> Result<HashMap<Arc<str>, StoredAnswer>> {
         let ids: Vec<Record> = keys.iter().map(|key| answer_id(key)).collect();
@@ -48,6 +48,20 @@ impl Database {
         convert::list(found.first())?.map(keyed).collect()
     }
 
+    /// Returns the time up to which responses have been deleted. If no time is recorded yet, returns the time of the
+    /// oldest response, or `None` if there are no responses.
+    pub async fn answers_forgotten_until(&self) -> Result<Option<i64>> {
+        let recorded = self.checkpoint(DELETION_CHECKPOINT).await?;
+        if recorded > 0 {
+            return Ok(i64::try_from(recorded).ok());
+        }
+        // This query reads all entries. It is only needed until a time is recorded.
+        let found = self.query("SELECT VALUE record::id(id)[0] FROM answered LIMIT 1", []).await?;
+        convert::list(found.first())?.next().map(convert::int).transpose()
+    }
+}
+
+impl Database {
     /// Stores a response, or a record without a body, which marks the request as in progress. Does not replace a stored
     /// response. Completes the record of the same request in progress. Returns the record that is then stored.
     pub async fn keep_answer(&self, key: &str, answer: &StoredAnswer) -> Result<StoredAnswer> {
@@ -71,18 +85,6 @@ impl Database {
         let statement =
             "DELETE $id WHERE created_at <= $before OR ($unfinished AND body = NONE AND events = NONE) RETURN NONE";
         self.query_again(statement, values).await.map(drop)
-    }
-
-    /// Returns the time up to which responses have been deleted. If no time is recorded yet, returns the time of the
-    /// oldest response, or `None` if there are no responses.
-    pub async fn answers_forgotten_until(&self) -> Result<Option<i64>> {
-        let recorded = self.checkpoint(DELETION_CHECKPOINT).await?;
-        if recorded > 0 {
-            return Ok(i64::try_from(recorded).ok());
-        }
-        // This query reads all entries. It is only needed until a time is recorded.
-        let found = self.query("SELECT VALUE record::id(id)[0] FROM answered LIMIT 1", []).await?;
-        convert::list(found.first())?.next().map(convert::int).transpose()
     }
 
     /// Records the time up to which responses have been deleted.

@@ -6,6 +6,7 @@ use surrealdb::types::{Array, RecordIdKey, Value as Record};
 
 use super::answers::{StoredAnswer, answer_records};
 use super::feed::feed_record;
+use super::log::commit_id;
 use super::published::{PUBLISHED, published_records};
 use super::uploads::{freed_record, upload_id};
 use super::{Database, Error, Result, body, convert};
@@ -129,6 +130,15 @@ impl Database {
         ];
         let statement = [APPEND, &statements, "COMMIT;"].concat();
         self.query_bound(&statement, values.into_iter().chain(beside).collect()).await.map(drop)
+    }
+
+    /// Moves the head to the end of the log. Several writers need the head to detect each other's appends, but a single
+    /// writer does not maintain the head.
+    pub(super) async fn restore_head(&self) -> Result<()> {
+        let found = self.query("SELECT VALUE id FROM commit ORDER BY id DESC LIMIT 1", []).await?;
+        let Some(last) = convert::list(found.first())?.next().map(commit_id).transpose()? else { return Ok(()) };
+        let statement = "UPSERT head:log SET position = math::max([position ?? 0, $position]) RETURN NONE";
+        self.query_again(statement, [("position", convert::integer(last))]).await.map(drop)
     }
 }
 

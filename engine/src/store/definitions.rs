@@ -2,7 +2,7 @@
 
 use surrealdb::types::{RecordId, RecordIdKey, Value as Record};
 
-use super::{Database, Error, Result, convert};
+use super::{Database, DatabaseReader, Error, Result, convert};
 use crate::model::declaration;
 use crate::model::definition::Definition;
 use crate::model::json;
@@ -26,13 +26,15 @@ const WRITE: &str = "
 UPSERT $id CONTENT { text: $text, revision: $revision } RETURN NONE;
 UPSERT head:log SET types = (types ?? 0) + 1 RETURN NONE;";
 
-impl Database {
+impl DatabaseReader {
     /// Returns the definitions that clients created, sorted by name.
     pub async fn read_definitions(&self) -> Result<Vec<StoredDefinition>> {
         let found = self.query("SELECT * FROM definition ORDER BY id", []).await?;
         convert::list(found.first())?.map(read_definition).collect()
     }
+}
 
+impl Database {
     /// Writes a definition. Replaces a definition with the same name. `types_changed` is the value of the change
     /// counter that the caller has read. Fails with [`Error::Conflict`] if another server has changed a definition
     /// since then.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use surrealdb::types::{Number, Value as Record};
 
-use super::{Database, Result, convert};
+use super::{Database, DatabaseReader, Result, convert};
 use crate::model::id::AggregateId;
 
 const TABLES: &str = "
@@ -36,17 +36,7 @@ pub struct Embedding {
     pub vector: Vec<f32>,
 }
 
-impl Database {
-    /// Creates the tables, and deletes the embeddings if they come from another model.
-    pub async fn begin_embeddings(&self, model: &str) -> Result<()> {
-        self.query(TABLES, []).await?;
-        let found = self.query("SELECT VALUE model FROM ONLY embedding_model:current", []).await?;
-        if !matches!(found.first(), Some(Record::String(known)) if known == model) {
-            self.query_again(START_ANEW, [("model", convert::text(model))]).await?;
-        }
-        Ok(())
-    }
-
+impl DatabaseReader {
     /// Returns the hash of the text of each embedding, by aggregate.
     pub async fn read_embedded(&self) -> Result<BTreeMap<AggregateId, String>> {
         let mut embedded = BTreeMap::new();
@@ -65,6 +55,34 @@ impl Database {
         }
     }
 
+    /// Returns the aggregates whose labels are nearest to a vector, with their cosine similarities.
+    pub async fn nearest(&self, vector: &[f32], limit: usize) -> Result<Vec<(AggregateId, f64)>> {
+        // The number of neighbours is part of the operator's syntax and cannot be bound as a value.
+        let statement = format!(
+            "SELECT aggregate_id, vector::distance::knn() AS distance FROM embedding \
+             WHERE vector <|{limit},{}|> $vector ORDER BY distance",
+            limit * EFFORT
+        );
+        let found = self.query(&statement, [("vector", numbers(vector))]).await?;
+        let nearest = convert::list(found.first())?.map(|record| {
+            let id: Arc<str> = convert::text_field(record, "aggregate_id")?.into();
+            Ok((AggregateId::from(id), 1.0 - convert::float_field(record, "distance")?))
+        });
+        nearest.collect()
+    }
+}
+
+impl Database {
+    /// Creates the tables, and deletes the embeddings if they come from another model.
+    pub async fn begin_embeddings(&self, model: &str) -> Result<()> {
+        self.query(TABLES, []).await?;
+        let found = self.query("SELECT VALUE model FROM ONLY embedding_model:current", []).await?;
+        if !matches!(found.first(), Some(Record::String(known)) if known == model) {
+            self.query_again(START_ANEW, [("model", convert::text(model))]).await?;
+        }
+        Ok(())
+    }
+
     /// Writes embeddings, whose vectors must all have the same length. Deletes the embeddings of the aggregates `gone`,
     /// which no longer have a label.
     pub async fn write_embeddings(&self, embeddings: &[Embedding], gone: &[AggregateId]) -> Result<()> {
@@ -81,22 +99,6 @@ impl Database {
         let records: Vec<Record> = embeddings.iter().map(record).collect();
         let values = [("embeddings", Record::Array(records.into())), ("gone", Record::Array(gone.into()))];
         self.query_again(WRITE, values).await.map(drop)
-    }
-
-    /// Returns the aggregates whose labels are nearest to a vector, with their cosine similarities.
-    pub async fn nearest(&self, vector: &[f32], limit: usize) -> Result<Vec<(AggregateId, f64)>> {
-        // The number of neighbours is part of the operator's syntax and cannot be bound as a value.
-        let statement = format!(
-            "SELECT aggregate_id, vector::distance::knn() AS distance FROM embedding \
-             WHERE vector <|{limit},{}|> $vector ORDER BY distance",
-            limit * EFFORT
-        );
-        let found = self.query(&statement, [("vector", numbers(vector))]).await?;
-        let nearest = convert::list(found.first())?.map(|record| {
-            let id: Arc<str> = convert::text_field(record, "aggregate_id")?.into();
-            Ok((AggregateId::from(id), 1.0 - convert::float_field(record, "distance")?))
-        });
-        nearest.collect()
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use surrealdb::types::{Array, RecordIdKey, RecordIdKeyRange, Value as Record};
 
 use super::log::EventRef;
-use super::{Database, Error, Result, convert};
+use super::{Database, DatabaseReader, Error, Result, convert};
 use crate::model::event::Event;
 
 /// The name of the checkpoint after which all events have feed entries. Older versions of the program wrote no entries.
@@ -28,17 +28,10 @@ pub struct Concerning {
     pub position: u64,
 }
 
-impl Database {
+impl DatabaseReader {
     /// Returns the position after which all events have feed entries.
     pub async fn feed_begin(&self) -> Result<u64> {
         self.checkpoint(CHECKPOINT).await
-    }
-
-    /// Removes the feed entries up to a position, as if an older version of the program had written the events.
-    #[cfg(test)]
-    pub async fn forget_feed(&self, position: u64) -> Result<()> {
-        let statement = "DELETE feed WHERE id[1] <= $position; UPSERT checkpoint:feed SET position = $position";
-        self.query(statement, [("position", convert::integer(position))]).await.map(drop)
     }
 
     /// Returns the next events that concern an agent, with positions after `after` and up to `until`. The result may be
@@ -82,6 +75,15 @@ impl Database {
             (until, span) = (from - 1, span.saturating_mul(SPAN_GROWTH));
         }
         Ok(first)
+    }
+}
+
+impl Database {
+    /// Removes the feed entries up to a position, as if an older version of the program had written the events.
+    #[cfg(test)]
+    pub async fn forget_feed(&self, position: u64) -> Result<()> {
+        let statement = "DELETE feed WHERE id[1] <= $position; UPSERT checkpoint:feed SET position = $position";
+        self.query(statement, [("position", convert::integer(position))]).await.map(drop)
     }
 }
 

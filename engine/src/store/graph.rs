@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use surrealdb::types::{Array, RecordIdKey, RecordIdKeyRange, Value as Record};
 
 use super::key_range::KeyRange;
-use super::{Database, Error, Result, convert};
+use super::{Database, DatabaseReader, Error, Result, convert};
 use crate::model::facts::{EdgeFact, Target};
 use crate::model::graph::{DesiredEdge, Edge, EnrichmentFacts, PluginFacts};
 use crate::model::id::AggregateId;
@@ -83,7 +83,7 @@ impl Effects {
     }
 }
 
-impl Database {
+impl DatabaseReader {
     pub async fn read_graph_checkpoint(&self) -> Result<GraphCheckpoint> {
         let found = self.query("SELECT * FROM ONLY checkpoint:graph", []).await?;
         match found.first() {
@@ -95,56 +95,6 @@ impl Database {
             }),
             _ => Ok(GraphCheckpoint::default()),
         }
-    }
-
-    /// Writes effects and moves the checkpoint. Fails with [`Error::Conflict`] if the checkpoint has another position
-    /// or generation than `before`.
-    pub async fn write_effects(
-        &self,
-        effects: &Effects,
-        before: &GraphCheckpoint,
-        after: &GraphCheckpoint,
-    ) -> Result<()> {
-        let gone = effects.released.iter().map(super::parked::StepId::record).collect::<Vec<_>>();
-        let values = [
-            ("rows", Record::Array(effects.rows(after.generation)?.into())),
-            ("gone", Record::Array(gone.into())),
-            ("before", convert::integer(before.position)),
-            ("serving", convert::integer(before.generation)),
-            ("position", convert::integer(after.position)),
-            ("generation", convert::integer(after.generation)),
-            ("circuits", Record::String(text_of(&after.circuits)?)),
-            ("basis", convert::optional_text(after.basis.as_deref())),
-        ];
-        self.query(WRITE, values).await.map(drop)
-    }
-
-    /// Writes rows of a generation that is not in use yet.
-    pub async fn prepare_effects(&self, effects: &Effects, generation: u64) -> Result<()> {
-        self.query_again(PREPARE, [("rows", Record::Array(effects.rows(generation)?.into()))]).await.map(drop)
-    }
-
-    /// Claims the next generation. No other process on any server builds the same generation.
-    pub async fn claim_generation(&self) -> Result<Claim> {
-        let found = self.query_again(CLAIM, []).await?;
-        let record = found.first().ok_or_else(|| Error::Corrupt("claiming a generation returned no record".into()))?;
-        let generation = convert::unsigned_field(record, "claimed")?;
-        // Older versions of the program did not claim generations and may have left rows of this generation.
-        self.drop_generations(generation..generation + 1).await?;
-        Ok(Claim { serving: convert::unsigned_field(record, "generation")?, generation })
-    }
-
-    /// Removes the facts and edges of generations that are not in use.
-    pub async fn drop_generations(&self, generations: Range<u64>) -> Result<()> {
-        let statement = "DELETE $facts RETURN NONE; DELETE $edges RETURN NONE";
-        let bound = |generation: u64| key(vec![convert::integer(generation)]);
-        let range = || RecordIdKeyRange {
-            start: Bound::Included(bound(generations.start)),
-            end: Bound::Excluded(bound(generations.end)),
-        };
-        let values =
-            [("facts", convert::record_id("finding", range())), ("edges", convert::record_id("edge", range()))];
-        self.query_again(statement, values).await.map(drop)
     }
 
     /// Returns the facts of a generation about a range of aggregates, by aggregate id. Contains an error for each
@@ -194,6 +144,58 @@ impl Database {
         let range = convert::record_id("edge", range(generation, &only));
         let found = self.query("SELECT * FROM $range", [("range", range)]).await?;
         convert::list(found.first())?.map(read_edge).collect()
+    }
+}
+
+impl Database {
+    /// Writes effects and moves the checkpoint. Fails with [`Error::Conflict`] if the checkpoint has another position
+    /// or generation than `before`.
+    pub async fn write_effects(
+        &self,
+        effects: &Effects,
+        before: &GraphCheckpoint,
+        after: &GraphCheckpoint,
+    ) -> Result<()> {
+        let gone = effects.released.iter().map(super::parked::StepId::record).collect::<Vec<_>>();
+        let values = [
+            ("rows", Record::Array(effects.rows(after.generation)?.into())),
+            ("gone", Record::Array(gone.into())),
+            ("before", convert::integer(before.position)),
+            ("serving", convert::integer(before.generation)),
+            ("position", convert::integer(after.position)),
+            ("generation", convert::integer(after.generation)),
+            ("circuits", Record::String(text_of(&after.circuits)?)),
+            ("basis", convert::optional_text(after.basis.as_deref())),
+        ];
+        self.query(WRITE, values).await.map(drop)
+    }
+
+    /// Writes rows of a generation that is not in use yet.
+    pub async fn prepare_effects(&self, effects: &Effects, generation: u64) -> Result<()> {
+        self.query_again(PREPARE, [("rows", Record::Array(effects.rows(generation)?.into()))]).await.map(drop)
+    }
+
+    /// Claims the next generation. No other process on any server builds the same generation.
+    pub async fn claim_generation(&self) -> Result<Claim> {
+        let found = self.query_again(CLAIM, []).await?;
+        let record = found.first().ok_or_else(|| Error::Corrupt("claiming a generation returned no record".into()))?;
+        let generation = convert::unsigned_field(record, "claimed")?;
+        // Older versions of the program did not claim generations and may have left rows of this generation.
+        self.drop_generations(generation..generation + 1).await?;
+        Ok(Claim { serving: convert::unsigned_field(record, "generation")?, generation })
+    }
+
+    /// Removes the facts and edges of generations that are not in use.
+    pub async fn drop_generations(&self, generations: Range<u64>) -> Result<()> {
+        let statement = "DELETE $facts RETURN NONE; DELETE $edges RETURN NONE";
+        let bound = |generation: u64| key(vec![convert::integer(generation)]);
+        let range = || RecordIdKeyRange {
+            start: Bound::Included(bound(generations.start)),
+            end: Bound::Excluded(bound(generations.end)),
+        };
+        let values =
+            [("facts", convert::record_id("finding", range())), ("edges", convert::record_id("edge", range()))];
+        self.query_again(statement, values).await.map(drop)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use surrealdb::types::Value as Record;
 
-use super::{Database, Error, Result, convert};
+use super::{Database, DatabaseReader, Error, Result, convert};
 use crate::model::id::AggregateId;
 
 /// The state of a lease after a renewal or the expiry.
@@ -34,6 +34,25 @@ expired = IF claim < $input.claim { true } ELSE IF claim = $input.claim AND unti
 until = IF claim < $input.claim { $input.until } ELSE { until },
 claim = IF claim < $input.claim { $input.claim } ELSE { claim }";
 
+impl DatabaseReader {
+    /// Returns the leases of the given tasks.
+    pub async fn read_leases(&self, task_ids: &[Arc<str>]) -> Result<Vec<LeaseRow>> {
+        let ids: Vec<Record> = task_ids.iter().map(|id| lease_id(id)).collect();
+        let found = self.query("SELECT * FROM $ids", [("ids", Record::Array(ids.into()))]).await?;
+        convert::list(found.first())?.map(read_lease).collect()
+    }
+
+    /// Returns the ids of all tasks with a stored lease.
+    pub async fn leased_tasks(&self) -> Result<Vec<Arc<str>>> {
+        let found = self.query("SELECT VALUE task FROM lease", []).await?;
+        let tasks = convert::list(found.first())?.filter_map(|task| match task {
+            Record::String(task) => Some(Arc::from(task.as_str())),
+            _ => None,
+        });
+        Ok(tasks.collect())
+    }
+}
+
 impl Database {
     /// Renews leases and returns their current states. If a lease could not be renewed, the returned row is `expired`
     /// or belongs to another claim.
@@ -54,25 +73,6 @@ impl Database {
         let found = self.query_again(EXPIRE, values).await?;
         let row = convert::list(found.last())?.next().map(read_lease).transpose()?;
         row.ok_or_else(|| Error::Corrupt("a lease that was just written is missing".into()))
-    }
-
-    /// Returns the leases of the given tasks.
-    pub async fn read_leases(&self, task_ids: &[Arc<str>]) -> Result<Vec<LeaseRow>> {
-        let ids: Vec<Record> = task_ids.iter().map(|id| lease_id(id)).collect();
-        let found = self.query("SELECT * FROM $ids", [("ids", Record::Array(ids.into()))]).await?;
-        convert::list(found.first())?.map(read_lease).collect()
-    }
-}
-
-impl Database {
-    /// Returns the ids of all tasks with a stored lease.
-    pub async fn leased_tasks(&self) -> Result<Vec<Arc<str>>> {
-        let found = self.query("SELECT VALUE task FROM lease", []).await?;
-        let tasks = convert::list(found.first())?.filter_map(|task| match task {
-            Record::String(task) => Some(Arc::from(task.as_str())),
-            _ => None,
-        });
-        Ok(tasks.collect())
     }
 
     /// Removes the stored leases of tasks that are closed.

@@ -9,7 +9,7 @@ use surrealdb::types::{Array, RecordIdKey, Value as Record};
 
 use super::answers::Run;
 use super::body::{self, Fields};
-use super::{Database, Error, Result, convert};
+use super::{DatabaseReader, Error, Result, convert};
 use crate::model::event::Event;
 use crate::model::id::{AggregateId, position_hint};
 
@@ -45,7 +45,7 @@ const PART_BYTES: usize = 4 << 20;
 /// The assumed size of an event whose commit does not list the size, in bytes.
 const ASSUMED_EVENT_BYTES: usize = 128 << 10;
 
-impl Database {
+impl DatabaseReader {
     /// Returns the position at the end of the log, and the number of changes of definitions.
     pub async fn ends(&self) -> Result<Ends> {
         let results =
@@ -62,15 +62,6 @@ impl Database {
     /// Returns the number of changes of definitions.
     pub async fn types_changed(&self) -> Result<u64> {
         Ok(self.ends().await?.types_changed)
-    }
-
-    /// Moves the head to the end of the log. Several writers need the head to detect each other's appends, but a single
-    /// writer does not maintain the head.
-    pub(super) async fn restore_head(&self) -> Result<()> {
-        let found = self.query("SELECT VALUE id FROM commit ORDER BY id DESC LIMIT 1", []).await?;
-        let Some(last) = convert::list(found.first())?.next().map(commit_id).transpose()? else { return Ok(()) };
-        let statement = "UPSERT head:log SET position = math::max([position ?? 0, $position]) RETURN NONE";
-        self.query_again(statement, [("position", convert::integer(last))]).await.map(drop)
     }
 
     /// Returns events after a position, in log order. The result has at least `limit` events, unless the log ends
@@ -272,7 +263,7 @@ fn commit_range(from: i64, end: Option<i64>) -> Record {
 }
 
 /// Returns the id of a commit, which is the position of its last event.
-fn commit_id(record: &Record) -> Result<i64> {
+pub(super) fn commit_id(record: &Record) -> Result<i64> {
     match record {
         Record::RecordId(surrealdb::types::RecordId { key: RecordIdKey::Number(position), .. }) => Ok(*position),
         _ => Err(Error::Corrupt("the id of a commit is not a position".into())),

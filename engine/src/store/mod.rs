@@ -1,7 +1,8 @@
 //! The only module that accesses SurrealDB. It contains no business rules and no status codes.
 //!
 //! Each workspace has its own database, and there is one database named `control`, all in one namespace. A [`Database`]
-//! is a session bound to one database, so its queries cannot reach the records of another workspace.
+//! is a session bound to one database, so its queries cannot reach the records of another workspace. Its
+//! [`DatabaseReader`] is for those who only read.
 
 pub mod activations;
 pub mod answers;
@@ -37,6 +38,7 @@ pub mod signing_keys;
 pub mod uploads;
 pub mod users;
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -185,33 +187,43 @@ impl Store {
         // The name cannot inject statements, because it is "control", or "ws_" and hexadecimal digits.
         define(&format!("DEFINE DATABASE IF NOT EXISTS {name}")).await?;
         session.use_database(NAMESPACE, name).await?;
-        let (events_read, append_right) = Default::default();
-        let database = Database { session: Arc::new(session), exclusive: self.exclusive, events_read, append_right };
+        let reader = DatabaseReader { session: Arc::new(session), events_read: Arc::default() };
+        let database = Database { reader, exclusive: self.exclusive, append_right: None };
         database.migrate(migrations).await?;
         Ok(database)
     }
 }
 
-/// A session bound to one database. Clones share the session.
+/// A session bound to one database, which reads and writes. Clones share the session.
 #[derive(Clone)]
 pub struct Database {
-    session: Arc<Session>,
+    reader: DatabaseReader,
     /// Whether no other process writes to the store.
     exclusive: bool,
-    /// The number of events read through this handle and its clones.
-    events_read: Arc<AtomicU64>,
     /// The right to append to the log. `None` if other processes may write.
     append_right: Option<Arc<AppendRight>>,
 }
 
-impl Database {
-    /// Returns the number of events read from the log through this handle and its clones.
-    pub fn events_read(&self) -> u64 {
-        self.events_read.load(Ordering::Relaxed)
-    }
+/// The half of a [`Database`] that only reads. Clones share the session.
+#[derive(Clone)]
+pub struct DatabaseReader {
+    session: Arc<Session>,
+    /// The number of events read through this handle and its clones.
+    events_read: Arc<AtomicU64>,
+}
 
-    fn count_read(&self, events: &[Event]) {
-        self.events_read.fetch_add(events.len() as u64, Ordering::Relaxed);
+impl Deref for Database {
+    type Target = DatabaseReader;
+
+    fn deref(&self) -> &DatabaseReader {
+        &self.reader
+    }
+}
+
+impl Database {
+    /// Returns the half that only reads.
+    pub fn reader(&self) -> DatabaseReader {
+        self.reader.clone()
     }
 
     async fn migrate(&self, migrations: &[&str]) -> Result<()> {
@@ -234,6 +246,29 @@ impl Database {
         Ok(())
     }
 
+    /// Runs statements like [`DatabaseReader::query`], and retries if they conflict with other writers.
+    async fn query_again<const N: usize>(&self, statements: &str, values: [(&str, Record); N]) -> Result<Vec<Record>> {
+        let values: Variables = values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        for wait in retry::waits() {
+            match self.query_bound(statements, values.clone()).await {
+                Err(Error::Conflict) => tokio::time::sleep(Duration::from_millis(wait)).await,
+                other => return other,
+            }
+        }
+        self.query_bound(statements, values).await
+    }
+}
+
+impl DatabaseReader {
+    /// Returns the number of events read from the log through this handle and its clones.
+    pub fn events_read(&self) -> u64 {
+        self.events_read.load(Ordering::Relaxed)
+    }
+
+    fn count_read(&self, events: &[Event]) {
+        self.events_read.fetch_add(events.len() as u64, Ordering::Relaxed);
+    }
+
     /// Runs statements with bound values. Returns the result of each statement.
     async fn query<const N: usize>(&self, statements: &str, values: [(&str, Record); N]) -> Result<Vec<Record>> {
         self.query_bound(statements, values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()).await
@@ -250,18 +285,6 @@ impl Database {
             results.push(response.take::<Record>(index)?);
         }
         Ok(results)
-    }
-
-    /// Runs statements like [`Database::query`], and retries if they conflict with other writers.
-    async fn query_again<const N: usize>(&self, statements: &str, values: [(&str, Record); N]) -> Result<Vec<Record>> {
-        let values: Variables = values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        for wait in retry::waits() {
-            match self.query_bound(statements, values.clone()).await {
-                Err(Error::Conflict) => tokio::time::sleep(Duration::from_millis(wait)).await,
-                other => return other,
-            }
-        }
-        self.query_bound(statements, values).await
     }
 }
 

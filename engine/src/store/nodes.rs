@@ -7,7 +7,7 @@ use std::sync::Arc;
 use surrealdb::types::{RecordId, RecordIdKey, RecordIdKeyRange, Value as Record, Variables};
 
 use super::key_range::KeyRange;
-use super::{Database, Error, Result, convert};
+use super::{Database, DatabaseReader, Error, Result, convert};
 use crate::model::aggregate::{Aggregate, no_facts};
 use crate::model::date::parse_date;
 use crate::model::definition::{Definition, FieldType, Fold};
@@ -61,28 +61,7 @@ pub struct Unreadable {
 /// The result of reading one snapshot.
 pub type ReadSnapshot = std::result::Result<Snapshot, Unreadable>;
 
-impl Database {
-    /// Writes snapshots, the shapes of observed events if they have changed, and the checkpoint, in one transaction.
-    pub async fn write_nodes(
-        &self,
-        nodes: &[(Arc<Aggregate>, u64)],
-        observed: Option<&Object>,
-        checkpoint: Option<(&str, u64)>,
-    ) -> Result<()> {
-        let mut records = Vec::with_capacity(nodes.len());
-        for (aggregate, revision) in nodes {
-            records.push(node_record(aggregate, *revision)?);
-        }
-        let values = [
-            ("nodes", Record::Array(records.into())),
-            ("name", convert::optional_text(checkpoint.map(|(name, _)| name))),
-            ("seen", observed.map_or(Record::None, |observed| Record::String(crate::model::json::text(observed)))),
-            ("position", convert::integer(checkpoint.map_or(0, |(_, position)| position))),
-        ];
-        let snapshots = if self.exclusive { ALONE } else { GUARDED };
-        self.query_again(&["BEGIN;", snapshots, REACHED, "COMMIT;"].concat(), values).await.map(drop)
-    }
-
+impl DatabaseReader {
     /// Returns the checkpoint of a follower, or 0 if the follower has not written one yet.
     pub async fn checkpoint(&self, name: &str) -> Result<u64> {
         let results = self
@@ -147,6 +126,29 @@ impl Database {
         let statement = format!("SELECT {FIELDS} FROM node WHERE {condition} ORDER BY first_position");
         let found = self.query_bound(&statement, values).await?;
         convert::list(found.first())?.map(|record| read_node(record, &definition)).collect()
+    }
+}
+
+impl Database {
+    /// Writes snapshots, the shapes of observed events if they have changed, and the checkpoint, in one transaction.
+    pub async fn write_nodes(
+        &self,
+        nodes: &[(Arc<Aggregate>, u64)],
+        observed: Option<&Object>,
+        checkpoint: Option<(&str, u64)>,
+    ) -> Result<()> {
+        let mut records = Vec::with_capacity(nodes.len());
+        for (aggregate, revision) in nodes {
+            records.push(node_record(aggregate, *revision)?);
+        }
+        let values = [
+            ("nodes", Record::Array(records.into())),
+            ("name", convert::optional_text(checkpoint.map(|(name, _)| name))),
+            ("seen", observed.map_or(Record::None, |observed| Record::String(crate::model::json::text(observed)))),
+            ("position", convert::integer(checkpoint.map_or(0, |(_, position)| position))),
+        ];
+        let snapshots = if self.exclusive { ALONE } else { GUARDED };
+        self.query_again(&["BEGIN;", snapshots, REACHED, "COMMIT;"].concat(), values).await.map(drop)
     }
 }
 

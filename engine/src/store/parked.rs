@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use surrealdb::types::{Array, RecordIdKey, RecordIdKeyRange, Value as Record};
 
 use super::graph::{id_parts, parsed, text_of};
-use super::{Database, Error, Result, convert};
+use super::{Database, DatabaseReader, Error, Result, convert};
 
 /// The id of a step in processing an event. A step is the call of one hook of one plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -77,7 +77,7 @@ impl Parked {
     }
 }
 
-impl Database {
+impl DatabaseReader {
     /// Returns up to `limit` parked steps after the step `after`, in log order. `plugin` selects the steps of one
     /// plugin.
     pub async fn read_parked(&self, plugin: Option<&str>, after: Option<&StepId>, limit: usize) -> Result<Vec<Parked>> {
@@ -112,7 +112,9 @@ impl Database {
         };
         convert::list(found.first())?.map(read).collect()
     }
+}
 
+impl Database {
     /// Removes a parked step without running it. Returns whether the step existed.
     pub async fn delete_parked(&self, id: &StepId) -> Result<bool> {
         let found = self.query_again("DELETE ONLY $id RETURN BEFORE", [("id", id.record())]).await?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use surrealdb::types::Value as Record;
 
-use super::{Database, Error, Result, convert};
+use super::{Database, DatabaseReader, Error, Result, convert};
 
 /// The stored presence of an agent. A value is 0 if it is not known yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -36,13 +36,15 @@ const WRITE: &str = "INSERT INTO presence $rows ON DUPLICATE KEY UPDATE
     acknowledged = IF acknowledged < $input.acknowledged { $input.acknowledged } ELSE { acknowledged }
     RETURN NONE";
 
-impl Database {
+impl DatabaseReader {
     /// Returns the ids of all agents with stored presence, each with the presence.
     pub async fn read_presence(&self) -> Result<Vec<(Arc<str>, PresenceRecord)>> {
         let found = self.query("SELECT *, record::id(id) AS agent FROM presence", []).await?;
         convert::list(found.first())?.map(read).collect()
     }
+}
 
+impl Database {
     /// Merges the presence of agents into the stored rows. Times after `latest` are not valid.
     pub async fn write_presence(&self, rows: &[(Arc<str>, PresenceRecord)], latest: i64) -> Result<()> {
         if rows.is_empty() {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use surrealdb::types::Value as Record;
 
 use super::nodes::{Snapshot, node_record, read_node};
-use super::{Database, Result, convert};
+use super::{DatabaseReader, Result, convert};
 use crate::model::aggregate::Aggregate;
 use crate::model::definition::Definition;
 use crate::model::id::AggregateId;
@@ -14,7 +14,7 @@ use crate::model::id::AggregateId;
 /// The statement that is added to the transaction of an append that publishes articles.
 pub(super) const PUBLISHED: &str = "FOR $revision IN $published { UPSERT $revision.id CONTENT $revision RETURN NONE };";
 
-impl Database {
+impl DatabaseReader {
     /// Returns the stored published revision of an article. Returns `None` if an older program published the article.
     pub async fn read_published(&self, id: &AggregateId, definition: &Arc<Definition>) -> Result<Option<Snapshot>> {
         let found = self.query("SELECT * FROM $id", [("id", record_id(id))]).await?;

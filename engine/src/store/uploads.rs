@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use surrealdb::types::Value as Record;
 
-use super::{Database, Error, Result, convert};
+use super::{Database, DatabaseReader, Error, Result, convert};
 
 /// Maximum number of records that one query returns.
 const BATCH_SIZE: usize = 200;
@@ -42,6 +42,29 @@ pub struct Leftover {
     pub upload_id: Arc<str>,
     /// The id of a multipart upload whose parts still exist.
     pub parts_id: Option<Arc<str>>,
+}
+
+impl DatabaseReader {
+    /// Returns the given uploads that are in progress. Only these can still become the bytes of a file.
+    pub async fn uploads_under_way(&self, ids: &[Arc<str>]) -> Result<Vec<Arc<str>>> {
+        let ids: Vec<Record> = ids.iter().map(|id| upload_id(id)).collect();
+        let statement = "SELECT VALUE record::id(id) FROM $ids WHERE state = 'writing'";
+        let found = self.query(statement, [("ids", Record::Array(ids.into()))]).await?;
+        let text = |record: &Record| match record {
+            Record::String(text) => Ok(Arc::from(text.as_str())),
+            _ => Err(Error::Corrupt("the id of an upload is not a string".into())),
+        };
+        convert::list(found.first())?.map(text).collect()
+    }
+
+    /// Returns the used storage of the workspace, in bytes: files, uploads in progress, and bytes to be removed.
+    pub async fn used_bytes(&self) -> Result<u64> {
+        let found = self.query("SELECT VALUE bytes FROM ONLY file_usage:all", []).await?;
+        match found.first() {
+            Some(record @ Record::Number(_)) => Ok(convert::int(record)?.max(0) as u64),
+            _ => Ok(0),
+        }
+    }
 }
 
 impl Database {
@@ -107,18 +130,6 @@ impl Database {
         Ok(convert::list(updated.first())?.next().is_some())
     }
 
-    /// Returns the given uploads that are in progress. Only these can still become the bytes of a file.
-    pub async fn uploads_under_way(&self, ids: &[Arc<str>]) -> Result<Vec<Arc<str>>> {
-        let ids: Vec<Record> = ids.iter().map(|id| upload_id(id)).collect();
-        let statement = "SELECT VALUE record::id(id) FROM $ids WHERE state = 'writing'";
-        let found = self.query(statement, [("ids", Record::Array(ids.into()))]).await?;
-        let text = |record: &Record| match record {
-            Record::String(text) => Ok(Arc::from(text.as_str())),
-            _ => Err(Error::Corrupt("the id of an upload is not a string".into())),
-        };
-        convert::list(found.first())?.map(text).collect()
-    }
-
     /// Cancels an upload of any server, so that no file can refer to the upload any more. Returns whether the upload
     /// was in progress.
     pub async fn give_up_upload(&self, id: &str) -> Result<bool> {
@@ -155,15 +166,6 @@ impl Database {
             UPDATE file_usage:all SET bytes -= math::sum($gone.bytes) RETURN NONE;
             COMMIT;";
         self.query_again(statement, [("id", upload_id(id))]).await.map(drop)
-    }
-
-    /// Returns the used storage of the workspace, in bytes: files, uploads in progress, and bytes to be removed.
-    pub async fn used_bytes(&self) -> Result<u64> {
-        let found = self.query("SELECT VALUE bytes FROM ONLY file_usage:all", []).await?;
-        match found.first() {
-            Some(record @ Record::Number(_)) => Ok(convert::int(record)?.max(0) as u64),
-            _ => Ok(0),
-        }
     }
 }
 

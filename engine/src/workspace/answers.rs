@@ -12,7 +12,7 @@ use crate::core::State;
 use crate::core::request::KEPT_MS;
 pub use crate::core::request::RequestId;
 use crate::error::Result;
-use crate::store;
+use crate::store::{self, Database};
 use crate::store::answers::StoredAnswer;
 
 /// The time between two removals of old responses.
@@ -56,7 +56,7 @@ where
 {
     Operation::perform(handle, move |operation| async move {
         let _turn = operation.turn(&request.key).await;
-        let answers = Answers { state: operation.state(), request: &request };
+        let answers = Answers { state: operation.state(), db: operation.database(), request: &request };
         if let Some(first) = answers.first().await? {
             return Ok(Idempotent::Repeated(first));
         }
@@ -77,6 +77,7 @@ where
 /// The stored response of one request.
 struct Answers<'a> {
     state: &'a State,
+    db: &'a Database,
     request: &'a RequestId,
 }
 
@@ -84,7 +85,7 @@ impl Answers<'_> {
     /// Returns the stored response, if the request is a repeat. Otherwise records the request before carrying the
     /// request out, so that every server rejects a different request with the same key.
     async fn first(&self) -> Result<Option<KeptAnswer>> {
-        let (log, key) = (&self.state.db, &self.request.key);
+        let (log, key) = (self.db, &self.request.key);
         log.forget_answer(key, self.state.clock.now_ms() - KEPT_MS, false).await?;
         let noted = log.keep_answer(key, &self.stored_answer(None)).await?;
         self.kept_answer(noted)
@@ -93,7 +94,7 @@ impl Answers<'_> {
     /// Stores a response. Returns the response that another server stored first, if any. A failure to store is only
     /// logged, since a repeat derives the same ids and finds the existing records.
     async fn keep(&self, kept: KeptAnswer) -> Option<KeptAnswer> {
-        match self.state.db.keep_answer(&self.request.key, &self.stored_answer(Some(kept.clone()))).await {
+        match self.db.keep_answer(&self.request.key, &self.stored_answer(Some(kept.clone()))).await {
             Ok(first) => self.kept_answer(first).ok().flatten().filter(|first| *first != kept),
             Err(error) => {
                 tracing::warn!(%error, "failed to store the response of a request");
@@ -104,7 +105,7 @@ impl Answers<'_> {
 
     /// Removes the record of a failed request, so that the same request can be sent again.
     async fn give_up(&self) {
-        if let Err(error) = self.state.db.forget_answer(&self.request.key, i64::MIN, true).await {
+        if let Err(error) = self.db.forget_answer(&self.request.key, i64::MIN, true).await {
             tracing::warn!(%error, "failed to remove the record of a failed request");
         }
     }
@@ -124,11 +125,11 @@ impl Answers<'_> {
 }
 
 /// Removes old responses periodically.
-pub async fn keep_forgetting(state: Arc<State>) {
+pub async fn keep_forgetting(state: Arc<State>, db: Database) {
     let mut looks = tokio::time::interval(FORGET_EVERY);
     loop {
         looks.tick().await;
-        if let Err(error) = forget_old(&state).await {
+        if let Err(error) = forget_old(&state, &db).await {
             tracing::warn!(%error, workspace = %state.record.id, "failed to remove old responses");
         }
     }
@@ -136,23 +137,23 @@ pub async fn keep_forgetting(state: Arc<State>) {
 
 /// Removes old responses, starting where the last removal ended. The store always reads a whole span, so each span is
 /// sized to contain about [`BATCHES_AT_ONCE`] batches. That way each response is read once.
-async fn forget_old(state: &State) -> store::Result<()> {
+async fn forget_old(state: &State, db: &Database) -> store::Result<()> {
     let cutoff = state.clock.now_ms() - KEPT_MS;
     // If the clock was set back, starts at the earlier cutoff.
-    let mut from = state.db.answers_forgotten_until().await?.unwrap_or(cutoff).min(cutoff);
+    let mut from = db.answers_forgotten_until().await?.unwrap_or(cutoff).min(cutoff);
     let mut span = FIRST_SPAN_MS;
     let mut spans = 0_usize;
     while from < cutoff {
         let until = cutoff.min(from.saturating_add(span));
-        let found = state.db.forget_answers(from, until).await?;
+        let found = db.forget_answers(from, until).await?;
         from = until;
         span = next_span(span, found);
         spans += 1;
         if spans.is_multiple_of(SPANS_PER_CHECKPOINT) {
-            state.db.set_answers_forgotten(from).await?;
+            db.set_answers_forgotten(from).await?;
         }
     }
-    state.db.set_answers_forgotten(cutoff).await
+    db.set_answers_forgotten(cutoff).await
 }
 
 /// Returns the length of the next span, given the number of batches found in the last span.

@@ -17,13 +17,14 @@ use crate::core::State;
 use crate::core::append::{Append, Appended, Appender, Decide};
 use crate::core::request::RequestId;
 use crate::error::{Error, Result};
+use crate::mailbox::leases::Renewals;
 use crate::model::access::{Caller, KeyRecord, UserRecord, WorkspaceRecord};
 use crate::model::event::{Expected, NewEvent};
 use crate::model::license::Activation;
 use crate::model::plan::Limits;
 use crate::model::value::Object;
 use crate::named_locks::NamedLock;
-use crate::store;
+use crate::store::{self, Database};
 
 /// The approximate size of an event in bytes, without the data passed to its operation.
 const EVENT_BASE_BYTES: usize = 1_024;
@@ -51,6 +52,11 @@ impl CallContext {
 
     pub(super) fn access(&self) -> &Arc<Access> {
         &self.access
+    }
+
+    /// Returns the right to renew leases.
+    pub(super) fn renewals(&self) -> &Renewals {
+        &self.runtime.renewals
     }
 
     pub fn record(&self) -> &WorkspaceRecord {
@@ -165,6 +171,11 @@ impl Operation {
 
     pub fn appender(&self) -> &Appender {
         &self.context.runtime.appender
+    }
+
+    /// The workspace's database, for changes of records outside the log.
+    pub fn database(&self) -> &Database {
+        self.appender().database()
     }
 
     /// The follower that updates the graph.

@@ -306,7 +306,8 @@ mod tests {
         }
         // For events written by an older version of the program, the reader scans the log.
         let middle = elsewhere.context.state().folded.position() / 2;
-        elsewhere.context.state().db.forget_feed(middle).await.expect("forgotten");
+        let database = store.share().workspace(&elsewhere.context.record().id).await.expect("a database");
+        database.forget_feed(middle).await.expect("forgotten");
         let upgraded = engine(store.share()).await;
         let (_, upgraded) = enter(&upgraded, &key).await;
         assert_eq!(upgraded.context.state().feed_begin, middle);

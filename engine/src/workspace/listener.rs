@@ -7,7 +7,6 @@ use super::rights::Listener;
 use crate::access::credential::Listening;
 use crate::access::grant::Grant;
 use crate::error::{Error, Result};
-use crate::mailbox::leases;
 use crate::model::access::WorkspaceRecord;
 use crate::model::agent;
 use crate::model::aggregate::Aggregate;
@@ -115,7 +114,7 @@ impl Listener {
         }
         self.seen(&agents).await?;
         let held: Vec<Arc<str>> = agents.iter().map(|agent| agent.id.text()).collect();
-        leases::renew(state, &held, state.clock.now_ms()).await?;
+        self.context.renewals().renew(state, &held, state.clock.now_ms()).await?;
         let pending = |agent: &Arc<Aggregate>| state.folded.workload(agent.id.as_str()).pending;
         Ok(Heard { updated: agents.iter().map(|agent| (agent.id.text(), pending(agent))).collect(), unknown })
     }

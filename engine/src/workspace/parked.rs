@@ -59,7 +59,7 @@ impl Writer {
         Operation::perform(self, |operation| async move {
             // Pauses the follower, so that the follower and the deletion do not overwrite each other's changes.
             let _paused = operation.working().pause().await;
-            operation.state().db.delete_parked(&parked.id).await?;
+            operation.database().delete_parked(&parked.id).await?;
             Ok(())
         })
         .await

@@ -14,10 +14,12 @@ use crate::core::append::Appender;
 use crate::core::background::Background;
 use crate::core::clearing::keep_clearing;
 use crate::error::Result;
+use crate::mailbox::leases::Renewals;
 use crate::mailbox::selection;
 use crate::mailbox::timers::Timers;
 use crate::model::agent::is_agent;
 use crate::named_locks::NamedLocks;
+use crate::store::Database;
 
 /// The maximum time that a stopping workspace waits for running operations. Their clients may already be gone.
 const STOP_WITHIN: Duration = Duration::from_secs(1);
@@ -35,6 +37,7 @@ pub struct Runtime {
     pub operations: Operations,
     /// Locks by idempotency key for requests whose responses are stored.
     pub turns: Arc<NamedLocks>,
+    pub renewals: Renewals,
     forgetting: Background,
     /// The task that writes the presence of agents.
     attending: Background,
@@ -44,9 +47,9 @@ pub struct Runtime {
 impl Runtime {
     /// Registers the agents of plugins in a loaded workspace, and starts its tasks. If the registration fails, no task
     /// is left running.
-    pub async fn open(state: State) -> Result<Runtime> {
+    pub async fn open(state: State, db: Database) -> Result<Runtime> {
         let state = Arc::new(state);
-        let (appender, appending) = Appender::start(state.clone());
+        let (appender, appending) = Appender::start(state.clone(), db.clone());
         if let Err(error) = register_scripted(&state, &appender).await {
             drop(appender);
             appended(appending, &state).await;
@@ -66,9 +69,10 @@ impl Runtime {
             working,
             operations: Operations::default(),
             turns: Arc::default(),
-            forgetting: Background::spawn(answers::keep_forgetting(state.clone())),
+            renewals: Renewals::new(db.clone()),
+            forgetting: Background::spawn(answers::keep_forgetting(state.clone(), db.clone())),
             attending: Background::spawn(keep_writing_presence(state.clone())),
-            clearing: Background::spawn(keep_clearing(state.clone())),
+            clearing: Background::spawn(keep_clearing(state.clone(), db)),
             state,
         })
     }

@@ -30,7 +30,7 @@ impl Operation {
     pub(super) async fn clear(&self, previous: PreviousUpload) {
         let Some(upload) = previous.take() else { return };
         let state = self.state();
-        if let Err(error) = state.storage.clear(&state.db, &state.record.id, &upload, None).await {
+        if let Err(error) = state.storage.clear(self.database(), &state.record.id, &upload, None).await {
             tracing::warn!(%error, %upload, "failed to remove the old bytes of a file; will retry");
         }
     }

@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use crate::core::State;
 use crate::core::storage::Storage;
 use crate::error::{Error, Result};
-use crate::store;
+use crate::store::{self, Database};
 use crate::store::blobs::BlobKind;
 use crate::store::uploads::{Room, Upload};
 
@@ -28,6 +28,7 @@ const MAX_RESERVATION_STEP: u64 = 64 << 20;
 /// A running upload, from the reservation of storage until a file refers to the bytes or the upload is cancelled.
 pub struct Receiving {
     state: Arc<State>,
+    db: Database,
     upload: Upload,
     quota: Option<u64>,
     reserved: u64,
@@ -43,11 +44,11 @@ pub struct Received {
 }
 
 impl Receiving {
-    pub fn new(state: &Arc<State>, quota: Option<u64>) -> Receiving {
+    pub fn new(state: &Arc<State>, db: &Database, quota: Option<u64>) -> Receiving {
         let lease = Duration::from_millis(state.settings.upload_lease_ms);
         let id = state.clock.new_id().to_string().into();
         let upload = Upload { id, owner: state.storage.server(&*state.clock), lease };
-        Receiving { state: state.clone(), upload, quota, reserved: 0, parts_id: None, _renewal: None }
+        Receiving { state: state.clone(), db: db.clone(), upload, quota, reserved: 0, parts_id: None, _renewal: None }
     }
 
     pub fn upload_id(&self) -> &Arc<str> {
@@ -73,7 +74,7 @@ impl Receiving {
         if let Some(announced) = announced {
             self.reserve(announced).await?;
         }
-        self._renewal = Renewal::start(&self.state, &self.upload);
+        self._renewal = Renewal::start(&self.db, &self.upload);
         let key = Storage::key(&self.state.record.id, &self.upload.id);
         let mut writer = self.state.storage.blobs().write(&key, kind).await?;
         let (mut size, mut hash) = (0, Context::new(&SHA256));
@@ -93,7 +94,7 @@ impl Receiving {
         writer.finish().await?;
         if size < self.reserved {
             let _counting = self.state.storage.counting().await;
-            if !self.state.db.settle(&self.upload, size).await? {
+            if !self.db.settle(&self.upload, size).await? {
                 return Err(lost());
             }
         }
@@ -116,7 +117,7 @@ impl Receiving {
         let first = self.reserved == 0;
         let reservation = {
             let _counting = self.state.storage.counting().await;
-            self.state.db.reserve(&self.upload, more, first, self.quota).await?
+            self.db.reserve(&self.upload, more, first, self.quota).await?
         };
         match reservation {
             Room::Reserved => {
@@ -129,7 +130,7 @@ impl Receiving {
     }
 
     async fn note_parts(&mut self, parts_id: String) -> Result<()> {
-        let noted = self.state.db.note_parts(&self.upload, &parts_id).await?;
+        let noted = self.db.note_parts(&self.upload, &parts_id).await?;
         self.parts_id = Some(parts_id);
         if noted { Ok(()) } else { Err(lost()) }
     }
@@ -138,10 +139,10 @@ impl Receiving {
     /// the periodic cleanup removes the bytes later.
     pub async fn give_up(mut self) {
         self._renewal = None;
-        let (state, id) = (&self.state, &self.upload.id);
+        let (state, db, id) = (&self.state, &self.db, &self.upload.id);
         let given_up = async {
-            if state.db.give_up_upload(id).await? {
-                state.storage.clear(&state.db, &state.record.id, id, self.parts_id.as_deref()).await?;
+            if db.give_up_upload(id).await? {
+                state.storage.clear(db, &state.record.id, id, self.parts_id.as_deref()).await?;
             }
             Ok::<_, Error>(())
         };
@@ -166,16 +167,16 @@ struct Renewal(JoinHandle<()>);
 
 impl Renewal {
     /// Starts to renew the lease of an upload. Returns `None` if the lease is too short to be renewed.
-    fn start(state: &Arc<State>, upload: &Upload) -> Option<Renewal> {
+    fn start(db: &Database, upload: &Upload) -> Option<Renewal> {
         let every = upload.lease / 4;
         if every.is_zero() {
             return None;
         }
-        let (state, upload) = (state.clone(), upload.clone());
+        let (db, upload) = (db.clone(), upload.clone());
         Some(Renewal(tokio::spawn(async move {
             loop {
                 tokio::time::sleep(every).await;
-                match state.db.renew_upload(&upload).await {
+                match db.renew_upload(&upload).await {
                     Ok(true) => {}
                     Ok(false) => return,
                     Err(error) => tracing::warn!(%error, upload = %upload.id, "failed to renew the lease of an upload"),

@@ -66,7 +66,7 @@ impl Writer {
                 return Ok(first);
             }
             let quota = operation.context().storage_quota().await?;
-            let mut receiving = Receiving::new(operation.state(), quota);
+            let mut receiving = Receiving::new(operation.state(), operation.database(), quota);
             let kind =
                 BlobKind { mime_type: new.mime_type.clone(), content_disposition: new.content_disposition.clone() };
             let stored = match operation.while_granted(receiving.write(new.size, bytes, kind)).await {
@@ -137,7 +137,7 @@ impl Operation {
     /// repeated request needs no storage.
     async fn earlier_response(&self, new: &NewFile, id: &AggregateId) -> Result<Option<Uploaded>> {
         let Some(request) = &new.request else { return Ok(None) };
-        let Some(appended) = self.state().earlier_append(request).await? else { return Ok(None) };
+        let Some(appended) = self.state().earlier_append(self.database(), request).await? else { return Ok(None) };
         // Another server may have appended the event a moment ago.
         self.state().refresh().await?;
         self.uploaded(&appended, id).map(Some)

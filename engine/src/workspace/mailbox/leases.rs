@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::mailbox::leases::{self, Renewed};
+use crate::mailbox::leases::Renewed;
 use crate::workspace::call_context::Operation;
 use crate::workspace::rights::Writer;
 
@@ -19,6 +19,6 @@ impl Operation {
     pub async fn renew_leases(&self, agent_ids: &[Arc<str>]) -> Result<Vec<Renewed>> {
         let state = self.state();
         state.refresh().await?;
-        leases::renew(state, agent_ids, state.clock.now_ms()).await
+        self.context().renewals().renew(state, agent_ids, state.clock.now_ms()).await
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::core::append::Decide;
 use crate::error::{Error, Result};
 use crate::mailbox::agent::{self, Work, Worker};
-use crate::mailbox::{NOT_LEASE_HOLDER, find, leases};
+use crate::mailbox::{NOT_LEASE_HOLDER, find};
 use crate::model::aggregate::Aggregate;
 use crate::model::depth::{self, MAX_CONTENT_DEPTH};
 use crate::model::event::{Event, Expected};
@@ -97,7 +97,7 @@ impl Operation {
         let ended = || Error::conflict(NOT_LEASE_HOLDER, "the lease has expired");
         let lease = HeldLease::of(task).ok_or_else(ended)?;
         let row = LeaseRow { task_id: task.id.text(), claim: lease.claim, until, expired: false };
-        let until = leases::renew_rows(self.state(), &[row]).await?.into_iter().flatten().next().ok_or_else(ended)?;
+        let until = self.context().renewals().renew_rows(&[row]).await?.into_iter().flatten().next().ok_or_else(ended)?;
         Ok(HeldLease { until, ..lease })
     }
 }
