@@ -4,6 +4,7 @@ mod circles;
 mod imports;
 mod rooms;
 mod tables;
+mod wire;
 
 use std::path::{Path, PathBuf};
 

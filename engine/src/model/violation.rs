@@ -18,6 +18,12 @@ impl Violations {
         self.0.push(Violation { pointer: pointer.into(), message: message.into() });
     }
 
+    /// Adds the violations of a part of the body. `at` is the location of the part.
+    pub fn add_below(&mut self, at: &str, part: Violations) {
+        let below = |violation: Violation| Violation { pointer: format!("{at}{}", violation.pointer), ..violation };
+        self.0.extend(part.0.into_iter().map(below));
+    }
+
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

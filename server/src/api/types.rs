@@ -13,7 +13,7 @@ use crate::http::routes::API;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::closed_sets::{FieldFolds, FieldTypes, OneOf};
 use crate::wire::json::{AnyObject, AnyValue, Number};
-use crate::wire::received::Received;
+use crate::wire::received::Forwarded;
 
 pub struct Api;
 
@@ -137,7 +137,7 @@ impl Api {
     async fn define_type(
         &self,
         access: ApiWrite,
-        body: Body<Received<TypeDefinition>>,
+        body: Body<Forwarded<TypeDefinition>>,
         /// Whether to apply a change that is incompatible with the existing definition.
         force: Query<Option<bool>>,
     ) -> ApiResult<DefinedType> {

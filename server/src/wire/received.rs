@@ -1,47 +1,235 @@
-//! Request bodies held as raw objects, because some fields have several spellings. The OpenAPI document shows a schema.
+//! Request bodies whose fields have several spellings. A field is kept as it was sent and checked when it is read,
+//! because the error names the spelling that the client used.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
+use std::ops::Deref;
 
-use foldwork_engine::model::value::Object;
+use foldwork_engine::Error;
+use foldwork_engine::model::date::parse_date;
+use foldwork_engine::model::value::{Object, Value};
+use foldwork_engine::model::violation::Violations;
 use poem_openapi::registry::{MetaSchemaRef, Registry};
-use poem_openapi::types::Type;
+use poem_openapi::types::{ParseFromJSON, ParseResult, ToJSON, Type};
 use serde::{Deserialize, Deserializer};
 
-/// A request body as it was sent. `T` is the schema in the OpenAPI document.
+/// A request body whose fields are [`Sent`].
+pub trait FromFields {
+    fn from_fields(fields: &Object) -> Self;
+}
+
+/// Implements [`FromFields`] for a struct of [`Sent`] fields.
+macro_rules! from_fields {
+    ($body:ident { $($field:ident),+ $(,)? }) => {
+        impl $crate::wire::received::FromFields for $body {
+            fn from_fields(fields: &foldwork_engine::model::value::Object) -> $body {
+                $body { $($field: $crate::wire::received::Sent::of(fields, stringify!($field))),+ }
+            }
+        }
+    };
+}
+pub(super) use from_fields;
+
+/// A request body that is read field by field.
 pub struct Received<T> {
+    pub request: T,
+    /// All fields, also those that `T` does not have.
+    pub fields: Object,
+}
+
+impl<T> Deref for Received<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.request
+    }
+}
+
+impl<'de, T: FromFields> Deserialize<'de> for Received<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Received<T>, D::Error> {
+        let fields = Object::deserialize(deserializer)?;
+        Ok(Received { request: T::from_fields(&fields), fields })
+    }
+}
+
+/// A request body that the engine reads as it was sent. `T` is the schema in the OpenAPI document.
+pub struct Forwarded<T> {
     pub fields: Object,
     shown: PhantomData<fn() -> T>,
 }
 
-impl<'de, T> Deserialize<'de> for Received<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Received<T>, D::Error> {
-        Ok(Received { fields: Object::deserialize(deserializer)?, shown: PhantomData })
+impl<'de, T> Deserialize<'de> for Forwarded<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Forwarded<T>, D::Error> {
+        Ok(Forwarded { fields: Object::deserialize(deserializer)?, shown: PhantomData })
     }
 }
 
-impl<T: Type> Type for Received<T> {
-    const IS_REQUIRED: bool = true;
-    type RawValueType = Self;
-    type RawElementValueType = Self;
+/// A field as it was sent. `T` is the schema in the OpenAPI document.
+#[derive(Debug)]
+pub struct Sent<T> {
+    name: &'static str,
+    value: Option<Value>,
+    shown: PhantomData<fn() -> T>,
+}
 
-    fn name() -> Cow<'static, str> {
-        T::name()
+/// A field with a text.
+pub type SentText = Sent<Option<String>>;
+
+impl<T> Sent<T> {
+    /// Returns the field of an object. A field that is null counts as absent.
+    pub fn of(fields: &Object, name: &'static str) -> Sent<T> {
+        Sent { name, value: fields.get(name).filter(|value| !value.is_null()).cloned(), shown: PhantomData }
     }
 
-    fn schema_ref() -> MetaSchemaRef {
-        T::schema_ref()
+    pub fn value(&self) -> Option<&Value> {
+        self.value.as_ref()
     }
 
-    fn register(registry: &mut Registry) {
-        T::register(registry);
+    pub fn is_absent(&self) -> bool {
+        self.value.is_none()
     }
 
-    fn as_raw_value(&self) -> Option<&Self> {
-        Some(self)
+    /// Returns the error at this field.
+    pub fn invalid(&self, message: impl Into<String>) -> Error {
+        Error::invalid_at(format!("/{}", self.name), message)
     }
 
-    fn raw_element_iter<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Self> + 'a> {
-        Box::new(std::iter::empty())
+    /// Returns the text. Adds a violation if the value has another type.
+    pub fn text_or_violation(&self, violations: &mut Violations) -> Option<String> {
+        match self.value()? {
+            Value::String(text) => Some(text.to_string()),
+            _ => {
+                violations.add(format!("/{}", self.name), "expected a string");
+                None
+            }
+        }
+    }
+
+    pub fn text(&self) -> Result<Option<String>, Error> {
+        match self.value() {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.to_string())),
+            Some(_) => Err(self.invalid("expected a string")),
+        }
+    }
+
+    pub fn required_text(&self) -> Result<String, Error> {
+        self.text()?.ok_or_else(|| self.invalid("required string"))
+    }
+
+    pub fn flag(&self) -> Result<Option<bool>, Error> {
+        match self.value() {
+            None => Ok(None),
+            Some(Value::Bool(flag)) => Ok(Some(*flag)),
+            Some(_) => Err(self.invalid("expected true or false")),
+        }
+    }
+
+    pub fn integer(&self) -> Result<Option<i64>, Error> {
+        match self.value() {
+            None => Ok(None),
+            Some(Value::Int(number)) => Ok(Some(*number)),
+            Some(_) => Err(self.invalid("expected an integer")),
+        }
+    }
+
+    /// Returns the object, or an empty object if the field is absent.
+    pub fn object(&self) -> Result<Object, Error> {
+        match self.value() {
+            None => Ok(Object::new()),
+            Some(Value::Object(object)) => Ok((**object).clone()),
+            Some(_) => Err(self.invalid("expected an object")),
+        }
+    }
+
+    /// Returns the time, in milliseconds since the epoch.
+    pub fn time(&self) -> Result<Option<i64>, Error> {
+        let Some(text) = self.text()? else { return Ok(None) };
+        parse_date(&text).map(Some).ok_or_else(|| self.invalid("expected an RFC 3339 date"))
+    }
+}
+
+/// Returns the first of several spellings that is present, or the first of all.
+pub fn first<'s, T>(spellings: &[&'s Sent<T>]) -> Option<&'s Sent<T>> {
+    let present = spellings.iter().find(|sent| !sent.is_absent());
+    present.or(spellings.first()).copied()
+}
+
+/// Returns the text in the first of several spellings that is present.
+pub fn first_text<T>(spellings: &[&Sent<T>]) -> Result<Option<String>, Error> {
+    first(spellings).map_or(Ok(None), Sent::text)
+}
+
+impl<T> Default for Sent<T> {
+    fn default() -> Sent<T> {
+        Sent { name: "", value: None, shown: PhantomData }
+    }
+}
+
+/// Describes a type in the OpenAPI document like another type.
+macro_rules! described_as {
+    ($wrapper:ident) => {
+        impl<T: Type> Type for $wrapper<T> {
+            const IS_REQUIRED: bool = T::IS_REQUIRED;
+            type RawValueType = Self;
+            type RawElementValueType = Self;
+
+            fn name() -> Cow<'static, str> {
+                T::name()
+            }
+
+            fn schema_ref() -> MetaSchemaRef {
+                T::schema_ref()
+            }
+
+            fn register(registry: &mut Registry) {
+                T::register(registry);
+            }
+
+            fn as_raw_value(&self) -> Option<&Self> {
+                Some(self)
+            }
+
+            fn raw_element_iter<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Self> + 'a> {
+                Box::new(std::iter::empty())
+            }
+        }
+    };
+}
+described_as!(Received);
+described_as!(Forwarded);
+described_as!(Sent);
+
+impl<T: Type> ParseFromJSON for Sent<T> {
+    fn parse_from_json(value: Option<serde_json::Value>) -> ParseResult<Self> {
+        Ok(Sent { value: value.map(Value::from), ..Sent::default() })
+    }
+}
+
+impl<T: Type> ToJSON for Sent<T> {
+    fn to_json(&self) -> Option<serde_json::Value> {
+        serde_json::to_value(self.value()?).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn field(value: impl Into<Value>) -> SentText {
+        Sent::of(&Object::from_iter([("reason", value.into())]), "reason")
+    }
+
+    #[test]
+    fn the_first_spelling_that_is_present_is_read() {
+        let (absent, text, null) = (SentText::default(), field("a"), field(Value::Null));
+        assert_eq!(first_text(&[&absent, &null, &text]).expect("a text"), Some("a".to_owned()));
+        assert_eq!(first_text(&[&absent, &null]).expect("nothing"), None);
+    }
+
+    #[test]
+    fn an_error_names_the_field() {
+        let wrong = field(Value::Int(1)).text().expect_err("a number");
+        assert!(matches!(wrong, Error::Invalid { violations, .. } if violations[0].pointer == "/reason"));
     }
 }

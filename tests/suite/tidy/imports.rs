@@ -206,7 +206,7 @@ impl<'ast> Visit<'ast> for Reader {
     }
 }
 
-fn attributes(item: &Item) -> &[Attribute] {
+pub fn attributes(item: &Item) -> &[Attribute] {
     match item {
         Item::Mod(item) => &item.attrs,
         Item::Fn(item) => &item.attrs,
@@ -218,7 +218,7 @@ fn attributes(item: &Item) -> &[Attribute] {
     }
 }
 
-fn is_for_tests(attributes: &[Attribute]) -> bool {
+pub fn is_for_tests(attributes: &[Attribute]) -> bool {
     let is_test = |attribute: &Attribute| attribute.parse_args::<Path>().is_ok_and(|path| path.is_ident("test"));
     attributes.iter().any(|attribute| attribute.path().is_ident("cfg") && is_test(attribute))
 }

@@ -23,7 +23,7 @@ pub enum Edit {
 
 impl Edit {
     /// Rejects changes that are nested too deeply to be stored in an artifact. Does not check drafts, because
-    /// [`Draft::read`] has already checked them.
+    /// they are checked when they are read.
     pub fn check(&self) -> Result<(), Vec<Violation>> {
         let mut violations = Violations::default();
         match self {

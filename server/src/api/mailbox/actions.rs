@@ -1,12 +1,12 @@
 //! Actions of people on a task, such as `/mailbox/:task_id/approve`.
 
 use foldwork_engine::Writer;
-use foldwork_engine::model::task::Action;
-use foldwork_engine::model::value::Object;
+use foldwork_engine::model::event::Expected;
+use foldwork_engine::workspace::mailbox::TaskCommand;
 use poem_openapi::OpenApi;
 use poem_openapi::param::{Header, Path};
 
-use super::command::{command, expected_version};
+use super::command::{Acting, expected_version};
 use crate::api::section::Section;
 use crate::auth::ApiWrite;
 use crate::http::error::ApiResult;
@@ -30,7 +30,8 @@ impl Api {
         body: Body<Received<ApproveTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Acted> {
-        act(&access.0, &task_id, Action::Approve, &body.fields, if_match.as_deref()).await
+        let expected = expected_version(&body.expected_version, if_match.as_deref())?;
+        act(&access.0, &task_id, expected, body.command(access.0.now_ms())?).await
     }
 
     /// Approves the output with changes. The changed output is stored as the next version of the artifact.
@@ -46,7 +47,8 @@ impl Api {
         body: Body<Received<EditTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Acted> {
-        act(&access.0, &task_id, Action::Edit, &body.fields, if_match.as_deref()).await
+        let expected = expected_version(&body.expected_version, if_match.as_deref())?;
+        act(&access.0, &task_id, expected, body.command(access.0.now_ms())?).await
     }
 
     /// Rejects the output. An agent that holds the task loses its claim.
@@ -60,7 +62,8 @@ impl Api {
         body: Body<Received<RejectTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Acted> {
-        act(&access.0, &task_id, Action::Reject, &body.fields, if_match.as_deref()).await
+        let expected = expected_version(&body.expected_version, if_match.as_deref())?;
+        act(&access.0, &task_id, expected, body.command(access.0.now_ms())?).await
     }
 
     /// Defers the task. The task returns to its previous status at the given time, or at the next action on the task if
@@ -75,7 +78,8 @@ impl Api {
         body: Body<Received<DeferTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Acted> {
-        act(&access.0, &task_id, Action::Defer, &body.fields, if_match.as_deref()).await
+        let expected = expected_version(&body.expected_version, if_match.as_deref())?;
+        act(&access.0, &task_id, expected, body.command(access.0.now_ms())?).await
     }
 
     /// Asks the agent a question, or answers the agent's question.
@@ -89,7 +93,8 @@ impl Api {
         body: Body<Received<AskTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Acted> {
-        act(&access.0, &task_id, Action::Ask, &body.fields, if_match.as_deref()).await
+        let expected = expected_version(&body.expected_version, if_match.as_deref())?;
+        act(&access.0, &task_id, expected, body.command(access.0.now_ms())?).await
     }
 
     /// Assigns the task to an agent, a user, or nobody. An agent that holds the task loses its claim.
@@ -103,7 +108,8 @@ impl Api {
         body: Body<Received<AssignTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Acted> {
-        act(&access.0, &task_id, Action::Assign, &body.fields, if_match.as_deref()).await
+        let expected = expected_version(&body.expected_version, if_match.as_deref())?;
+        act(&access.0, &task_id, expected, body.command(access.0.now_ms())?).await
     }
 
     /// Marks the task as read.
@@ -117,7 +123,8 @@ impl Api {
         body: Body<Received<MarkTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Acted> {
-        act(&access.0, &task_id, Action::Read, &body.fields, if_match.as_deref()).await
+        let expected = expected_version(&body.expected_version, if_match.as_deref())?;
+        act(&access.0, &task_id, expected, TaskCommand::Read).await
     }
 
     /// Marks the task as unread.
@@ -131,12 +138,11 @@ impl Api {
         body: Body<Received<MarkTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Acted> {
-        act(&access.0, &task_id, Action::Unread, &body.fields, if_match.as_deref()).await
+        let expected = expected_version(&body.expected_version, if_match.as_deref())?;
+        act(&access.0, &task_id, expected, TaskCommand::Unread).await
     }
 }
 
-async fn act(writer: &Writer, id: &str, action: Action, fields: &Object, if_match: Option<&str>) -> ApiResult<Acted> {
-    let expected = expected_version(fields, if_match)?;
-    let command = command(action, fields, writer.now_ms())?;
+async fn act(writer: &Writer, id: &str, expected: Expected, command: TaskCommand) -> ApiResult<Acted> {
     Ok(acted(&*writer.act_on_task(id, command, expected).await?))
 }

@@ -1,14 +1,12 @@
 //! `/mailbox` and `/mailbox/:task_id`: listing, creating and reading tasks.
 
 use foldwork_engine::model::task::SourceType;
-use foldwork_engine::model::task::content::drafts;
-use foldwork_engine::model::value::Object;
 use foldwork_engine::workspace::mailbox::tasks::NewTask;
 use foldwork_engine::{Error, Writer};
 use poem_openapi::param::{Header, Path, Query};
 use poem_openapi::{ApiResponse, OpenApi};
 
-use super::command::{assignee, filter, object, one_text, priority, time};
+use super::command::{FilterTexts, assignee, priority};
 use crate::api::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
 use crate::http::error::ApiResult;
@@ -20,7 +18,7 @@ use crate::wire::closed_sets::{AssigneesOrNone, OneOf, Sources};
 use crate::wire::idempotency::{Created, Outcome, idempotent};
 use crate::wire::page::{limit, paged, read_cursor};
 use crate::wire::received::Received;
-use crate::wire::task::{CreateTask, TaskBody, TaskPage, WholeTaskBody};
+use crate::wire::task::{CreateTask, TaskBody, TaskPage, WholeTaskBody, drafts};
 
 pub struct Api;
 
@@ -66,17 +64,16 @@ impl Api {
         /// The `next_cursor` of the previous page.
         cursor: Query<Option<String>>,
     ) -> ApiResult<JsonResponse<TaskPage>> {
-        let text = |name: &str| {
-            Ok(match name {
-                "status" => status.0.clone(),
-                "assignee_id" => assignee_id.0.clone(),
-                "assignee_type" => assignee_type.as_deref().map(str::to_owned),
-                "project_id" => project_id.0.clone(),
-                "source_type" => source_type.as_deref().map(str::to_owned),
-                _ => priority.0.clone(),
-            })
+        let filter = FilterTexts {
+            status: status.0,
+            assignee_type: assignee_type.as_deref().map(str::to_owned),
+            assignee_id: assignee_id.0,
+            project_id: project_id.0,
+            source_type: source_type.as_deref().map(str::to_owned),
+            unread: unread.0,
+            priority: priority.0,
         };
-        let filter = filter(text, unread.0)?;
+        let filter = filter.filter()?;
         let before = read_cursor(LIST, cursor.as_deref())?;
         let page = access.0.list_tasks(&filter, before, limit(rows)?).await?;
         let (data, next_cursor) = paged(page, LIST, |task| TaskBody::from(&*task));
@@ -94,8 +91,8 @@ impl Api {
         body: Body<Received<CreateTask>>,
         #[oai(name = "Idempotency-Key")] key: Header<Option<String>>,
     ) -> ApiResult<Created<TaskBody>> {
-        let Body { value: Received { fields, .. }, text } = body;
-        let new = new_task(&fields)?;
+        let Body { value: Received { request, .. }, text } = body;
+        let new = new_task(&request)?;
         let make = async move |writer: Writer, request| {
             let (task, repeated) = writer.create_task(NewTask { request, ..new }).await?;
             let location = format!("{}/mailbox/{}", API, task.id);
@@ -128,31 +125,28 @@ impl Api {
     }
 }
 
-fn source_type(fields: &Object) -> Result<Option<SourceType>, Error> {
-    let wrong = || {
-        let allowed = SourceType::ALL.map(SourceType::name).join(", ");
-        Error::invalid_at("/source_type", format!("expected one of {allowed}"))
-    };
-    let named = one_text(fields, &["source_type"])?;
-    named.map(|name| SourceType::parse(&name).ok_or_else(wrong)).transpose()
-}
-
-fn new_task(fields: &Object) -> Result<NewTask, Error> {
-    let title = one_text(fields, &["title"])?.ok_or_else(|| Error::invalid_at("/title", "required string"))?;
-    let named_priority = one_text(fields, &["priority"])?;
-    let wrong = || Error::invalid_at("/priority", "expected low, normal, high or urgent");
-    let priority = named_priority.as_deref().map(|name| priority(name).ok_or_else(wrong)).transpose()?;
+fn new_task(sent: &CreateTask) -> Result<NewTask, Error> {
+    let title = sent.title.required_text()?;
+    let wrong = || sent.priority.invalid("expected low, normal, high or urgent");
+    let named = sent.priority.text()?;
+    let priority = named.map(|name| priority(&name).ok_or_else(wrong)).transpose()?;
     Ok(NewTask {
         title,
         priority: priority.unwrap_or_default(),
-        assignee: assignee(fields)?,
-        project: one_text(fields, &["project_id"])?,
-        source_type: source_type(fields)?,
-        source: object(fields, "source")?,
-        metadata: object(fields, "metadata")?,
-        due_at: time(fields, "due_at")?,
-        artifacts: drafts(fields)?,
-        idempotency_key: one_text(fields, &["idempotency_key"])?,
+        assignee: assignee(&sent.assignee_type, &sent.assignee_id)?,
+        project: sent.project_id.text()?,
+        source_type: source_type(sent)?,
+        source: sent.source.object()?,
+        metadata: sent.metadata.object()?,
+        due_at: sent.due_at.time()?,
+        artifacts: drafts(&sent.artifact, &sent.artifacts)?,
+        idempotency_key: sent.idempotency_key.text()?,
         request: None,
     })
+}
+
+fn source_type(sent: &CreateTask) -> Result<Option<SourceType>, Error> {
+    let allowed = || SourceType::ALL.map(SourceType::name).join(", ");
+    let wrong = || sent.source_type.invalid(format!("expected one of {}", allowed()));
+    sent.source_type.text()?.map(|name| SourceType::parse(&name).ok_or_else(wrong)).transpose()
 }

@@ -1,11 +1,9 @@
 //! Operations of agents on a task, such as `/mailbox/:task_id/claim`.
 
 use foldwork_engine::model::event::{Event, Expected};
-use foldwork_engine::model::task::LEASE_S;
-use foldwork_engine::model::task::content::{Draft, Message, drafts, named};
 use foldwork_engine::model::task::record::field;
+use foldwork_engine::model::task::LEASE_S;
 use foldwork_engine::model::task::view::{ArtifactView, MessageView};
-use foldwork_engine::model::value::Object;
 use foldwork_engine::workspace::answers::RequestId;
 use foldwork_engine::workspace::mailbox::work::Worked;
 use foldwork_engine::workspace::mailbox::{Work, Worker};
@@ -13,7 +11,7 @@ use foldwork_engine::{Error, Writer};
 use poem_openapi::param::{Header, Path};
 use poem_openapi::{ApiResponse, OpenApi};
 
-use super::command::{expected_version, flag, integer, one_text, required_message, worker};
+use super::command::{expected_version, worker};
 use crate::api::section::Section;
 use crate::auth::ApiWrite;
 use crate::http::error::{ApiError, ApiResult};
@@ -21,10 +19,10 @@ use crate::http::etag::etag;
 use crate::http::routes::API;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::idempotency::{Created, Outcome, idempotent};
-use crate::wire::received::Received;
+use crate::wire::received::{Received, first_text};
 use crate::wire::task::{
     Acted, AddArtifact, AddMessage, ArtifactBody, CancelTask, ClaimTask, ClaimedBody, CompleteTask, FailTask,
-    MessageBody, ReleaseTask, RequestInput, TaskBody, acted,
+    MessageBody, ReleaseTask, RequestInput, TaskBody, acted, drafts, message, required_message,
 };
 
 pub struct Api;
@@ -50,11 +48,11 @@ impl Api {
         body: Body<Received<ClaimTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Claimed> {
-        let fields = &body.fields;
-        let mut who = worker(fields)?;
-        who.agent_id = Some(who.agent_id.ok_or_else(|| Error::invalid_at("/agent_id", "required string"))?);
-        let seconds = integer(fields, "lease_seconds")?.unwrap_or(LEASE_S);
-        let mut worked = work(&access.0, &task_id, who, Work::Claim { seconds }, fields, if_match.as_deref()).await?;
+        let mut who = worker(&body.agent_id, &body.claim)?;
+        who.agent_id = Some(body.agent_id.required_text()?);
+        let seconds = body.lease_seconds.integer()?.unwrap_or(LEASE_S);
+        let expected = expected_version(&body.expected_version, if_match.as_deref())?;
+        let mut worked = work(&access.0, &task_id, who, Work::Claim { seconds }, expected).await?;
         let lease = worked.claimed()?.into();
         let body = ClaimedBody { task: TaskBody::from(&*worked.task), lease };
         Ok(Claimed::Done(JsonResponse::new(&body), etag(worked.task.version)))
@@ -72,9 +70,12 @@ impl Api {
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
         #[oai(name = "Idempotency-Key")] key: Header<Option<String>>,
     ) -> ApiResult<Created<MessageBody>> {
-        let Body { value: Received { fields, .. }, text } = body;
-        let work = Work::Message { message: required_message(&fields, &["text", "message", "content"])? };
-        let call = Call::new(&task_id, &fields, if_match.as_deref())?;
+        let Body { value: Received { request, .. }, text } = body;
+        let texts = [&request.text, &request.message, &request.content];
+        let work = Work::Message { message: required_message(&request.parts, &request.in_reply_to, &texts)? };
+        let who = worker(&request.agent_id, &request.claim)?;
+        let expected = expected_version(&request.expected_version, if_match.as_deref())?;
+        let call = Call { id: task_id.0, who, expected };
         let operation = format!("add_message/{}", call.id);
         let make = async move |writer: Writer, request| call.add(&writer, work, request, added_message).await;
         idempotent(&access.0, key.0, &operation, &text, make).await
@@ -92,10 +93,12 @@ impl Api {
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
         #[oai(name = "Idempotency-Key")] key: Header<Option<String>>,
     ) -> ApiResult<Created<ArtifactBody>> {
-        let Body { value: Received { fields, .. }, text } = body;
-        let draft = Draft::read(&fields.clone().into(), "").map_err(Error::from)?;
+        let Body { value: Received { request, .. }, text } = body;
+        let who = worker(&request.agent_id, &request.claim);
+        let expected = expected_version(&request.expected_version, if_match.as_deref());
+        let draft = request.into_draft().map_err(Error::from)?;
         let work = Work::Artifact { drafts: vec![draft] };
-        let call = Call::new(&task_id, &fields, if_match.as_deref())?;
+        let call = Call { id: task_id.0, who: who?, expected: expected? };
         let operation = format!("add_artifact/{}", call.id);
         let make = async move |writer: Writer, request| call.add(&writer, work, request, added_artifact).await;
         idempotent(&access.0, key.0, &operation, &text, make).await
@@ -112,13 +115,14 @@ impl Api {
         body: Body<Received<CompleteTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Acted> {
-        let fields = &body.fields;
         let operation = Work::Complete {
-            drafts: drafts(fields).map_err(Error::from)?,
-            message: Message::read(fields, &["message", "text"]).map_err(Error::from)?,
-            unreviewed: flag(fields, "review")? == Some(false),
+            drafts: drafts(&body.artifact, &body.artifacts).map_err(Error::from)?,
+            message: message(&body.parts, &body.in_reply_to, &[&body.message, &body.request.text])?,
+            unreviewed: body.review.flag()? == Some(false),
         };
-        let worked = work(&access.0, &task_id, worker(fields)?, operation, fields, if_match.as_deref()).await?;
+        let who = worker(&body.agent_id, &body.claim)?;
+        let expected = expected_version(&body.expected_version, if_match.as_deref())?;
+        let worked = work(&access.0, &task_id, who, operation, expected).await?;
         Ok(acted(&worked.task))
     }
 
@@ -134,10 +138,12 @@ impl Api {
         body: Body<Received<RequestInput>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Acted> {
-        let fields = &body.fields;
-        let message = required_message(fields, &["message", "question", "text"])?;
-        let operation = Work::RequestInput { message, schema: named(fields, "schema").cloned() };
-        let worked = work(&access.0, &task_id, worker(fields)?, operation, fields, if_match.as_deref()).await?;
+        let texts = [&body.message, &body.question, &body.request.text];
+        let message = required_message(&body.parts, &body.in_reply_to, &texts)?;
+        let operation = Work::RequestInput { message, schema: body.schema.value().cloned() };
+        let who = worker(&body.agent_id, &body.claim)?;
+        let expected = expected_version(&body.expected_version, if_match.as_deref())?;
+        let worked = work(&access.0, &task_id, who, operation, expected).await?;
         Ok(acted(&worked.task))
     }
 
@@ -153,11 +159,12 @@ impl Api {
         body: Body<Received<FailTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Acted> {
-        let fields = &body.fields;
-        let error = one_text(fields, &["error", "message", "reason"])?;
-        let error = error.ok_or_else(|| Error::invalid_at("/error", "required string"))?;
-        let operation = Work::Fail { error, retryable: flag(fields, "retryable")?.unwrap_or(false) };
-        let worked = work(&access.0, &task_id, worker(fields)?, operation, fields, if_match.as_deref()).await?;
+        let error = first_text(&[&body.error, &body.message, &body.reason])?;
+        let error = error.ok_or_else(|| body.error.invalid("required string"))?;
+        let operation = Work::Fail { error, retryable: body.retryable.flag()?.unwrap_or(false) };
+        let who = worker(&body.agent_id, &body.claim)?;
+        let expected = expected_version(&body.expected_version, if_match.as_deref())?;
+        let worked = work(&access.0, &task_id, who, operation, expected).await?;
         Ok(acted(&worked.task))
     }
 
@@ -172,8 +179,9 @@ impl Api {
         body: Body<Received<ReleaseTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Acted> {
-        let fields = &body.fields;
-        let worked = work(&access.0, &task_id, worker(fields)?, Work::Release, fields, if_match.as_deref()).await?;
+        let who = worker(&body.agent_id, &body.claim)?;
+        let expected = expected_version(&body.expected_version, if_match.as_deref())?;
+        let worked = work(&access.0, &task_id, who, Work::Release, expected).await?;
         Ok(acted(&worked.task))
     }
 
@@ -188,22 +196,14 @@ impl Api {
         body: Body<Received<CancelTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Acted> {
-        let fields = &body.fields;
-        let operation = Work::Cancel { reason: one_text(fields, &["reason", "message", "comment"])? };
-        let worked = work(&access.0, &task_id, Worker::default(), operation, fields, if_match.as_deref()).await?;
+        let operation = Work::Cancel { reason: first_text(&[&body.reason, &body.message, &body.comment])? };
+        let expected = expected_version(&body.expected_version, if_match.as_deref())?;
+        let worked = work(&access.0, &task_id, Worker::default(), operation, expected).await?;
         Ok(acted(&worked.task))
     }
 }
 
-async fn work(
-    writer: &Writer,
-    id: &str,
-    who: Worker,
-    operation: Work,
-    fields: &Object,
-    if_match: Option<&str>,
-) -> ApiResult<Worked> {
-    let expected = expected_version(fields, if_match)?;
+async fn work(writer: &Writer, id: &str, who: Worker, operation: Work, expected: Expected) -> ApiResult<Worked> {
     writer.work_on_task(id, who, operation, expected, None).await.map_err(ApiError::from)
 }
 
@@ -215,10 +215,6 @@ struct Call {
 }
 
 impl Call {
-    fn new(id: &str, fields: &Object, if_match: Option<&str>) -> Result<Call, Error> {
-        Ok(Call { id: id.to_owned(), who: worker(fields)?, expected: expected_version(fields, if_match)? })
-    }
-
     /// Adds the content. Returns what was added, which `added` finds in the event.
     async fn add<T>(
         self,

@@ -3,130 +3,186 @@
 use poem_openapi::Object;
 
 use crate::wire::json::{AnyObject, AnyValue};
+use crate::wire::received::{Sent, SentText, from_fields};
 
 /// Claims a task for an agent, or renews the claim.
 #[derive(Object)]
 pub struct ClaimTask {
-    agent_id: String,
+    pub agent_id: Sent<String>,
     /// The lease in seconds, 1 to 600; the default is 90. Each heartbeat renews the lease for the same time.
     #[oai(nullable)]
-    lease_seconds: Option<u64>,
+    pub lease_seconds: Sent<Option<u64>>,
     #[oai(nullable)]
-    expected_version: Option<u64>,
+    pub expected_version: Sent<Option<u64>>,
+    #[oai(skip)]
+    pub claim: Sent<Option<u64>>,
 }
+
+from_fields!(ClaimTask { agent_id, lease_seconds, expected_version, claim });
 
 /// A message to add to a task. The author is the agent or, without `agent_id`, the caller.
 #[derive(Object)]
 pub struct AddMessage {
     #[oai(nullable)]
-    agent_id: Option<String>,
+    pub agent_id: SentText,
     #[oai(nullable)]
-    text: Option<String>,
+    pub text: SentText,
     /// The message as parts instead of text. Each part is `{text}`, `{data}` or `{file}`.
     #[oai(nullable)]
-    parts: Option<Vec<AnyObject>>,
+    pub parts: Sent<Option<Vec<AnyObject>>>,
     #[oai(nullable)]
-    in_reply_to: Option<String>,
+    pub in_reply_to: SentText,
     #[oai(nullable)]
-    expected_version: Option<u64>,
+    pub expected_version: Sent<Option<u64>>,
+    #[oai(skip)]
+    pub message: SentText,
+    #[oai(skip)]
+    pub content: SentText,
+    #[oai(skip)]
+    pub claim: Sent<Option<u64>>,
 }
+
+from_fields!(AddMessage { agent_id, text, parts, in_reply_to, expected_version, message, content, claim });
 
 /// An artifact to add to a task. The agent that holds the task is the author.
 #[derive(Object)]
 pub struct AddArtifact {
     #[oai(nullable)]
-    agent_id: Option<String>,
+    pub agent_id: SentText,
     /// The number of the claim under which the agent made the output.
     #[oai(nullable)]
-    claim: Option<u64>,
+    pub claim: Sent<Option<u64>>,
     #[oai(nullable)]
-    name: Option<String>,
+    pub name: SentText,
     /// The content. Each part is `{text}`, `{data}` or `{file}`, with an optional `media_type`. `text` or `data` may
     /// replace the parts.
     #[oai(nullable)]
-    parts: Option<Vec<AnyObject>>,
+    pub parts: Sent<Option<Vec<AnyObject>>>,
     #[oai(nullable)]
-    text: Option<String>,
+    pub text: SentText,
     #[oai(nullable)]
-    data: Option<AnyValue>,
+    pub data: Sent<Option<AnyValue>>,
     /// The id of the previous version of this artifact.
     #[oai(nullable)]
-    supersedes: Option<String>,
+    pub supersedes: SentText,
     /// The event that approval appends: `{aggregate_id, event_type, payload}`.
     #[oai(nullable)]
-    effect: Option<AnyObject>,
+    pub effect: Sent<Option<AnyObject>>,
     #[oai(nullable)]
-    expected_version: Option<u64>,
+    pub expected_version: Sent<Option<u64>>,
+    #[oai(skip)]
+    pub id: SentText,
+    #[oai(skip)]
+    pub content: Sent<Option<AnyValue>>,
 }
+
+from_fields!(AddArtifact {
+    agent_id, claim, name, parts, text, data, supersedes, effect, expected_version, id, content,
+});
 
 /// Completes the agent's work on the task.
 #[derive(Object)]
 pub struct CompleteTask {
     #[oai(nullable)]
-    agent_id: Option<String>,
+    pub agent_id: SentText,
     #[oai(nullable)]
-    claim: Option<u64>,
+    pub claim: Sent<Option<u64>>,
     /// An artifact to add together with the completion.
     #[oai(nullable)]
-    artifact: Option<AnyObject>,
+    pub artifact: Sent<Option<AnyObject>>,
     #[oai(nullable)]
-    artifacts: Option<Vec<AnyObject>>,
+    pub artifacts: Sent<Option<Vec<AnyObject>>>,
     #[oai(nullable)]
-    message: Option<String>,
+    pub message: SentText,
     /// `false` completes the task without a review by a person.
     #[oai(nullable)]
-    review: Option<bool>,
+    pub review: Sent<Option<bool>>,
     #[oai(nullable)]
-    expected_version: Option<u64>,
+    pub expected_version: Sent<Option<u64>>,
+    #[oai(skip)]
+    pub text: SentText,
+    #[oai(skip)]
+    pub parts: Sent<Option<Vec<AnyObject>>>,
+    #[oai(skip)]
+    pub in_reply_to: SentText,
 }
+
+from_fields!(CompleteTask {
+    agent_id, claim, artifact, artifacts, message, review, expected_version, text, parts, in_reply_to,
+});
 
 /// Asks a person for input that the agent needs to continue.
 #[derive(Object)]
 pub struct RequestInput {
     #[oai(nullable)]
-    agent_id: Option<String>,
+    pub agent_id: SentText,
     #[oai(nullable)]
-    claim: Option<u64>,
+    pub claim: Sent<Option<u64>>,
     #[oai(nullable)]
-    message: Option<String>,
+    pub message: SentText,
     /// A JSON Schema that the reply must match.
     #[oai(nullable)]
-    schema: Option<AnyObject>,
+    pub schema: Sent<Option<AnyObject>>,
     #[oai(nullable)]
-    expected_version: Option<u64>,
+    pub expected_version: Sent<Option<u64>>,
+    #[oai(skip)]
+    pub question: SentText,
+    #[oai(skip)]
+    pub text: SentText,
+    #[oai(skip)]
+    pub parts: Sent<Option<Vec<AnyObject>>>,
+    #[oai(skip)]
+    pub in_reply_to: SentText,
 }
+
+from_fields!(RequestInput { agent_id, claim, message, schema, expected_version, question, text, parts, in_reply_to });
 
 /// Reports that the agent failed to complete the task.
 #[derive(Object)]
 pub struct FailTask {
     #[oai(nullable)]
-    agent_id: Option<String>,
+    pub agent_id: SentText,
     #[oai(nullable)]
-    claim: Option<u64>,
-    error: String,
+    pub claim: Sent<Option<u64>>,
+    pub error: Sent<String>,
     /// Whether another attempt may succeed.
     #[oai(nullable)]
-    retryable: Option<bool>,
+    pub retryable: Sent<Option<bool>>,
     #[oai(nullable)]
-    expected_version: Option<u64>,
+    pub expected_version: Sent<Option<u64>>,
+    #[oai(skip)]
+    pub message: Sent<String>,
+    #[oai(skip)]
+    pub reason: Sent<String>,
 }
+
+from_fields!(FailTask { agent_id, claim, error, retryable, expected_version, message, reason });
 
 /// Releases the agent's claim.
 #[derive(Object)]
 pub struct ReleaseTask {
     #[oai(nullable)]
-    agent_id: Option<String>,
+    pub agent_id: SentText,
     #[oai(nullable)]
-    claim: Option<u64>,
+    pub claim: Sent<Option<u64>>,
     #[oai(nullable)]
-    expected_version: Option<u64>,
+    pub expected_version: Sent<Option<u64>>,
 }
+
+from_fields!(ReleaseTask { agent_id, claim, expected_version });
 
 /// Cancels the task. Only the task's creator and the workspace's owners may cancel a task.
 #[derive(Object)]
 pub struct CancelTask {
     #[oai(nullable)]
-    reason: Option<String>,
+    pub reason: SentText,
     #[oai(nullable)]
-    expected_version: Option<u64>,
+    pub expected_version: Sent<Option<u64>>,
+    #[oai(skip)]
+    pub message: SentText,
+    #[oai(skip)]
+    pub comment: SentText,
 }
+
+from_fields!(CancelTask { reason, expected_version, message, comment });
+

@@ -2,6 +2,7 @@
 
 mod agent;
 mod content;
+mod draft;
 mod person;
 
 use foldwork_engine::model::aggregate::Aggregate;
@@ -15,6 +16,7 @@ use serde::Serialize;
 
 pub use self::agent::*;
 pub use self::content::{ArtifactBody, MessageBody, TimelineEntry};
+pub use self::draft::{drafts, message, required_message};
 pub use self::person::*;
 use super::body::JsonResponse;
 use super::closed_sets::{Assignees, OneOf, Priorities, Sources, TaskActions, TaskStatuses, WaitedFor};

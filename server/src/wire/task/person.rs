@@ -4,54 +4,64 @@ use poem_openapi::Object;
 
 use crate::wire::closed_sets::{Assignees, AssigneesOrNone, OneOf, Priorities, Sources, TaskActions};
 use crate::wire::json::{AnyObject, AnyValue};
+use crate::wire::received::{Sent, SentText, from_fields};
 
 /// A task to create.
 #[derive(Object)]
 pub struct CreateTask {
-    title: String,
+    pub title: Sent<String>,
     /// The kind of the assignee. Requires `assignee_id`.
     #[oai(nullable)]
-    assignee_type: Option<OneOf<Assignees>>,
+    pub assignee_type: Sent<Option<OneOf<Assignees>>>,
     #[oai(nullable)]
-    assignee_id: Option<String>,
+    pub assignee_id: SentText,
     /// The priority; the default is `normal`.
     #[oai(nullable)]
-    priority: Option<OneOf<Priorities>>,
+    pub priority: Sent<Option<OneOf<Priorities>>>,
     /// The id or slug of the task's project.
     #[oai(nullable)]
-    project_id: Option<String>,
+    pub project_id: SentText,
     /// The metadata of the task. `review.allowed_decisions` restricts the actions. `review.arguments_schema` is a JSON
     /// Schema that an edit must match. The schema may have at most 64 KiB and 500 subschemas, and must not refer to
     /// other documents. `review.escalate` has up to 20 steps `{after, to, priority}` for an overdue task: `after` is
     /// the time after `due_at` (seconds, or text such as `30m`, `2h` or `PT2H`), `to` is the next assignee (`agent:ID`,
     /// `user:ID`, or the fields of an assignment), and `priority` is the new priority.
     #[oai(nullable)]
-    metadata: Option<AnyObject>,
+    pub metadata: Sent<Option<AnyObject>>,
     /// The kind of source; the default is `api`.
     #[oai(nullable)]
-    source_type: Option<OneOf<Sources>>,
+    pub source_type: Sent<Option<OneOf<Sources>>>,
     /// `aggregate_id` names the aggregate that the task is about.
     #[oai(nullable)]
-    source: Option<AnyObject>,
+    pub source: Sent<Option<AnyObject>>,
     /// The due date, RFC 3339.
     #[oai(nullable)]
-    due_at: Option<String>,
+    pub due_at: SentText,
     /// The initial artifacts. Each item is `{name, parts | text | data, effect}`.
     #[oai(nullable)]
-    artifacts: Option<Vec<AnyObject>>,
+    pub artifacts: Sent<Option<Vec<AnyObject>>>,
     /// A key chosen by the client. A later request with the same key returns the first task. The key never expires.
     #[oai(nullable)]
-    idempotency_key: Option<String>,
+    pub idempotency_key: SentText,
+    #[oai(skip)]
+    pub artifact: Sent<Option<AnyObject>>,
 }
+
+from_fields!(CreateTask {
+    title, assignee_type, assignee_id, priority, project_id, metadata, source_type, source, due_at,
+    artifacts, idempotency_key, artifact,
+});
 
 /// Approves the task's output.
 #[derive(Object)]
 pub struct ApproveTask {
     #[oai(nullable)]
-    comment: Option<String>,
+    pub comment: SentText,
     #[oai(nullable)]
-    expected_version: Option<u64>,
+    pub expected_version: Sent<Option<u64>>,
 }
+
+from_fields!(ApproveTask { comment, expected_version });
 
 /// Approves the task's output with changes. The changes are one of `modifications`, `content`, `text`, `artifact` and
 /// `artifacts`.
@@ -59,99 +69,134 @@ pub struct ApproveTask {
 pub struct EditTask {
     /// Fields to merge into the output's data.
     #[oai(nullable)]
-    modifications: Option<AnyObject>,
+    pub modifications: Sent<Option<AnyObject>>,
     /// The new content of the output.
     #[oai(nullable)]
-    content: Option<AnyValue>,
+    pub content: Sent<Option<AnyValue>>,
     #[oai(nullable)]
-    text: Option<String>,
+    pub text: SentText,
     /// The next version of the output: `{id, name, parts | text | data, effect}`.
     #[oai(nullable)]
-    artifact: Option<AnyObject>,
+    pub artifact: Sent<Option<AnyObject>>,
     #[oai(nullable)]
-    artifacts: Option<Vec<AnyObject>>,
+    pub artifacts: Sent<Option<Vec<AnyObject>>>,
     #[oai(nullable)]
-    comment: Option<String>,
+    pub comment: SentText,
     #[oai(nullable)]
-    expected_version: Option<u64>,
+    pub expected_version: Sent<Option<u64>>,
 }
+
+from_fields!(EditTask { modifications, content, text, artifact, artifacts, comment, expected_version });
 
 /// Rejects the task's output. `message` and `comment` are synonyms of `reason`.
 #[derive(Object)]
 pub struct RejectTask {
     #[oai(nullable)]
-    reason: Option<String>,
+    pub reason: SentText,
     #[oai(nullable)]
-    expected_version: Option<u64>,
+    pub expected_version: Sent<Option<u64>>,
+    #[oai(skip)]
+    pub message: SentText,
+    #[oai(skip)]
+    pub comment: SentText,
 }
+
+from_fields!(RejectTask { reason, expected_version, message, comment });
 
 /// Defers the task.
 #[derive(Object)]
 pub struct DeferTask {
     /// The time at which the task becomes active again, RFC 3339.
     #[oai(nullable)]
-    until: Option<String>,
+    pub until: SentText,
     /// The duration of the deferral in seconds, instead of `until`.
     #[oai(nullable)]
-    for_seconds: Option<u64>,
+    pub for_seconds: Sent<Option<u64>>,
     #[oai(nullable)]
-    reason: Option<String>,
+    pub reason: SentText,
     #[oai(nullable)]
-    expected_version: Option<u64>,
+    pub expected_version: Sent<Option<u64>>,
 }
+
+from_fields!(DeferTask { until, for_seconds, reason, expected_version });
 
 /// Sends a message to the agent, which is expected to reply. `question` and `text` are synonyms of `message`.
 #[derive(Object)]
 pub struct AskTask {
     #[oai(nullable)]
-    message: Option<String>,
+    pub message: SentText,
     /// The message as parts instead of text. Each part is `{text}`, `{data}` or `{file}`.
     #[oai(nullable)]
-    parts: Option<Vec<AnyObject>>,
+    pub parts: Sent<Option<Vec<AnyObject>>>,
     #[oai(nullable)]
-    in_reply_to: Option<String>,
+    pub in_reply_to: SentText,
     #[oai(nullable)]
-    expected_version: Option<u64>,
+    pub expected_version: Sent<Option<u64>>,
+    #[oai(skip)]
+    pub question: SentText,
+    #[oai(skip)]
+    pub text: SentText,
 }
+
+from_fields!(AskTask { message, parts, in_reply_to, expected_version, question, text });
 
 /// Reassigns the task. `agent_id` or `user_id` may replace `assignee_type` and `assignee_id`.
 #[derive(Object)]
 pub struct AssignTask {
     #[oai(nullable)]
-    assignee_type: Option<OneOf<AssigneesOrNone>>,
+    pub assignee_type: Sent<Option<OneOf<AssigneesOrNone>>>,
     #[oai(nullable)]
-    assignee_id: Option<String>,
+    pub assignee_id: SentText,
     #[oai(nullable)]
-    agent_id: Option<String>,
+    pub agent_id: SentText,
     #[oai(nullable)]
-    user_id: Option<String>,
+    pub user_id: SentText,
     /// The new due date, RFC 3339. If `due_at` is absent, the due date does not change. An overdue task becomes overdue
     /// again when the new date passes.
     #[oai(nullable)]
-    due_at: Option<String>,
+    pub due_at: SentText,
     #[oai(nullable)]
-    expected_version: Option<u64>,
+    pub expected_version: Sent<Option<u64>>,
 }
+
+from_fields!(AssignTask { assignee_type, assignee_id, agent_id, user_id, due_at, expected_version });
 
 /// An action that marks a task as read or unread.
 #[derive(Object)]
 pub struct MarkTask {
     #[oai(nullable)]
-    expected_version: Option<u64>,
+    pub expected_version: Sent<Option<u64>>,
 }
+
+from_fields!(MarkTask { expected_version });
 
 /// One action on many tasks. The object also has the fields of the action itself.
 #[derive(Object)]
 pub struct ActOnTasks {
-    action: OneOf<TaskActions>,
+    pub action: Sent<OneOf<TaskActions>>,
     #[oai(nullable)]
-    ids: Option<Vec<String>>,
+    pub ids: Sent<Option<Vec<String>>>,
     /// A filter instead of `ids`. Its fields are parameters of `GET /mailbox`: `status`, `assignee_id`,
     /// `assignee_type`, `project_id`, `source_type`, `unread` and `priority`.
     #[oai(nullable)]
-    filter: Option<AnyObject>,
+    pub filter: Sent<Option<AnyObject>>,
     /// The number of tasks that the filter must match. If the filter matches another number, the request fails with
     /// 409.
     #[oai(nullable)]
-    expected: Option<u64>,
+    pub expected: Sent<Option<u64>>,
 }
+
+from_fields!(ActOnTasks { action, ids, filter, expected });
+
+/// A filter of tasks in a request body.
+pub struct SentFilter {
+    pub status: SentText,
+    pub assignee_type: SentText,
+    pub assignee_id: SentText,
+    pub project_id: SentText,
+    pub source_type: SentText,
+    pub unread: Sent<Option<bool>>,
+    pub priority: SentText,
+}
+
+from_fields!(SentFilter { status, assignee_type, assignee_id, project_id, source_type, unread, priority });

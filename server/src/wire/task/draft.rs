@@ -1,0 +1,187 @@
+//! Messages, artifacts and effects in requests.
+
+use foldwork_engine::Error;
+use foldwork_engine::model::depth::{self, MAX_CONTENT_DEPTH};
+use foldwork_engine::model::task::content::{
+    Draft, Effect, MAX_ARTIFACTS, Message, content_part, data_part, text_part,
+};
+use foldwork_engine::model::value::{Object, Value};
+use foldwork_engine::model::violation::{Violation, Violations};
+
+use super::AddArtifact;
+use crate::wire::json::{AnyObject, AnyValue};
+use crate::wire::received::{FromFields, Sent, SentText, first, from_fields};
+
+/// Maximum length of an artifact's name, in characters.
+const MAX_NAME: usize = 200;
+/// Maximum number of parts in a message or artifact.
+const MAX_PARTS: usize = 100;
+
+/// The parts of a message or an artifact.
+pub type SentParts = Sent<Option<Vec<AnyObject>>>;
+
+/// Reads a message from its parts, or from the first of the `texts` that is present. Returns `None` if there are
+/// neither parts nor a text.
+pub fn message(parts: &SentParts, in_reply_to: &SentText, texts: &[&SentText]) -> Result<Option<Message>, Error> {
+    let mut violations = Violations::default();
+    let in_reply_to = in_reply_to.text_or_violation(&mut violations);
+    let parts = match parts.value() {
+        Some(value) => Some(read_parts(value, "/parts", &mut violations)),
+        None => {
+            let text = first(texts).and_then(|sent| sent.text_or_violation(&mut violations));
+            text.map(|text| vec![text_part(&text)])
+        }
+    };
+    Ok(violations.finish(parts.map(|parts| Message { parts, in_reply_to }))?)
+}
+
+/// Reads a message that must have content.
+pub fn required_message(parts: &SentParts, in_reply_to: &SentText, texts: &[&SentText]) -> Result<Message, Error> {
+    let missing = || match texts.first() {
+        Some(sent) => sent.invalid("required string"),
+        None => Error::invalid_at("/parts", "required"),
+    };
+    let message = message(parts, in_reply_to, texts)?.ok_or_else(missing)?;
+    let says_nothing =
+        |part: &Value| part.get("text").and_then(Value::as_str).is_some_and(|text| text.trim().is_empty());
+    if message.parts.iter().all(says_nothing) { Err(missing()) } else { Ok(message) }
+}
+
+/// Reads the artifacts of a request: one under `artifact`, several under `artifacts`.
+pub fn drafts(
+    artifact: &Sent<Option<AnyObject>>,
+    artifacts: &Sent<Option<Vec<AnyObject>>>,
+) -> Result<Vec<Draft>, Vec<Violation>> {
+    let mut drafts = Vec::new();
+    if let Some(one) = artifact.value() {
+        drafts.push(read_draft(one, "/artifact")?);
+    }
+    if let Some(several) = artifacts.value() {
+        let is_bounded = |items: &&[Value]| items.len() <= MAX_ARTIFACTS;
+        let Some(several) = several.as_array().filter(is_bounded) else {
+            let message = format!("expected an array of at most {MAX_ARTIFACTS} artifacts");
+            return Err(vec![Violation { pointer: "/artifacts".into(), message }]);
+        };
+        for (number, one) in several.iter().enumerate() {
+            drafts.push(read_draft(one, &format!("/artifacts/{number}"))?);
+        }
+    }
+    Ok(drafts)
+}
+
+/// An artifact as it was sent: `{id?, name?, parts | text | data | content, effect?}`.
+struct SentDraft {
+    id: SentText,
+    supersedes: SentText,
+    name: SentText,
+    parts: SentParts,
+    text: SentText,
+    data: Sent<Option<AnyValue>>,
+    content: Sent<Option<AnyValue>>,
+    effect: Sent<Option<AnyObject>>,
+}
+
+from_fields!(SentDraft { id, supersedes, name, parts, text, data, content, effect });
+
+fn read_draft(value: &Value, at: &str) -> Result<Draft, Vec<Violation>> {
+    let mut violations = Violations::default();
+    let Some(sent) = value.as_object() else {
+        violations.add(at, "expected an object");
+        return Err(violations.into_vec());
+    };
+    SentDraft::from_fields(sent).read(at)
+}
+
+impl AddArtifact {
+    /// Reads the artifact, which is the request itself.
+    pub fn into_draft(self) -> Result<Draft, Vec<Violation>> {
+        let AddArtifact { id, supersedes, name, parts, text, data, content, effect, .. } = self;
+        SentDraft { id, supersedes, name, parts, text, data, content, effect }.read("")
+    }
+}
+
+impl SentDraft {
+    /// Checks the artifact. `at` is its JSON pointer.
+    fn read(self, at: &str) -> Result<Draft, Vec<Violation>> {
+        let mut inner = Violations::default();
+        let id = self.id.text_or_violation(&mut inner);
+        let supersedes = self.supersedes.text_or_violation(&mut inner);
+        let name = self.name.text_or_violation(&mut inner);
+        if name.as_ref().is_some_and(|name| name.trim().is_empty() || name.chars().count() > MAX_NAME) {
+            inner.add("/name", format!("expected 1 to {MAX_NAME} characters"));
+        }
+        for (name, sent) in [("data", &self.data), ("content", &self.content)] {
+            if let Some(value) = sent.value() {
+                depth::check(value, MAX_CONTENT_DEPTH, &format!("/{name}"), &mut inner);
+            }
+        }
+        let text = self.text.text_or_violation(&mut inner);
+        let parts = match (self.parts.value(), self.data.value(), text) {
+            (Some(value), ..) => Some(read_parts(value, "/parts", &mut inner)),
+            (None, Some(data), _) => Some(vec![data_part(data.clone())]),
+            (None, None, Some(text)) => Some(vec![text_part(&text)]),
+            (None, None, None) => self.content.value().map(|content| vec![content_part(content)]),
+        };
+        let effect = self.effect.value().and_then(|effect| read_effect(effect, "/effect", &mut inner));
+        let mut violations = Violations::default();
+        violations.add_below(at, inner);
+        violations.finish(Draft { supersedes: supersedes.or(id), name, parts, effect })
+    }
+}
+
+/// The event that approval appends, as it was sent.
+struct SentEffect {
+    aggregate_id: SentText,
+    event_type: SentText,
+    payload: Sent<Option<AnyObject>>,
+}
+
+from_fields!(SentEffect { aggregate_id, event_type, payload });
+
+fn read_effect(value: &Value, at: &str, violations: &mut Violations) -> Option<Effect> {
+    let Some(sent) = value.as_object() else {
+        violations.add(at, "expected an object {aggregate_id?, event_type, payload}");
+        return None;
+    };
+    let sent = SentEffect::from_fields(sent);
+    let mut inner = Violations::default();
+    let aggregate_id = sent.aggregate_id.text_or_violation(&mut inner);
+    let event_type = sent.event_type.text_or_violation(&mut inner);
+    let payload = match sent.payload.value() {
+        None => Some(Object::new()),
+        Some(Value::Object(payload)) => Some((**payload).clone()),
+        Some(_) => None,
+    };
+    if let Some(payload) = sent.payload.value() {
+        depth::check(payload, MAX_CONTENT_DEPTH, "/payload", &mut inner);
+    }
+    violations.add_below(at, inner);
+    if event_type.is_none() {
+        violations.add(format!("{at}/event_type"), "required string");
+    }
+    if payload.is_none() {
+        violations.add(format!("{at}/payload"), "expected an object");
+    }
+    Some(Effect { aggregate_id, event_type: event_type?, payload: payload? })
+}
+
+/// Reads a list of parts. Each part is `{text}`, `{data}` or `{file}`, with an optional `media_type`.
+fn read_parts(value: &Value, at: &str, violations: &mut Violations) -> Vec<Value> {
+    let is_bounded = |items: &&[Value]| !items.is_empty() && items.len() <= MAX_PARTS;
+    let Some(items) = value.as_array().filter(is_bounded) else {
+        violations.add(at, format!("expected an array of 1 to {MAX_PARTS} parts"));
+        return Vec::new();
+    };
+    for (number, part) in items.iter().enumerate() {
+        let has = |name: &str| part.get(name).is_some();
+        let kinds = ["text", "data", "file"].into_iter().filter(|kind| has(kind)).count();
+        let is_text = part.get("text").is_none_or(|text| text.as_str().is_some());
+        let is_file = part.get("file").is_none_or(|file| file.as_str().is_some() || file.as_object().is_some());
+        let is_typed = part.get("media_type").is_none_or(|media_type| media_type.as_str().is_some());
+        if kinds != 1 || !is_text || !is_file || !is_typed {
+            violations.add(format!("{at}/{number}"), "expected {text}, {data} or {file}, with an optional media_type");
+        }
+        depth::check(part, MAX_CONTENT_DEPTH, &format!("{at}/{number}"), violations);
+    }
+    items.to_vec()
+}

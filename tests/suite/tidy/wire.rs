@@ -1,0 +1,139 @@
+//! The types that the OpenAPI document describes are the types that handlers use: each is built or parsed.
+
+use std::collections::BTreeSet;
+
+use foldwork_tests::expectation::{all_well, read, root};
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use syn::visit::{self, Visit};
+use syn::{Attribute, ExprStruct, File, Item, ItemImpl, ItemStruct, Macro, Path, Token, Type};
+use syn::punctuated::Punctuated;
+
+use super::{imports, sources};
+
+/// The folders with types of the document.
+const DESCRIBED: [&str; 2] = ["server/src/wire", "server/src/api"];
+/// Types that only describe, each with the reason.
+const ONLY_DESCRIBED: [(&str, &str); 1] =
+    [("TypeDefinition", "the engine checks a definition itself, and names everything in it that is wrong")];
+
+/// The structs of the document in some files, and the structs that these files build or parse.
+#[derive(Default)]
+struct Found {
+    described: BTreeSet<String>,
+    used: BTreeSet<String>,
+    /// The type of the surrounding `impl` block.
+    of: Option<String>,
+}
+
+impl Found {
+    fn read(&mut self, text: &str) -> syn::Result<()> {
+        self.visit_file(&syn::parse_file(text)?);
+        Ok(())
+    }
+
+    /// Finds struct expressions in the tokens of a macro: a name in front of braces.
+    fn read_tokens(&mut self, tokens: TokenStream) {
+        let mut name = None;
+        for token in tokens {
+            match token {
+                TokenTree::Ident(ident) => {
+                    name = Some(ident.to_string());
+                    continue;
+                }
+                TokenTree::Group(group) => {
+                    let built = name.take().filter(|_| group.delimiter() == Delimiter::Brace);
+                    self.used.extend(built);
+                    self.read_tokens(group.stream());
+                }
+                _ => {}
+            }
+            name = None;
+        }
+    }
+}
+
+impl<'ast> Visit<'ast> for Found {
+    fn visit_item(&mut self, item: &'ast Item) {
+        if !imports::is_for_tests(imports::attributes(item)) {
+            visit::visit_item(self, item);
+        }
+    }
+
+    fn visit_item_struct(&mut self, item: &'ast ItemStruct) {
+        let derived = derived(&item.attrs);
+        let name = item.ident.to_string();
+        if derived.contains("Deserialize") {
+            self.used.insert(name.clone());
+        }
+        if derived.contains("Object") {
+            self.described.insert(name);
+        }
+    }
+
+    fn visit_item_impl(&mut self, item: &'ast ItemImpl) {
+        let of = match &*item.self_ty {
+            Type::Path(named) => named.path.segments.last().map(|segment| segment.ident.to_string()),
+            _ => None,
+        };
+        let outer = std::mem::replace(&mut self.of, of);
+        visit::visit_item_impl(self, item);
+        self.of = outer;
+    }
+
+    fn visit_expr_struct(&mut self, built: &'ast ExprStruct) {
+        let name = built.path.segments.last().map(|segment| segment.ident.to_string());
+        let name = if name.as_deref() == Some("Self") { self.of.clone() } else { name };
+        self.used.extend(name);
+        visit::visit_expr_struct(self, built);
+    }
+
+    fn visit_macro(&mut self, called: &'ast Macro) {
+        self.read_tokens(called.tokens.clone());
+    }
+}
+
+/// Returns the names of the traits that an item derives.
+fn derived(attributes: &[Attribute]) -> BTreeSet<String> {
+    let derives = attributes.iter().filter(|attribute| attribute.path().is_ident("derive"));
+    let paths = derives.filter_map(|derive| derive.parse_args_with(Punctuated::<Path, Token![,]>::parse_terminated).ok());
+    paths.flatten().filter_map(|path| path.segments.last().map(|segment| segment.ident.to_string())).collect()
+}
+
+#[test]
+fn every_described_type_is_built_or_parsed() {
+    let (mut inside, mut failures) = (Found::default(), Vec::new());
+    let mut described = Vec::new();
+    for file in sources("server/src") {
+        let parsed = inside.read(&read(&file));
+        failures.extend(parsed.err().map(|error| format!("{}: {error}", file.display())));
+        let names = std::mem::take(&mut inside.described);
+        if DESCRIBED.iter().any(|folder| file.starts_with(root().join(folder))) {
+            described.extend(names.into_iter().map(|name| (file.clone(), name)));
+        }
+    }
+    assert!(described.len() > 50, "the types of the document are elsewhere");
+    let is_excused = |name: &str| ONLY_DESCRIBED.iter().any(|(excused, _)| *excused == name);
+    let unused = described.iter().filter(|(_, name)| inside.used.contains(name) == is_excused(name));
+    failures.extend(unused.map(|(file, name)| match is_excused(name) {
+        true => format!("{}: {name} is built or parsed: remove it from the exceptions", file.display()),
+        false => format!("{}: {name} is in the document, but never built nor parsed", file.display()),
+    }));
+    all_well(failures);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn building_is_found_in_code_and_in_macros() {
+        let mut found = Found::default();
+        let text = "#[derive(Object)]\nstruct A { b: u8 }\n#[derive(poem::Object, Deserialize)]\nstruct B;\n\
+            #[derive(Object)]\nstruct C;\n#[derive(Object)]\nstruct D;\n#[derive(Object)]\nstruct E;\nstruct F;\n\
+            impl A { fn new() -> Self { Self { b: 1 } } }\nfn f(d: D) { let D { .. } = d; }\nreceived!(C { x, y });\n\
+            #[cfg(test)]\nmod tests { fn f() { let _ = E {}; } }\n";
+        found.read(text).expect("Rust");
+        assert_eq!(found.described.iter().map(String::as_str).collect::<Vec<_>>(), ["A", "B", "C", "D", "E"]);
+        assert_eq!(found.used.iter().map(String::as_str).collect::<Vec<_>>(), ["A", "B", "C"]);
+    }
+}
