@@ -16,13 +16,12 @@ use crate::mailbox::deliver::{self, Delivery};
 use crate::mailbox::{TASK_STATE_CONFLICT, effect};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::TASK;
+use crate::model::derivation::{MAX_DEPTH, caused_by, depth_of};
 use crate::model::event::{Event, NewEvent};
 use crate::model::facts::{Assignee, Assignment, EventFact, Priority};
 use crate::model::task::{SourceType, Status, TaskEvent};
 use crate::model::value::{Object, Value};
 
-/// The maximum length of a chain of events that plugins derive from each other.
-const MAX_DEPTH: i64 = 8;
 /// The prefix of the actor of events that plugins request. Clients cannot choose an actor with this prefix.
 const ACTOR: &str = "plugin:";
 
@@ -33,13 +32,12 @@ pub fn derived_id(event_id: &str, maker: &str, number: usize) -> String {
 
 /// Returns the events that a plugin's facts request. Returns no events if the chain has reached its maximum length.
 pub fn derived_events(context: &EventContext, plugin: &Arc<str>, facts: Vec<EventFact>) -> Vec<NewEvent> {
-    let depth = depth_of(&context.event) + 1;
-    if depth > MAX_DEPTH && !facts.is_empty() {
+    if depth_of(&context.event) >= MAX_DEPTH && !facts.is_empty() {
         tracing::warn!(%plugin, event = %context.event.event_id, "a chain of derived events was too long and was cut");
         return Vec::new();
     }
     let derive = |(number, fact): (usize, EventFact)| NewEvent {
-        metadata: caused_by(&context.event, plugin, depth),
+        metadata: caused_by(&context.event, plugin),
         event_id: Some(derived_id(&context.event.event_id, plugin, number)),
         derived: true,
         ..of_stream(&context.after, fact, context.event.occurred_at)
@@ -56,22 +54,6 @@ fn of_stream(aggregate: &Aggregate, fact: EventFact, occurred_at: i64) -> NewEve
         occurred_at: Some(occurred_at),
         ..NewEvent::default()
     }
-}
-
-/// Returns the length of the chain of derived events that ends with this event.
-pub fn depth_of(event: &Event) -> i64 {
-    let depth = event.metadata.get("depth").and_then(Value::as_int).unwrap_or(0);
-    if event.actor.starts_with(ACTOR) { depth } else { 0 }
-}
-
-/// Returns the metadata of an event that a plugin derives from another event.
-pub fn caused_by(event: &Event, plugin: &Arc<str>, depth: i64) -> Object {
-    Object::from_iter([
-        ("source", Value::from("plugin")),
-        ("plugin", plugin.clone().into()),
-        ("caused_by", event.event_id.clone().into()),
-        ("depth", depth.into()),
-    ])
 }
 
 /// Returns the events that create the tasks of a plugin's assignments. Fails if any assignment names an unknown or
@@ -182,7 +164,7 @@ pub fn new_task(
         event_type: TaskEvent::Created.name().into(),
         project: about.and_then(|about| about.project_id.as_deref()).map(str::to_owned),
         payload,
-        metadata: caused_by(event, plugin, depth_of(event) + 1),
+        metadata: caused_by(event, plugin),
         event_id: Some(id),
         occurred_at: Some(event.occurred_at),
         derived: true,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
-use super::dispatch::{caused_by, depth_of, derived_id};
+use super::dispatch::derived_id;
 use super::event_context::{EventContext, FollowerView};
 use super::mentions::Mentions;
 use super::roster::Roster;
@@ -15,6 +15,7 @@ use crate::hook::{Hook, Outcome, Plugin, Work};
 use crate::mailbox::deliver::Delivery;
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::TASK;
+use crate::model::derivation::caused_by;
 use crate::model::event::Event;
 use crate::model::facts::{Artifact, Product};
 use crate::model::graph::Direction;
@@ -168,7 +169,7 @@ pub fn delivery(context: &EventContext, plugin: &Arc<str>, product: Product) -> 
         unreviewed: !product.review,
         stamp: Stamp { seed: format!("{}/{plugin}", event.event_id), by: plugin.to_string(), at_ms: event.occurred_at },
         agent_id: Task::new(&context.after).assigned_agent().unwrap_or_default().to_owned(),
-        metadata: caused_by(event, plugin, depth_of(event) + 1),
+        metadata: caused_by(event, plugin),
         event_id: derived_id(&event.event_id, &format!("{plugin}/work"), 0),
         occurred_at: event.occurred_at,
     }

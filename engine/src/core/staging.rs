@@ -1,5 +1,7 @@
 //! Staging of appends: checks, numbers and folds the events of one append after another, before the batch is committed.
 
+mod repeats;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -24,7 +26,6 @@ use crate::model::pattern::Matching;
 use crate::model::payload;
 use crate::model::value::Object;
 use crate::model::violation::Violations;
-use crate::model::written;
 use crate::offload::offload;
 use crate::resident::SLUG;
 use crate::store;
@@ -197,7 +198,12 @@ impl<'a> Staging<'a> {
         append: &Append,
         undo: &mut Vec<(AggregateId, Option<Arc<Aggregate>>)>,
     ) -> Result<Appended> {
-        let new_events = (append.decide)(&self.view)?;
+        let mut new_events = (append.decide)(&self.view)?;
+        if self.were_imported(&new_events, append) {
+            // An import brings everything that a plugin derived from an event. Another version or other settings of the
+            // plugin may derive more or other events, which would count twice.
+            new_events.retain(|new| self.first_of(new).is_some());
+        }
         let many = new_events.len() > 1;
         let mut appended = Appended {
             events: Vec::with_capacity(new_events.len()),
@@ -218,41 +224,6 @@ impl<'a> Staging<'a> {
             appended.repeated.push(repeated);
         }
         Ok(appended)
-    }
-
-    /// Returns the event that already has this id. Different content under the same id is a conflict, except for
-    /// derived events: another version of a plugin may derive different content.
-    fn repeat_of(&self, new: &NewEvent, append: &Append) -> Result<Option<Arc<Event>>> {
-        let Some(event_id) = new.event_id.as_deref() else { return Ok(None) };
-        let first = match self.known.events.get(event_id) {
-            Some(first) => Arc::new(first.clone()),
-            None => match self.chosen_ids.get(event_id).and_then(|index| self.events.get(*index)) {
-                Some(first) => first.clone(),
-                None => return Ok(None),
-            },
-        };
-        if new.derived {
-            return Ok(Some(first));
-        }
-        let mut payload = new.payload.clone();
-        if let Some(definition) = self.view.definition(&first.aggregate_type) {
-            payload::fill_defaults(&mut payload, first.verb(), definition);
-        }
-        let project = new.project.as_deref().map(|project| self.view.project_id(project));
-        let same = first.aggregate_id.as_str() == new.aggregate_id
-            && *first.event_type == *new.event_type
-            && (written::is_same(&first.payload, &new.payload) || written::is_same(&first.payload, &payload))
-            && written::is_same(&first.metadata, &new.metadata)
-            && new.occurred_at.is_none_or(|at| at == first.occurred_at)
-            && project.is_none_or(|project| project == first.project_id)
-            && (append.managed || *first.aggregate_type == *new.aggregate_type);
-        if !same {
-            return Err(Error::conflict(
-                "event_id_conflict",
-                format!("event '{event_id}' is already in the log with different content"),
-            ));
-        }
-        Ok(Some(first))
     }
 
     fn stage_event(

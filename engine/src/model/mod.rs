@@ -12,6 +12,7 @@ pub mod date;
 pub mod declaration;
 pub mod definition;
 pub mod depth;
+pub mod derivation;
 pub mod event;
 pub mod exact;
 pub mod excerpt;

@@ -1,0 +1,81 @@
+//! Derivation: the mark in the metadata of an event that a plugin derived from another event.
+//!
+//! The mark belongs to the event and not to its actor. It stays when the event is exported and appended to another log
+//! by somebody else.
+
+use std::sync::Arc;
+
+use super::event::Event;
+use super::value::{Object, Value};
+
+/// The maximum length of a chain of events that plugins derive from each other.
+pub const MAX_DEPTH: i64 = 8;
+
+const SOURCE: &str = "source";
+const PLUGIN: &str = "plugin";
+const CAUSED_BY: &str = "caused_by";
+const DEPTH: &str = "depth";
+
+/// The origin of a derived event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Derivation<'a> {
+    pub plugin: &'a str,
+    /// The id of the event from which the plugin derived this event.
+    pub caused_by: &'a str,
+    /// The length of the chain of derived events that ends with this event, from 1 to [`MAX_DEPTH`].
+    pub depth: i64,
+}
+
+impl<'a> Derivation<'a> {
+    /// Returns what the metadata of an event says, or `None` if no plugin derived the event. Clients can write the same
+    /// metadata, so the depth is kept within its limits.
+    pub fn of(metadata: &'a Object) -> Option<Derivation<'a>> {
+        let text = |name: &str| metadata.get(name).and_then(Value::as_str);
+        let depth = metadata.get(DEPTH).and_then(Value::as_int).filter(|depth| *depth >= 1)?;
+        (text(SOURCE)? == PLUGIN).then_some(())?;
+        Some(Derivation { plugin: text(PLUGIN)?, caused_by: text(CAUSED_BY)?, depth: depth.min(MAX_DEPTH) })
+    }
+
+    /// Returns whether the same plugin derived both events from the same event.
+    pub fn is_same_step(self, other: Derivation<'_>) -> bool {
+        self.plugin == other.plugin && self.caused_by == other.caused_by
+    }
+}
+
+/// Returns the length of the chain of derived events that ends with this event. 0 if no plugin derived it.
+pub fn depth_of(event: &Event) -> i64 {
+    Derivation::of(&event.metadata).map_or(0, |derivation| derivation.depth)
+}
+
+/// Returns the metadata of an event that a plugin derives from another event.
+pub fn caused_by(event: &Event, plugin: &Arc<str>) -> Object {
+    Object::from_iter([
+        (SOURCE, Value::from(PLUGIN)),
+        (PLUGIN, plugin.clone().into()),
+        (CAUSED_BY, event.event_id.clone().into()),
+        (DEPTH, (depth_of(event) + 1).into()),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Option<i64> {
+        let metadata: Value = serde_json::from_str(text).expect("JSON");
+        Derivation::of(metadata.as_object().expect("an object")).map(|derivation| derivation.depth)
+    }
+
+    #[test]
+    fn only_a_complete_mark_counts_and_its_depth_is_bounded() {
+        let mark = |depth: &str| format!(r#"{{"source": "plugin", "plugin": "p", "caused_by": "e", "depth": {depth}}}"#);
+        assert_eq!(read(&mark("3")), Some(3));
+        assert_eq!(read(&mark("9223372036854775807")), Some(MAX_DEPTH));
+        for depth in ["0", "-5", "1.5", "\"3\"", "null"] {
+            assert_eq!(read(&mark(depth)), None, "{depth}");
+        }
+        // Metadata of a client that has a depth of its own.
+        assert_eq!(read(r#"{"depth": 8}"#), None);
+        assert_eq!(read(r#"{"source": "crawler", "plugin": "p", "caused_by": "e", "depth": 8}"#), None);
+    }
+}
