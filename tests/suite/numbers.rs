@@ -79,5 +79,5 @@ async fn events_with_different_long_numbers_are_different() {
     assert_eq!(append("18446744073709551616").await, StatusCode::OK);
     assert_eq!(append("1844674407370955161600e-2").await, StatusCode::OK);
     assert_eq!(append("18446744073709551617").await, StatusCode::CONFLICT);
-    assert_eq!(append("1.8446744073709552e19").await, StatusCode::CONFLICT);
+    assert_eq!(append("1.8446744073709552e+19").await, StatusCode::CONFLICT);
 }

@@ -23,6 +23,7 @@ pub mod redefine;
 pub mod request;
 pub mod search;
 pub mod settled;
+pub mod slugs;
 pub mod staging;
 pub mod storage;
 pub mod stream_pages;

@@ -11,11 +11,12 @@ use crate::core::State;
 use crate::core::append::{Append, Appended};
 use crate::core::known::{self, Known, KnownAnswer};
 use crate::core::request::RequestId;
+use crate::core::slugs::{self, ChangedSlugs, slug_of};
 use crate::core::types::Definitions;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::article;
-use crate::model::builtin::{FILE, PROJECT};
+use crate::model::builtin::{ARTICLE, FILE, PROJECT};
 use crate::model::definition::Definition;
 use crate::model::depth::{self, MAX_KEPT_DEPTH};
 use crate::model::event::{Event, NewEvent};
@@ -24,10 +25,10 @@ use crate::model::file;
 use crate::model::id::{self, AggregateId};
 use crate::model::pattern::Matching;
 use crate::model::payload;
+use crate::model::slug::SLUG;
 use crate::model::value::Object;
 use crate::model::violation::Violations;
 use crate::offload::offload;
-use crate::resident::SLUG;
 use crate::store;
 use crate::store::answers::StoredAnswer;
 
@@ -81,11 +82,19 @@ pub struct View<'a> {
     /// The ids of the changed aggregates, in the order of their first change. New aggregates are published in this
     /// order.
     order: Vec<AggregateId>,
+    slugs: ChangedSlugs,
 }
 
 impl View<'_> {
     pub fn aggregate(&self, id: &str) -> Option<Arc<Aggregate>> {
         self.changed.get(id).cloned().or_else(|| self.state.folded.get(id))
+    }
+
+    /// Sets the state of an aggregate after an event. Returns the state that an earlier event of the batch has set.
+    fn change(&mut self, id: &AggregateId, after: Arc<Aggregate>) -> Option<Arc<Aggregate>> {
+        let View { changed, slugs, .. } = self;
+        slugs.note(&after, |id, slug| changed.get(id).is_some_and(|found| slug_of(found) == Some(slug)));
+        changed.insert(id.clone(), after)
     }
 
     pub fn definition(&self, type_name: &str) -> Option<&Arc<Definition>> {
@@ -97,14 +106,14 @@ impl View<'_> {
         let has = |aggregate: &&Arc<Aggregate>| {
             &*aggregate.aggregate_type == aggregate_type
                 && aggregate.project_id.as_deref() == project_id
-                && !aggregate.deleted
-                && aggregate.state.get(SLUG).and_then(|value| value.as_str()) == Some(slug)
+                && slug_of(aggregate) == Some(slug)
         };
         let resident = || {
             let ids = self.state.folded.by_slug(aggregate_type, project_id, slug);
             ids.into_iter().filter(|id| !self.changed.contains_key(id)).find_map(|id| self.aggregate(id.as_str()))
         };
-        self.changed.values().find(has).cloned().or_else(resident)
+        let changed = self.slugs.candidates(slug).iter().filter_map(|id| self.changed.get(id)).find(has);
+        changed.cloned().or_else(resident)
     }
 
     /// Returns the number of aggregates of a type. Scans all aggregates.
@@ -125,7 +134,8 @@ impl View<'_> {
 impl<'a> Staging<'a> {
     pub fn new(state: &'a State, definitions: &'a Definitions, known: &'a Known) -> Staging<'a> {
         let position = state.folded.position();
-        let view = View { state, definitions, position, changed: FxHashMap::default(), order: Vec::new() };
+        let (changed, order, slugs) = Default::default();
+        let view = View { state, definitions, position, changed, order, slugs };
         let (chosen_ids, answers, taken, freed, feed, published) = Default::default();
         let now_ms = state.clock.now_ms();
         Staging { view, known, events: Vec::new(), chosen_ids, answers, taken, freed, feed, published, now_ms }
@@ -259,7 +269,7 @@ impl<'a> Staging<'a> {
         let event_id = new
             .event_id
             .unwrap_or_else(|| id::event_id(self.now_ms, position, self.view.state.clock.random_u64()).to_string());
-        let event = Arc::new(Event {
+        let mut event = Event {
             event_id: event_id.into(),
             aggregate_id: aggregate_id.clone(),
             aggregate_type: definition.type_name.clone(),
@@ -273,8 +283,15 @@ impl<'a> Staging<'a> {
             occurred_at: new.occurred_at.unwrap_or(self.now_ms),
             recorded_at: self.now_ms,
             sent: Default::default(),
-        });
-        let after = Arc::new(Aggregate::fold(before.as_deref(), &event, &definition));
+        };
+        let mut after = Aggregate::fold(before.as_deref(), &event, &definition);
+        if *definition.type_name == *ARTICLE
+            && let Some(slug) = slugs::decide(&self.view, before.as_deref(), &after, new.renames_slug, at)?
+        {
+            Arc::make_mut(&mut event.payload).insert(SLUG, slug);
+            after = Aggregate::fold(before.as_deref(), &event, &definition);
+        }
+        let (event, after) = (Arc::new(event), Arc::new(after));
         if *definition.type_name == *FILE {
             self.note_bytes(before.as_deref(), &after);
         }
@@ -284,7 +301,7 @@ impl<'a> Staging<'a> {
         let concerned = feed::concerned(&event, before.as_deref(), &after);
         self.feed.extend(concerned.map(|agent| (agent, self.events.len())));
         self.view.position = position;
-        let previous = self.view.changed.insert(aggregate_id.clone(), after);
+        let previous = self.view.change(&aggregate_id, after);
         if previous.is_none() {
             self.view.order.push(aggregate_id.clone());
         }

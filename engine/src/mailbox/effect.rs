@@ -59,7 +59,13 @@ pub fn explain(error: Error) -> Error {
             let messages: Vec<&str> = violations.iter().map(|wrong| wrong.message.as_str()).collect();
             refused(&messages.join("; "), violations)
         }
-        Error::Conflict { message, index: Some(1..), .. } => refused(&message, Vec::new()),
+        Error::Conflict { details, message, index: Some(1..), .. } => {
+            let mut error = refused(&message, Vec::new());
+            if let (Error::Conflict { details: kept, .. }, Some(holder)) = (&mut error, details.get("aggregate_id")) {
+                kept.push("aggregate_id", holder.clone());
+            }
+            error
+        }
         other => other,
     }
 }

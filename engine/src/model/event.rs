@@ -119,6 +119,8 @@ pub struct NewEvent {
     /// Whether a plugin derived this event from another event. If the log already has an event with the same id,
     /// nothing is appended, whatever the content of that event. A derived event never restores a deleted aggregate.
     pub derived: bool,
+    /// Whether the event of an article gets another slug if its slug is not accepted, instead of an error.
+    pub renames_slug: bool,
 }
 
 impl NewEvent {

@@ -20,6 +20,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::model::aggregate::Aggregate;
 use crate::model::id::AggregateId;
+use crate::model::slug::SLUG;
 use crate::model::value::{Object, Value};
 use crate::pipeline::column::{Column, Index};
 pub use columns::Base;
@@ -28,8 +29,6 @@ use sharing::Sharing;
 
 /// The number of aggregates per chunk. A chunk takes a microsecond to copy; larger chunks make snapshots shorter.
 const CHUNK_SIZE: usize = 256;
-/// The state field by which an aggregate can be addressed within its type and project.
-pub const SLUG: &str = "slug";
 
 type Chunk = Vec<Arc<Aggregate>>;
 /// The type, project and slug of an aggregate.
@@ -49,8 +48,8 @@ struct Inner {
     chunks: Vec<Arc<Chunk>>,
     /// The row number of each aggregate, by id.
     rows: Index,
-    /// The row numbers of aggregates that are not deleted, by slug. A slug can have several rows if events were
-    /// appended without the article operations.
+    /// The row numbers of aggregates that are not deleted, by slug. A slug can have several rows in a log
+    /// of an older program.
     slugs: Index,
     /// Number of aggregates.
     count: u32,

@@ -11,11 +11,12 @@ use super::nodes::ReadSnapshot;
 use super::{Database, Store, convert};
 use crate::clock::SystemClock;
 use crate::core::NODES;
-use crate::model::event::{Event, NewEvent};
+use crate::model::event::{Event, Expected, NewEvent};
 use crate::model::json;
 use crate::model::value::{Object, Value};
 use crate::workspace::aggregates::Moment;
-use crate::{Engine, Plugins, Reader, Right, Settings, Writer};
+use crate::workspace::articles::ArticleChange;
+use crate::{Engine, Error, Plugins, Reader, Right, Settings, Writer};
 
 const KEY: &str = "sk_7777777777777777777777777777777777777777777777777777777777777777";
 
@@ -177,4 +178,43 @@ async fn unreadable_facts_do_not_affect_others() {
     let counts: Vec<_> =
         found.iter().map(|(id, facts)| (&**id, facts.as_ref().map(|facts| facts.iter().count()).ok())).collect();
     assert_eq!(counts, [("a", Some(1)), ("b", None), ("c", Some(0))]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn articles_of_older_logs_may_share_a_slug() {
+    let (store, log) = store().await;
+    for (position, (id, slug)) in [("a", "x"), ("b", "x"), ("c", "Not Valid")].into_iter().enumerate() {
+        let events = [event(id, 1, position as u64 + 1, Object::from_iter([("slug", slug)]))];
+        log.append(Batch { events: &events, ..Batch::default() }).await.expect("written");
+    }
+    let engine = engine(&store).await;
+    let writer: Writer = enter(&engine).await;
+    let update = async |id: &str, name: &str, value: &str| {
+        let event = NewEvent {
+            aggregate_id: id.into(),
+            aggregate_type: "article".into(),
+            event_type: "article.changed".into(),
+            payload: Object::from_iter([(name, value)]),
+            ..NewEvent::default()
+        };
+        writer.append_events(vec![event]).await.map(drop)
+    };
+    let holder = |outcome: Result<(), Error>| match outcome {
+        Err(Error::Conflict { code: "slug_taken", details, .. }) => details.get("aggregate_id").cloned(),
+        other => panic!("{other:?}"),
+    };
+    for id in ["a", "b", "c"] {
+        update(id, "title", "new").await.expect("appended");
+    }
+    for (id, slug) in [("a", "x"), ("b", "x"), ("c", "Not Valid")] {
+        update(id, "slug", slug).await.expect("an article keeps its slug");
+        let change = ArticleChange { slug: Some(slug.into()), title: Some("newer".into()), ..ArticleChange::default() };
+        if id != "c" {
+            writer.change_article(id, change, Expected::Any).await.expect("changed");
+        }
+    }
+    assert_eq!(holder(update("c", "slug", "x").await), Some(Value::from("a")));
+    update("b", "slug", "y").await.expect("the slugs differ now");
+    assert_eq!(holder(update("b", "slug", "x").await), Some(Value::from("a")));
+    assert_eq!(holder(update("a", "slug", "y").await), Some(Value::from("b")));
 }

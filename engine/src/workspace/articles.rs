@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Page;
 use super::answers::RequestId;
 use super::call_context::{CallContext, Operation, first_event};
-use super::projects::{check_slug, slugify};
+use super::projects::check_slug;
 use super::rights::{ContentReader, Writer};
 use crate::core::append::Decide;
 use crate::core::staging::{View, object_of};
@@ -16,6 +16,7 @@ use crate::model::article::{PUBLISHED, PUBLISHED_VERSION, STATUS, published_at, 
 use crate::model::builtin::ARTICLE;
 use crate::model::date::format_date;
 use crate::model::event::{Expected, NewEvent};
+use crate::model::slug;
 use crate::model::value::{Object, Value};
 
 /// The size limit for the published revisions in a page, in bytes. A page that reaches the limit ends early.
@@ -212,8 +213,9 @@ impl Writer {
                 Some(project) => Some(view.project_id(project).ok_or_else(|| unknown_project(project))?),
             };
             let slug = match &chosen {
-                Some(slug) => free_slug(view, project_id.as_deref(), slug, &id)?,
-                None => derived_slug(view, project_id.as_deref(), &title),
+                // The append rejects a slug that another article has.
+                Some(slug) => slug.clone(),
+                None => view.free_slug(project_id.as_deref(), &slug::derived(&title, ARTICLE), None),
             };
             let payload = object_of([
                 ("title", Some(Value::from(title.as_str()))),
@@ -234,15 +236,11 @@ impl Writer {
     pub async fn change_article(&self, id: &str, change: ArticleChange, expected: Expected) -> Result<Arc<Aggregate>> {
         let slug = change.slug.clone().map(check_slug).transpose()?;
         let given_bytes = change.size_bytes();
-        self.append_to_article(id, expected, "article.updated", given_bytes, move |view, article| {
-            let slug = match &slug {
-                Some(slug) => Some(free_slug(view, article.project_id.as_deref(), slug, article.id.as_str())?),
-                None => None,
-            };
+        self.append_to_article(id, expected, "article.updated", given_bytes, move |article| {
             let requested = object_of([
                 ("title", change.title.as_deref().map(Value::from)),
                 ("body", change.body.as_deref().map(Value::from)),
-                ("slug", slug.map(Value::from)),
+                ("slug", slug.as_deref().map(Value::from)),
                 ("tags", change.tags.as_deref().map(tag_values)),
             ]);
             // Fields that keep their value are not part of the event.
@@ -256,7 +254,7 @@ impl Writer {
     /// Publishes the current draft of an article.
     pub async fn publish_article(&self, id: &str, expected: Expected) -> Result<Arc<Aggregate>> {
         let now = self.context.state().clock.now_ms();
-        self.append_to_article(id, expected, "article.published", 0, move |_, article| {
+        self.append_to_article(id, expected, "article.published", 0, move |article| {
             if published_version(article) == Some(article.version) {
                 return Ok(None);
             }
@@ -271,7 +269,7 @@ impl Writer {
 
     /// Unpublishes an article. Its draft stays.
     pub async fn unpublish_article(&self, id: &str, expected: Expected) -> Result<Arc<Aggregate>> {
-        self.append_to_article(id, expected, "article.unpublished", 0, |_, article| {
+        self.append_to_article(id, expected, "article.unpublished", 0, |article| {
             let nothing = [
                 (STATUS, Some(Value::from("draft"))),
                 (PUBLISHED_VERSION, Some(Value::Null)),
@@ -284,7 +282,7 @@ impl Writer {
 
     /// Deletes an article. Its history stays.
     pub async fn delete_article(&self, id: &str, expected: Expected) -> Result<()> {
-        self.append_to_article(id, expected, "article.deleted", 0, |_, _| Ok(Some(Object::new()))).await.map(drop)
+        self.append_to_article(id, expected, "article.deleted", 0, |_| Ok(Some(Object::new()))).await.map(drop)
     }
 
     /// Appends one event to an existing article, unless `payload` returns `None`.
@@ -294,7 +292,7 @@ impl Writer {
         expected: Expected,
         event_type: &'static str,
         given_bytes: usize,
-        payload: impl Fn(&View<'_>, &Aggregate) -> Result<Option<Object>> + Send + Sync + 'static,
+        payload: impl Fn(&Aggregate) -> Result<Option<Object>> + Send + Sync + 'static,
     ) -> Result<Arc<Aggregate>> {
         let article_id = self.context.live_article(id)?.id.clone();
         let aggregate_id = article_id.clone();
@@ -304,7 +302,7 @@ impl Writer {
             if !expected.allows(article.version) {
                 return Err(Error::version_conflict(article.version));
             }
-            let payload = payload(view, &article)?;
+            let payload = payload(&article)?;
             Ok(payload
                 .into_iter()
                 .map(|payload| NewEvent {
@@ -350,24 +348,6 @@ pub(super) fn unknown_project(project: &str) -> Error {
 
 fn tag_values(tags: &[String]) -> Value {
     tags.iter().map(|tag| Value::from(tag.as_str())).collect::<Vec<_>>().into()
-}
-
-/// Returns the slug, or an error if another article of the project already has this slug.
-fn free_slug(view: &View<'_>, project_id: Option<&str>, slug: &str, own_id: &str) -> Result<String> {
-    match view.by_slug(ARTICLE, project_id, slug) {
-        Some(other) if other.id.as_str() != own_id => {
-            Err(Error::conflict("slug_taken", format!("another article of the project already has the slug '{slug}'")))
-        }
-        _ => Ok(slug.to_owned()),
-    }
-}
-
-/// Returns a free slug derived from the title, with a number appended if needed.
-fn derived_slug(view: &View<'_>, project_id: Option<&str>, title: &str) -> String {
-    let base = Some(slugify(title)).filter(|slug| !slug.is_empty()).unwrap_or_else(|| ARTICLE.into());
-    let is_free = |slug: &String| view.by_slug(ARTICLE, project_id, slug).is_none();
-    let numbered = (2u64..).map(|number| format!("{base}-{number}"));
-    std::iter::once(base.clone()).chain(numbered).find(is_free).unwrap_or(base.clone())
 }
 
 #[cfg(test)]

@@ -7,11 +7,12 @@ use super::articles::unknown_project;
 use super::call_context::{CallContext, Operation, first_event};
 use super::rights::{ContentReader, Reader, Writer};
 use crate::core::append::{Appended, Decide};
+use crate::core::slugs::SLUG_TAKEN;
 use crate::core::staging::object_of;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::PROJECT;
-use crate::model::id;
+use crate::model::slug::{self, slugify};
 use crate::model::value::Value;
 
 /// A project to create.
@@ -45,7 +46,7 @@ impl Writer {
         let given_bytes = name.len() + slug.len() + description.as_ref().map_or(0, String::len);
         let decide: Decide = Box::new(move |view: &crate::core::staging::View<'_>| {
             if view.by_slug(PROJECT, None, &slug).is_some() {
-                return Err(Error::conflict("slug_taken", format!("another project already has the slug '{slug}'")));
+                return Err(Error::conflict(SLUG_TAKEN, format!("another project already has the slug '{slug}'")));
             }
             if let Some(most) = most
                 && view.count(PROJECT) >= most
@@ -137,17 +138,5 @@ impl CallContext {
 
 /// Validates a slug chosen by a client.
 pub(super) fn check_slug(slug: String) -> Result<String> {
-    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_' | b'.');
-    if slug.is_empty() || slug.len() > 200 || !slug.bytes().all(allowed) {
-        return Err(Error::invalid_at("/slug", "expected 1 to 200 characters of a-z 0-9 - _ ."));
-    }
-    Ok(slug)
-}
-
-/// Derives a slug from a text. The result may be empty.
-pub(super) fn slugify(text: &str) -> String {
-    let mut slug: String = slug::slugify(text);
-    slug.truncate(120);
-    debug_assert!(slug.is_empty() || id::is_valid_id(&slug));
-    slug.trim_matches('-').to_owned()
+    if slug::is_valid(&slug) { Ok(slug) } else { Err(Error::invalid_at("/slug", slug::EXPECTED)) }
 }

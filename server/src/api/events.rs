@@ -1,9 +1,12 @@
 //! Events: appending to one or several streams, and reading a stream or the log.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use foldwork_engine::model::builtin::ARTICLE;
 use foldwork_engine::model::date::parse_date;
 use foldwork_engine::model::event::{Event, Expected, NewEvent};
+use foldwork_engine::model::slug::SLUG;
 use foldwork_engine::model::value::Value;
 use foldwork_engine::workspace::answers::RequestId;
 use foldwork_engine::workspace::events::{Direction, Limit, LogFilter};
@@ -135,6 +138,20 @@ impl AppendBody {
 #[derive(Object, Deserialize)]
 struct BatchBody {
     events: Vec<EventInput>,
+    /// Whether an article gets another slug instead of a slug that another article of its project has, or that is not
+    /// valid: a number is appended. Otherwise such an event is refused. Imports set this.
+    #[serde(default)]
+    #[oai(nullable)]
+    rename_slugs: Option<bool>,
+}
+
+/// An event whose article got another slug than the request has.
+#[derive(Object, Serialize)]
+struct RenamedSlug {
+    /// The event's index in the request.
+    index: u64,
+    aggregate_id: String,
+    slug: String,
 }
 
 /// The outcome of an append.
@@ -147,6 +164,10 @@ struct AppendedBody {
     /// log.
     appended: u64,
     repeated: u64,
+    /// The events whose articles got another slug, because of `rename_slugs`.
+    #[oai(skip_serializing_if_is_none)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    renamed: Option<Vec<RenamedSlug>>,
 }
 
 /// A page of events.
@@ -236,15 +257,19 @@ impl Api {
         #[oai(name = "Prefer")]
         prefer: Header<Option<String>>,
     ) -> ApiResult<Created<AppendedBody>> {
-        let Body { value: BatchBody { events }, text } = body;
+        let Body { value: BatchBody { events, rename_slugs }, text } = body;
         let mut new = new_events(events, None, true)?;
         written::keep_numbers(&text, &mut new);
+        new.iter_mut().for_each(|event| event.renames_slug = rename_slugs.unwrap_or(false));
         let list_of_one = new.len() == 1;
         let with_events = !prefer.as_deref().is_some_and(|prefer| prefer.contains("return=minimal"));
         let make = async move |writer: Writer, request: Option<RequestId>| {
+            let slugs: Vec<Option<Value>> = new.iter().map(|event| event.payload.get(SLUG).cloned()).collect();
             let appended = in_place(writer.append_requested(new, request.as_ref()).await, list_of_one)?;
             let repeated = appended.is_repeat();
-            Ok(Outcome { body: appended_body(&appended, with_events), location: format!("{}/events", API), repeated })
+            let renamed = rename_slugs.filter(|renames| *renames).map(|_| renamed(&slugs, &appended));
+            let body = AppendedBody { renamed, ..appended_body(&appended, with_events) };
+            Ok(Outcome { body, location: format!("{}/events", API), repeated })
         };
         idempotent(&access.0, key.0, "append_events", &text, make).await
     }
@@ -362,7 +387,19 @@ fn read_direction(direction: Option<&str>) -> Result<Direction, Error> {
 fn appended_body(appended: &Appended, with_events: bool) -> AppendedBody {
     let repeated = appended.repeated.iter().filter(|repeated| **repeated).count() as u64;
     let data = with_events.then(|| appended.events.iter().map(|event| EventBody::from(&**event)).collect());
-    AppendedBody { data, appended: appended.events.len() as u64 - repeated, repeated }
+    AppendedBody { data, appended: appended.events.len() as u64 - repeated, repeated, renamed: None }
+}
+
+/// Returns the events whose slug differs from the one in the request.
+fn renamed(slugs: &[Option<Value>], appended: &Appended) -> Vec<RenamedSlug> {
+    let is_renamed = |(_, (event, slug)): &(_, (&Arc<Event>, &Option<Value>))| {
+        *event.aggregate_type == *ARTICLE && event.payload.get(SLUG) != slug.as_ref()
+    };
+    let renamed = (0..).zip(appended.events.iter().zip(slugs)).filter(is_renamed).filter_map(|(index, (event, _))| {
+        let slug = event.payload.get(SLUG)?.as_str()?.to_owned();
+        Some(RenamedSlug { index, aggregate_id: event.aggregate_id.to_string(), slug })
+    });
+    renamed.collect()
 }
 
 fn new_events(inputs: Vec<EventInput>, stream: Option<&str>, is_batch: bool) -> Result<Vec<NewEvent>, Error> {
@@ -399,7 +436,7 @@ fn new_event(input: EventInput, stream: Option<&str>) -> Result<NewEvent, Error>
         expected: read_expected(input.expected_version)?,
         occurred_at,
         restore: input.restore.unwrap_or(false),
-        derived: false,
+        ..NewEvent::default()
     })
 }
 

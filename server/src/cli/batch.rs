@@ -7,7 +7,8 @@ use std::mem;
 const MAX_BYTES: usize = 512 * 1024;
 const MAX_EVENTS: usize = 256;
 const OPENING: &str = r#"{"events":["#;
-const CLOSING: &str = "]}";
+/// The server gives articles other slugs instead of refusing slugs that are taken.
+const CLOSING: &str = r#"],"rename_slugs":true}"#;
 
 /// The source of an event, for error messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,7 +121,7 @@ mod tests {
     fn a_batch_is_a_request_body_with_events_in_order() {
         let batches = batches(&["{\"n\":1}".into(), "{\"n\":2}".into()]);
         assert_eq!(batches.len(), 1);
-        assert_eq!(batches[0].body, r#"{"events":[{"n":1},{"n":2}]}"#);
+        assert_eq!(batches[0].body, r#"{"events":[{"n":1},{"n":2}],"rename_slugs":true}"#);
         assert_eq!(batches[0].projects, ["p"]);
         assert_eq!(batches[0].read, 2);
     }

@@ -148,3 +148,18 @@ async fn an_export_can_be_imported_elsewhere() {
     assert_eq!(there.projects[0]["slug"], "notes");
     std::fs::remove_dir_all(folder).expect("removed");
 }
+
+#[tokio::test]
+async fn an_import_accepts_other_slugs() {
+    let stub = Stub::start(|request: &Request| match request.method.as_str() {
+        "GET" => (200, "", json!({"data": [{"id": "1", "slug": "notes"}], "next_cursor": null})),
+        _ => {
+            let renamed = json!([{"index": 1, "aggregate_id": "a-1", "slug": "x-2"}]);
+            (201, "", json!({"appended": 3, "repeated": 0, "renamed": renamed}))
+        }
+    })
+    .await;
+    let imported = import_text(&stub.client(), lines(3)).await.expect("imported");
+    assert_eq!(imported, Tally { appended: 3, repeated: 0 });
+    assert_eq!(stub.requests("POST /api/v1/events")[0].body["rename_slugs"], json!(true));
+}

@@ -39,6 +39,16 @@ pub struct Outlet {
 struct Appended {
     appended: Option<u64>,
     repeated: Option<u64>,
+    #[serde(default)]
+    renamed: Vec<Renamed>,
+}
+
+/// An article that got another slug than its event has, because another article has that slug.
+#[derive(Deserialize)]
+struct Renamed {
+    index: usize,
+    aggregate_id: String,
+    slug: String,
 }
 
 /// Reads a source and sends its events in order. If the source fails, the events before the error are still sent.
@@ -108,7 +118,12 @@ async fn send(client: &Client, progress: &Progress, batch: &Batch) -> Result<Tal
             .body(batch.body.clone())
     };
     let response = retry::call(client, |text| progress.note(text), request).await?;
-    let Appended { appended, repeated } = response.json()?;
+    let Appended { appended, repeated, renamed } = response.json()?;
+    for Renamed { index, aggregate_id, slug } in renamed {
+        let place = batch.whereabouts(Some(index));
+        progress
+            .note(&format!("warning: {place}: the slug is taken or not valid; '{aggregate_id}' has the slug '{slug}'"));
+    }
     let repeated = repeated.unwrap_or(if response.replayed { batch.len() } else { 0 });
     Ok(Tally { appended: appended.unwrap_or(batch.len().saturating_sub(repeated)), repeated })
 }

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use super::Staging;
 use crate::core::append::Append;
+use crate::core::slugs;
 use crate::error::{Error, Result};
 use crate::model::derivation::Derivation;
 use crate::model::event::{Event, NewEvent};
 use crate::model::payload;
+use crate::model::slug::SLUG;
 use crate::model::value::Object;
 use crate::model::written;
 
@@ -37,14 +39,18 @@ impl Staging<'_> {
         if new.derived || is_same_derivation(&new.metadata, &first.metadata) {
             return Ok(Some(first));
         }
-        let mut payload = new.payload.clone();
+        let mut filled = new.payload.clone();
         if let Some(definition) = self.view.definition(&first.aggregate_type) {
-            payload::fill_defaults(&mut payload, first.verb(), definition);
+            payload::fill_defaults(&mut filled, first.verb(), definition);
+        }
+        let mut payloads = [new.payload.clone(), filled];
+        if let Some(slug) = slugs::given_to(&first, new) {
+            payloads.iter_mut().for_each(|payload| drop(payload.insert(SLUG, slug.clone())));
         }
         let project = new.project.as_deref().map(|project| self.view.project_id(project));
         let same = first.aggregate_id.as_str() == new.aggregate_id
             && *first.event_type == *new.event_type
-            && (written::is_same(&first.payload, &new.payload) || written::is_same(&first.payload, &payload))
+            && payloads.iter().any(|payload| written::is_same(&first.payload, payload))
             && written::is_same(&first.metadata, &new.metadata)
             && new.occurred_at.is_none_or(|at| at == first.occurred_at)
             && project.is_none_or(|project| project == first.project_id)

@@ -1,0 +1,113 @@
+//! Slugs of articles. No two articles of a project have the same slug, whoever appends the event.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::core::staging::View;
+use crate::error::{Error, Result};
+use crate::model::aggregate::Aggregate;
+use crate::model::builtin::{AGENT, ARTICLE, PROJECT};
+use crate::model::event::{Event, NewEvent};
+use crate::model::id::AggregateId;
+use crate::model::slug::{self, SLUG};
+use crate::model::value::Value;
+
+/// The code of the error for a slug that another aggregate has.
+pub const SLUG_TAKEN: &str = "slug_taken";
+/// The types whose slugs are looked up.
+const TYPES: [&str; 3] = [ARTICLE, PROJECT, AGENT];
+
+/// The ids of aggregates that had a slug at some time during a batch, by slug.
+#[derive(Default)]
+pub struct ChangedSlugs {
+    ids: HashMap<Arc<str>, Vec<AggregateId>>,
+}
+
+impl ChangedSlugs {
+    /// Returns the ids of the aggregates that may have this slug.
+    pub fn candidates(&self, slug: &str) -> &[AggregateId] {
+        self.ids.get(slug).map_or(&[], Vec::as_slice)
+    }
+
+    /// Adds an aggregate after an event. `has` returns whether an aggregate of the batch still has the slug.
+    pub fn note(&mut self, after: &Aggregate, has: impl Fn(&AggregateId, &str) -> bool) {
+        let Some(Value::String(slug)) = after.state.get(SLUG).filter(|_| is_looked_up(after)) else { return };
+        let ids = self.ids.entry(slug.clone()).or_default();
+        if !ids.contains(&after.id) {
+            ids.retain(|id| has(id, slug));
+            ids.push(after.id.clone());
+        }
+    }
+}
+
+fn is_looked_up(aggregate: &Aggregate) -> bool {
+    !aggregate.deleted && TYPES.contains(&&*aggregate.aggregate_type)
+}
+
+/// Returns the slug of an aggregate that is not deleted.
+pub fn slug_of(aggregate: &Aggregate) -> Option<&str> {
+    aggregate.state.get(SLUG).filter(|_| !aggregate.deleted).and_then(Value::as_str)
+}
+
+/// Decides about the slug of an article after an event: it must have the form of a slug, and no other article of the
+/// project may have it. A slug that the event does not change is accepted, because articles of older logs may share one.
+///
+/// With `renames`, returns the slug that the article must get instead of one that is not accepted.
+pub fn decide(
+    view: &View<'_>,
+    before: Option<&Aggregate>,
+    after: &Aggregate,
+    renames: bool,
+    at: &str,
+) -> Result<Option<String>> {
+    let Some(slug) = slug_of(after).filter(|slug| before.and_then(slug_of) != Some(slug)) else { return Ok(None) };
+    let project_id = after.project_id.as_deref();
+    if renames {
+        let free = view.free_slug(project_id, &slug::valid(slug, ARTICLE), Some(after.id.as_str()));
+        return Ok(Some(free).filter(|free| free != slug));
+    }
+    let kept = before.and_then(|before| before.state.get(SLUG)).and_then(Value::as_str) == Some(slug);
+    if !kept && !slug::is_valid(slug) {
+        return Err(Error::invalid_at(format!("{at}/payload/{SLUG}"), slug::EXPECTED));
+    }
+    match view.by_slug(ARTICLE, project_id, slug) {
+        Some(other) if other.id != after.id => Err(taken(&other, slug, kept)),
+        _ => Ok(None),
+    }
+}
+
+/// Returns the slug that an event got when it was appended with `renames`, if `new` may be a repeat of the event.
+pub fn given_to(first: &Event, new: &NewEvent) -> Option<Value> {
+    if !new.renames_slug || *first.aggregate_type != *ARTICLE {
+        return None;
+    }
+    let given = first.payload.get(SLUG)?;
+    let may_be_given = match new.payload.get(SLUG) {
+        Some(chosen) => slug::is_numbered(given.as_str()?, &slug::valid(chosen.as_str()?, ARTICLE)),
+        // An article that is restored got another slug although its event has none.
+        None => new.restores(),
+    };
+    may_be_given.then(|| given.clone())
+}
+
+fn taken(other: &Aggregate, slug: &str, restores: bool) -> Error {
+    let message = match restores {
+        true => format!(
+            "another article of the project got the slug '{slug}' of this deleted article; restore this one with another slug"
+        ),
+        false => format!("another article of the project already has the slug '{slug}'"),
+    };
+    let details = Box::new([("aggregate_id", other.id.text())].into_iter().collect());
+    Error::Conflict { code: SLUG_TAKEN, message, details }
+}
+
+impl View<'_> {
+    /// Returns a slug that no other article of the project has: `slug`, or `slug` with a number.
+    pub fn free_slug(&self, project_id: Option<&str>, slug: &str, own_id: Option<&str>) -> String {
+        let is_free = |slug: &String| {
+            let found = self.by_slug(ARTICLE, project_id, slug);
+            found.is_none_or(|found| own_id == Some(found.id.as_str()))
+        };
+        slug::numbered(slug).find(is_free).unwrap_or_else(|| slug.to_owned())
+    }
+}
