@@ -6,6 +6,7 @@ use foldwork_engine::model::value::Value;
 use foldwork_engine::workspace::agents::{AgentChange, AgentView, NewAgent};
 use foldwork_engine::{Error, Writer};
 use poem_openapi::param::{Header, Path, Query};
+use poem_openapi::types::MaybeUndefined;
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +20,7 @@ use crate::wire::closed_sets::{AgentStatuses, AgentSwitch, OneOf};
 use crate::wire::idempotency::{Created, Outcome, idempotent};
 use crate::wire::json::AnyObject;
 use crate::wire::page::{limit, paged, read_cursor};
+use crate::wire::patch;
 use crate::wire::state::text;
 
 pub struct Api;
@@ -174,17 +176,18 @@ struct CreateAgent {
 #[derive(Object, Deserialize, Default)]
 #[serde(default)]
 struct ChangeAgent {
+    name: MaybeUndefined<String>,
+    /// Null removes the description.
     #[oai(nullable)]
-    name: Option<String>,
+    description: MaybeUndefined<String>,
+    /// The traits, which replace the previous ones. Null removes all traits.
     #[oai(nullable)]
-    description: Option<String>,
+    subscribed_traits: MaybeUndefined<Vec<String>>,
+    /// The capabilities, which replace the previous ones. Null removes all capabilities.
     #[oai(nullable)]
-    subscribed_traits: Option<Vec<String>>,
-    #[oai(nullable)]
-    capabilities: Option<AnyObject>,
+    capabilities: MaybeUndefined<AnyObject>,
     /// The new status. A `disabled` agent is assigned no new tasks; an `active` agent is.
-    #[oai(nullable)]
-    status: Option<OneOf<AgentSwitch>>,
+    status: MaybeUndefined<OneOf<AgentSwitch>>,
 }
 
 #[derive(ApiResponse)]
@@ -298,9 +301,14 @@ impl Api {
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Changed> {
         let ChangeAgent { name, description, subscribed_traits, capabilities, status } = body.value;
-        let is_disabled = status.as_deref().map(read_whether_disabled).transpose()?;
-        let capabilities = capabilities.map(AnyObject::into_object);
-        let change = AgentChange { name, description, subscribed_traits, capabilities, is_disabled };
+        let status = patch::required(status, "status", "active or disabled")?;
+        let change = AgentChange {
+            name: patch::required(name, "name", "a string")?,
+            description: patch::clearable(description),
+            subscribed_traits: patch::clearable(subscribed_traits),
+            capabilities: patch::clearable(capabilities).map(AnyObject::into_object),
+            is_disabled: status.as_deref().map(read_whether_disabled).transpose()?,
+        };
         let expected = expected(if_match.as_deref())?;
         Ok(changed_response(&access.0.change_agent(&agent_id, change, expected).await?))
     }

@@ -4,6 +4,7 @@ use foldwork_engine::model::aggregate::Aggregate;
 use foldwork_engine::workspace::articles::{ArticleChange, ArticleFilter, NewArticle, Perspective};
 use foldwork_engine::{Error, Writer};
 use poem_openapi::param::{Header, Path, Query};
+use poem_openapi::types::MaybeUndefined;
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +18,7 @@ use crate::wire::body::{Body, JsonResponse};
 use crate::wire::closed_sets::{OneOf, Publication};
 use crate::wire::idempotency::{Created, Outcome, idempotent};
 use crate::wire::page::{limit, named_cursor, not_of_this_list, read_named_cursor};
+use crate::wire::patch;
 
 pub struct Api;
 
@@ -41,14 +43,14 @@ struct CreateArticle {
 #[derive(Object, Deserialize, Default)]
 #[serde(default)]
 struct ChangeArticle {
+    title: MaybeUndefined<String>,
+    /// The text of the article in Markdown. Null makes the text empty.
     #[oai(nullable)]
-    title: Option<String>,
+    body: MaybeUndefined<String>,
+    slug: MaybeUndefined<String>,
+    /// The tags, which replace the previous ones. Null removes all tags.
     #[oai(nullable)]
-    body: Option<String>,
-    #[oai(nullable)]
-    slug: Option<String>,
-    #[oai(nullable)]
-    tags: Option<Vec<String>>,
+    tags: MaybeUndefined<Vec<String>>,
 }
 
 /// A page of articles.
@@ -171,7 +173,8 @@ impl Api {
 
     /// Changes an article.
     ///
-    /// Only the fields in the body change. The published revision does not change until the article is published again.
+    /// Only the fields in the body change. Null clears the text and the tags; an article always has a title and a slug,
+    /// for which null gets 400. The published revision does not change until the article is published again.
     #[oai(path = "/articles/:aggregate_id", method = "patch", operation_id = "update_article")]
     async fn update_article(
         &self,
@@ -181,7 +184,12 @@ impl Api {
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Changed> {
         let ChangeArticle { title, body, slug, tags } = body.value;
-        let change = ArticleChange { title, body, slug, tags };
+        let change = ArticleChange {
+            title: patch::required(title, "title", "a string")?,
+            body: patch::clearable(body),
+            slug: patch::required(slug, "slug", "1 to 200 characters of a-z 0-9 - _ .")?,
+            tags: patch::clearable(tags),
+        };
         let expected = expected(if_match.as_deref())?;
         Ok(changed(&*access.0.change_article(&aggregate_id, change, expected).await?))
     }

@@ -11,6 +11,7 @@ pub mod idempotency;
 pub mod json;
 pub mod key;
 pub mod page;
+pub mod patch;
 pub mod plan;
 pub mod plugin;
 pub mod project;
