@@ -13,8 +13,8 @@ use super::value::{Object, Value};
 use super::violation::{Violation, Violations, segment};
 
 /// The keys allowed in a definition, and the keys allowed in a field of a definition.
-const KEYS: [&str; 5] = ["type_name", "display_name", "traits", "fields", "events"];
-const FIELD_KEYS: [&str; 12] = [
+pub const KEYS: [&str; 5] = ["type_name", "display_name", "traits", "fields", "events"];
+pub const FIELD_KEYS: [&str; 12] = [
     "name",
     "type",
     "required",

@@ -59,6 +59,7 @@ struct FieldDefinition {
 }
 
 /// The definition of an aggregate type.
+// The engine reads a definition itself, because it also reads stored ones, and reports everything that is wrong.
 #[derive(Object)]
 struct TypeDefinition {
     type_name: String,
@@ -226,5 +227,26 @@ impl From<&Schema> for AggregateTypeSchema {
         });
         let event_schemas = event_schemas.collect();
         AggregateTypeSchema { type_name, display_name, traits, fields, builtin, managed, event_schemas }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use foldwork_engine::model::declaration::{FIELD_KEYS, KEYS};
+    use poem_openapi::registry::Registry;
+    use poem_openapi::types::Type;
+
+    use super::*;
+
+    #[test]
+    fn the_document_has_the_keys_that_the_engine_reads() {
+        let mut registry = Registry::new();
+        TypeDefinition::register(&mut registry);
+        let keys = |schema: &str| {
+            let properties = registry.schemas.get(schema).map(|schema| &schema.properties);
+            properties.into_iter().flatten().map(|(name, _)| *name).collect::<Vec<_>>()
+        };
+        assert_eq!(keys("TypeDefinition"), KEYS);
+        assert_eq!(keys("FieldDefinition"), FIELD_KEYS);
     }
 }

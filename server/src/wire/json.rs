@@ -57,12 +57,6 @@ impl From<Arc<str>> for Text {
     }
 }
 
-impl From<&str> for Text {
-    fn from(text: &str) -> Text {
-        Text(text.into())
-    }
-}
-
 /// A number. A whole number is written without a fraction.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(transparent)]

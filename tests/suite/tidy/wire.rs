@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use foldwork_tests::expectation::{all_well, read, root};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
-use syn::visit::{self, Visit};
-use syn::{Attribute, ExprStruct, File, Item, ItemImpl, ItemStruct, Macro, Path, Token, Type};
 use syn::punctuated::Punctuated;
+use syn::visit::{self, Visit};
+use syn::{Attribute, ExprStruct, Item, ItemImpl, ItemStruct, Macro, Path, Token, Type};
 
 use super::{imports, sources};
 
@@ -95,7 +95,8 @@ impl<'ast> Visit<'ast> for Found {
 /// Returns the names of the traits that an item derives.
 fn derived(attributes: &[Attribute]) -> BTreeSet<String> {
     let derives = attributes.iter().filter(|attribute| attribute.path().is_ident("derive"));
-    let paths = derives.filter_map(|derive| derive.parse_args_with(Punctuated::<Path, Token![,]>::parse_terminated).ok());
+    let paths =
+        derives.filter_map(|derive| derive.parse_args_with(Punctuated::<Path, Token![,]>::parse_terminated).ok());
     paths.flatten().filter_map(|path| path.segments.last().map(|segment| segment.ident.to_string())).collect()
 }
 

@@ -206,9 +206,9 @@ impl FilterTexts {
             Some("none") => Some(None),
             Some(_) => return Err(wrong("assignee_type", "agent, user or none")),
         };
-        let source_type = self.source_type.map(|name| {
-            SourceType::parse(&name).ok_or_else(|| wrong("source_type", "agent, event, user or api"))
-        });
+        let source_type = self
+            .source_type
+            .map(|name| SourceType::parse(&name).ok_or_else(|| wrong("source_type", "agent, event, user or api")));
         let priorities = self.priority.map(|list| {
             let found: Option<Vec<Priority>> = list.split(',').map(|name| priority(name.trim())).collect();
             found.ok_or_else(|| wrong("priority", "a comma-separated list of low, normal, high and urgent"))

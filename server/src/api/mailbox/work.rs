@@ -1,8 +1,8 @@
 //! Operations of agents on a task, such as `/mailbox/:task_id/claim`.
 
 use foldwork_engine::model::event::{Event, Expected};
-use foldwork_engine::model::task::record::field;
 use foldwork_engine::model::task::LEASE_S;
+use foldwork_engine::model::task::record::field;
 use foldwork_engine::model::task::view::{ArtifactView, MessageView};
 use foldwork_engine::workspace::answers::RequestId;
 use foldwork_engine::workspace::mailbox::work::Worked;

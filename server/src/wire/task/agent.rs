@@ -77,7 +77,17 @@ pub struct AddArtifact {
 }
 
 from_fields!(AddArtifact {
-    agent_id, claim, name, parts, text, data, supersedes, effect, expected_version, id, content,
+    agent_id,
+    claim,
+    name,
+    parts,
+    text,
+    data,
+    supersedes,
+    effect,
+    expected_version,
+    id,
+    content,
 });
 
 /// Completes the agent's work on the task.
@@ -108,7 +118,16 @@ pub struct CompleteTask {
 }
 
 from_fields!(CompleteTask {
-    agent_id, claim, artifact, artifacts, message, review, expected_version, text, parts, in_reply_to,
+    agent_id,
+    claim,
+    artifact,
+    artifacts,
+    message,
+    review,
+    expected_version,
+    text,
+    parts,
+    in_reply_to,
 });
 
 /// Asks a person for input that the agent needs to continue.
@@ -185,4 +204,3 @@ pub struct CancelTask {
 }
 
 from_fields!(CancelTask { reason, expected_version, message, comment });
-

@@ -48,8 +48,18 @@ pub struct CreateTask {
 }
 
 from_fields!(CreateTask {
-    title, assignee_type, assignee_id, priority, project_id, metadata, source_type, source, due_at,
-    artifacts, idempotency_key, artifact,
+    title,
+    assignee_type,
+    assignee_id,
+    priority,
+    project_id,
+    metadata,
+    source_type,
+    source,
+    due_at,
+    artifacts,
+    idempotency_key,
+    artifact,
 });
 
 /// Approves the task's output.
