@@ -1,8 +1,10 @@
 //! Agents: the fields of their state, and their status.
 
+use std::sync::Arc;
+
 use super::aggregate::Aggregate;
 use super::builtin::AGENT;
-use super::value::Value;
+use super::value::{Object, Value};
 
 /// Interval between an agent's heartbeats, in milliseconds.
 pub const HEARTBEAT_MS: i64 = 30_000;
@@ -57,6 +59,34 @@ impl AgentStatus {
     }
 }
 
+/// The fields of an agent that its registration and its changes set.
+#[derive(Debug, Clone)]
+pub struct AgentProfile {
+    pub name: Arc<str>,
+    pub description: Arc<str>,
+    pub subscribed_traits: Vec<Arc<str>>,
+    /// Maps the name of each capability to whether the agent has it.
+    pub capabilities: Arc<Object>,
+    /// The plugin that does the agent's work. `None` if a program does the work.
+    pub plugin: Option<Arc<str>>,
+}
+
+impl From<&Aggregate> for AgentProfile {
+    fn from(agent: &Aggregate) -> AgentProfile {
+        let traits = agent.state.get(SUBSCRIBED_TRAITS).and_then(Value::as_array).unwrap_or_default();
+        AgentProfile {
+            name: agent.text("name").unwrap_or_default(),
+            description: agent.text("description").unwrap_or_default(),
+            subscribed_traits: traits.iter().filter_map(|name| name.as_str().map(Arc::from)).collect(),
+            capabilities: match agent.state.get("capabilities") {
+                Some(Value::Object(capabilities)) => capabilities.clone(),
+                _ => Arc::default(),
+            },
+            plugin: agent.text(PLUGIN),
+        }
+    }
+}
+
 /// Returns whether an aggregate is a registered agent.
 pub fn is_agent(aggregate: &Aggregate) -> bool {
     &*aggregate.aggregate_type == AGENT && !aggregate.deleted
@@ -85,7 +115,6 @@ mod tests {
     use super::*;
     use crate::model::aggregate::no_facts;
     use crate::model::id::AggregateId;
-    use crate::model::value::Object;
 
     fn agent(state: &[(&str, &str)]) -> Aggregate {
         Aggregate {

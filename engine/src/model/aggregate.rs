@@ -84,6 +84,14 @@ impl Aggregate {
         BASE_BYTES + self.state.size_bytes() + self.facts.size_bytes()
     }
 
+    /// Returns the text in a field of the state, or `None` if the field is absent or not a string.
+    pub fn text(&self, name: &str) -> Option<Arc<str>> {
+        match self.state.get(name)? {
+            Value::String(text) => Some(text.clone()),
+            _ => None,
+        }
+    }
+
     /// Returns the aggregate as a pipeline row: first the columns with the id, type and project, then the state's
     /// fields, then the remaining columns.
     pub fn row(&self, definition: &Definition) -> Value {

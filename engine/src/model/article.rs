@@ -1,4 +1,6 @@
-//! Articles, and which of their revisions are published.
+//! Articles as their readers see them, and which of their revisions are published.
+
+use std::sync::Arc;
 
 use super::aggregate::Aggregate;
 use super::builtin::ARTICLE;
@@ -26,5 +28,42 @@ pub fn published_at(article: &Aggregate) -> Option<i64> {
     match article.state.get("published_at") {
         Some(Value::Date(ms)) => Some(*ms),
         _ => None,
+    }
+}
+
+/// An article, as a draft or as a published revision. Times are in milliseconds since the epoch.
+#[derive(Debug, Clone)]
+pub struct ArticleView {
+    pub id: Arc<str>,
+    pub project_id: Option<Arc<str>>,
+    pub title: Option<Arc<str>>,
+    pub body: Option<Arc<str>>,
+    pub slug: Option<Arc<str>>,
+    pub tags: Vec<Value>,
+    pub version: u64,
+    /// The version that readers of published content see. `None` if the article is not published.
+    pub published_version: Option<u64>,
+    pub created_at: i64,
+    pub updated_at: i64,
+    /// The time of the last publication, also if the article is no longer published.
+    pub published_at: Option<i64>,
+}
+
+impl From<&Aggregate> for ArticleView {
+    fn from(article: &Aggregate) -> ArticleView {
+        let tags = article.state.get("tags").and_then(Value::as_array).unwrap_or_default();
+        ArticleView {
+            id: article.id.text(),
+            project_id: article.project_id.clone(),
+            title: article.text("title"),
+            body: article.text("body"),
+            slug: article.text("slug"),
+            tags: tags.to_vec(),
+            version: article.version,
+            published_version: published_version(article),
+            created_at: article.created_at,
+            updated_at: article.last_event_at,
+            published_at: published_at(article),
+        }
     }
 }

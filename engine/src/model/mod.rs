@@ -31,6 +31,7 @@ pub mod object;
 pub mod pattern;
 pub mod payload;
 pub mod plan;
+pub mod project;
 pub mod slug;
 pub mod task;
 pub mod value;

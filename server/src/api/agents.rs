@@ -1,8 +1,7 @@
 //! `/agents`: registration, status and workload of agents.
 
-use foldwork_engine::model::agent::AgentStatus;
+use foldwork_engine::model::agent::{AgentProfile, AgentStatus};
 use foldwork_engine::model::date::format_date;
-use foldwork_engine::model::value::Value;
 use foldwork_engine::workspace::agents::{AgentChange, AgentView, NewAgent};
 use foldwork_engine::{Error, Writer};
 use poem_openapi::param::{Header, Path, Query};
@@ -18,10 +17,9 @@ use crate::http::routes::API;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::closed_sets::{AgentStatuses, AgentSwitch, OneOf};
 use crate::wire::idempotency::{Created, Outcome, idempotent};
-use crate::wire::json::AnyObject;
+use crate::wire::json::{AnyObject, Text};
 use crate::wire::page::{limit, paged, read_cursor};
 use crate::wire::patch;
-use crate::wire::state::text;
 
 pub struct Api;
 
@@ -29,16 +27,16 @@ pub struct Api;
 #[derive(Object, Serialize)]
 #[oai(rename = "Agent")]
 struct AgentBody {
-    id: String,
-    name: String,
-    description: String,
-    subscribed_traits: Vec<String>,
+    id: Text,
+    name: Text,
+    description: Text,
+    subscribed_traits: Vec<Text>,
     /// Maps the name of each capability to whether the agent has it.
     capabilities: AnyObject,
     status: OneOf<AgentStatuses>,
     /// The name of the plugin that does the agent's work, or null if a program does the work.
     #[oai(nullable)]
-    plugin: Option<String>,
+    plugin: Option<Text>,
     #[oai(nullable)]
     last_seen_at: Option<String>,
     version: u64,
@@ -49,29 +47,21 @@ struct AgentBody {
 impl From<&AgentView> for AgentBody {
     fn from(view: &AgentView) -> AgentBody {
         let agent = &*view.agent;
+        let AgentProfile { name, description, subscribed_traits, capabilities, plugin } = agent.into();
         AgentBody {
-            id: agent.id.to_string(),
-            name: text(agent, "name").unwrap_or_default(),
-            description: text(agent, "description").unwrap_or_default(),
-            subscribed_traits: traits(view),
-            capabilities: capabilities(view),
+            id: agent.id.text().into(),
+            name: name.into(),
+            description: description.into(),
+            subscribed_traits: subscribed_traits.into_iter().map(Text).collect(),
+            capabilities: AnyObject(capabilities),
             status: view.status.name().into(),
-            plugin: text(agent, "plugin"),
+            plugin: plugin.map(Text),
             last_seen_at: view.last_seen_at.map(format_date),
             version: agent.version,
             created_at: format_date(agent.created_at),
             updated_at: format_date(agent.last_event_at),
         }
     }
-}
-
-fn traits(view: &AgentView) -> Vec<String> {
-    let traits = view.agent.state.get("subscribed_traits").and_then(Value::as_array).unwrap_or_default();
-    traits.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect()
-}
-
-fn capabilities(view: &AgentView) -> AnyObject {
-    view.agent.state.get("capabilities").and_then(AnyObject::of).unwrap_or_default()
 }
 
 /// A page of agents.
@@ -86,11 +76,11 @@ struct AgentPage {
 #[derive(Object, Serialize)]
 #[oai(rename = "AgentCard")]
 struct CardBody {
-    id: String,
-    name: String,
-    description: String,
+    id: Text,
+    name: Text,
+    description: Text,
     capabilities: AnyObject,
-    traits: Vec<String>,
+    traits: Vec<Text>,
     /// The skills of the agent, one per subscribed trait.
     skills: Vec<SkillBody>,
     version: u64,
@@ -103,7 +93,7 @@ struct CardBody {
 #[derive(Object, Serialize)]
 #[oai(rename = "AgentSkill")]
 struct SkillBody {
-    id: String,
+    id: Text,
     name: String,
     description: String,
 }
@@ -112,8 +102,8 @@ impl From<&AgentView> for CardBody {
     fn from(view: &AgentView) -> CardBody {
         let AgentBody { id, name, description, capabilities, subscribed_traits, version, status, last_seen_at, .. } =
             AgentBody::from(view);
-        let skill = |name: &String| SkillBody {
-            id: name.clone(),
+        let skill = |Text(name): &Text| SkillBody {
+            id: name.clone().into(),
             name: name.replace(['-', '_'], " "),
             description: format!("works on content with the trait '{name}'"),
         };
@@ -136,8 +126,8 @@ impl From<&AgentView> for CardBody {
 #[derive(Object, Serialize)]
 #[oai(rename = "AgentWorkload")]
 struct WorkloadBody {
-    agent_id: String,
-    name: String,
+    agent_id: Text,
+    name: Text,
     pending: u64,
     /// The number of open tasks that are unread, in any status.
     unread: u64,
@@ -262,8 +252,8 @@ impl Api {
     async fn get_roster(&self, access: ApiRead) -> ApiResult<JsonResponse<RosterBody>> {
         let roster = access.0.roster().await?;
         let data = roster.into_iter().map(|(agent, workload)| WorkloadBody {
-            agent_id: agent.id.to_string(),
-            name: text(&agent, "name").unwrap_or_default(),
+            agent_id: agent.id.text().into(),
+            name: AgentProfile::from(&*agent).name.into(),
             pending: workload.pending,
             unread: workload.unread,
             in_progress: workload.in_progress,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use foldwork_engine::Error;
-use foldwork_engine::model::agent::HEARTBEAT_MS;
+use foldwork_engine::model::agent::{AgentProfile, HEARTBEAT_MS};
 use foldwork_engine::model::date::format_date;
 use foldwork_engine::model::value::Object as Fields;
 use foldwork_engine::workspace::events::Limit;
@@ -24,9 +24,8 @@ use crate::http::shutdown::Shutdown;
 use crate::http::streams::Streams;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::delivery;
-use crate::wire::json::{AnyObject, SerialisedObject};
+use crate::wire::json::{AnyObject, SerialisedObject, Text};
 use crate::wire::page::{PageBytes, Whole, cursor as cursor_at, limit, read_cursor};
-use crate::wire::state::text;
 
 pub struct Api;
 
@@ -60,7 +59,7 @@ struct Connection {
 #[oai(rename = "Channel")]
 struct ChannelBody {
     agent_id: String,
-    name: String,
+    name: Text,
     channel: String,
 }
 
@@ -118,7 +117,7 @@ impl Api {
         let connected = access.0.connect(body.value.agent_ids).await?;
         let channels = connected.agents.iter().map(|agent| ChannelBody {
             agent_id: agent.id.to_string(),
-            name: text(agent, "name").unwrap_or_default(),
+            name: AgentProfile::from(&**agent).name.into(),
             channel: format!("agent:{}", agent.id),
         });
         Ok(JsonResponse::new(&Connection {

@@ -17,7 +17,6 @@ pub mod plugin;
 pub mod project;
 pub mod raw_body;
 pub mod received;
-pub mod state;
 pub mod task;
 pub mod workspace;
 pub mod written;

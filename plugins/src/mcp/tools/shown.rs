@@ -1,10 +1,12 @@
 //! Events and articles in the form in which models receive them.
 
+use std::sync::Arc;
+
 use foldwork_engine::model::aggregate::Aggregate;
-use foldwork_engine::model::article::{published_at, published_version};
+use foldwork_engine::model::article::ArticleView;
 use foldwork_engine::model::date::format_date;
 use foldwork_engine::model::event::Event;
-use foldwork_engine::model::value::{Object, Value};
+use foldwork_engine::model::value::Object;
 use foldwork_engine::workspace::articles::Perspective;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -56,10 +58,10 @@ impl From<&Event> for ShownEvent {
 /// An article without its body.
 #[derive(Serialize, JsonSchema)]
 pub struct ShownArticle {
-    aggregate_id: String,
-    project_id: Option<String>,
-    title: Option<String>,
-    slug: Option<String>,
+    aggregate_id: Arc<str>,
+    project_id: Option<Arc<str>>,
+    title: Option<Arc<str>>,
+    slug: Option<Arc<str>>,
     status: OneOf<Perspective>,
     version: u64,
     published_version: Option<u64>,
@@ -68,17 +70,17 @@ pub struct ShownArticle {
 
 impl From<&Aggregate> for ShownArticle {
     fn from(article: &Aggregate) -> ShownArticle {
-        let text = |name| article.state.get(name).and_then(Value::as_str).map(str::to_owned);
-        let published = published_version(article);
+        let view = ArticleView::from(article);
+        let is_published = view.published_version.is_some();
         ShownArticle {
-            aggregate_id: article.id.to_string(),
-            project_id: article.project_id.as_deref().map(str::to_owned),
-            title: text("title"),
-            slug: text("slug"),
-            status: OneOf(if published.is_some() { Perspective::Published } else { Perspective::Draft }),
-            version: article.version,
-            published_version: published,
-            published_at: published_at(article).filter(|_| published.is_some()).map(format_date),
+            aggregate_id: view.id,
+            project_id: view.project_id,
+            title: view.title,
+            slug: view.slug,
+            status: OneOf(if is_published { Perspective::Published } else { Perspective::Draft }),
+            version: view.version,
+            published_version: view.published_version,
+            published_at: view.published_at.filter(|_| is_published).map(format_date),
         }
     }
 }
