@@ -4,6 +4,7 @@ use crate::model::access::Scope;
 use crate::model::value::Object;
 use crate::model::violation::Violation;
 use crate::store;
+use crate::store::retry::MayConflict;
 
 /// The error code of an event that does not restore its deleted aggregate.
 pub const AGGREGATE_DELETED: &str = "aggregate_deleted";
@@ -142,6 +143,12 @@ impl Error {
 
     pub fn internal(source: impl std::error::Error + Send + Sync + 'static) -> Error {
         Error::Internal(Box::new(source))
+    }
+}
+
+impl MayConflict for Error {
+    fn is_conflict(&self) -> bool {
+        matches!(self, Error::Unavailable(store::Error::Conflict))
     }
 }
 

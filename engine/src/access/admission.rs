@@ -1,7 +1,6 @@
 //! Admission of users with a token: creates new users, and their own workspaces if the settings allow.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use uuid::Uuid;
 
@@ -27,16 +26,8 @@ impl Access {
         {
             return Ok(user);
         }
-        for wait in retry::waits() {
-            match self.try_admit(identity).await {
-                // Another server or request wrote the user first. The next round reads the user again.
-                Err(Error::Unavailable(store::Error::Conflict)) => {
-                    tokio::time::sleep(Duration::from_millis(wait)).await
-                }
-                other => return other,
-            }
-        }
-        self.try_admit(identity).await
+        // After a conflict, another server or request wrote the user first. The next attempt reads the user again.
+        retry::after_conflicts(|| self.try_admit(identity)).await
     }
 
     async fn try_admit(&self, identity: &Identity) -> Result<Arc<KnownUser>> {

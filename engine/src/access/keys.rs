@@ -1,7 +1,6 @@
 //! Keys: creating, listing and revoking them. The secret is returned once, on creation, and is not stored.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::Access;
 use super::known::hash_of;
@@ -67,15 +66,7 @@ impl Access {
     /// rotate keys this way.
     pub async fn revoke_key(&self, workspace_id: &str, key_id: &str, by: Option<&str>) -> Result<()> {
         let _turn = self.turns.take(workspace_id).await;
-        for wait in retry::waits() {
-            match self.try_revoke(workspace_id, key_id, by).await {
-                Err(Error::Unavailable(store::Error::Conflict)) => {
-                    tokio::time::sleep(Duration::from_millis(wait)).await
-                }
-                other => return other,
-            }
-        }
-        self.try_revoke(workspace_id, key_id, by).await
+        retry::after_conflicts(|| self.try_revoke(workspace_id, key_id, by)).await
     }
 
     async fn try_revoke(&self, workspace_id: &str, key_id: &str, by: Option<&str>) -> Result<()> {

@@ -1,7 +1,6 @@
 //! Licenses: the devices on which a user has activated the apps, and the signatures of license responses.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
 use uuid::Uuid;
@@ -10,7 +9,6 @@ use super::Access;
 use crate::error::{Error, Result};
 use crate::model::access::Caller;
 use crate::model::license::{Activation, Verdict};
-use crate::store;
 use crate::store::retry;
 
 /// The maximum number of active devices per user, regardless of the plan. Each request reads all devices of a user.
@@ -78,21 +76,20 @@ impl Access {
     /// decision again.
     async fn with_devices<T>(&self, user_id: &str, decide: impl Fn(&[Activation]) -> Result<(Change, T)>) -> Result<T> {
         let _turn = self.turns.take(user_id).await;
-        for wait in retry::waits() {
+        let attempt = || async {
             let read = self.control.read_activations(user_id).await?;
             let (change, decided) = decide(&read.activations)?;
-            let result = match &change {
-                Change::None => Ok(()),
-                Change::Write(activation) => self.control.write_activation(activation, &[], &read).await,
-                Change::Revoke(activation, leaving) => self.control.write_activation(activation, leaving, &read).await,
-                Change::Forget(id) => self.control.delete_activation(user_id, id, &read).await,
-            };
-            match result {
-                Err(store::Error::Conflict) => tokio::time::sleep(Duration::from_millis(wait)).await,
-                other => return Ok(other.map(|()| decided)?),
+            match &change {
+                Change::None => {}
+                Change::Write(activation) => self.control.write_activation(activation, &[], &read).await?,
+                Change::Revoke(activation, leaving) => {
+                    self.control.write_activation(activation, leaving, &read).await?
+                }
+                Change::Forget(id) => self.control.delete_activation(user_id, id, &read).await?,
             }
-        }
-        Err(store::Error::Conflict.into())
+            Ok::<_, Error>(decided)
+        };
+        retry::after_conflicts(attempt).await
     }
 
     /// Returns the Ed25519 signature of a message.

@@ -32,10 +32,10 @@ use crate::model::feed;
 use crate::model::fold::Folding;
 use crate::model::id::AggregateId;
 use crate::resident::graph::Graph;
-use crate::store::{Database, DatabaseReader};
 use crate::store::definitions::StoredDefinition;
 use crate::store::key_range::read_ahead;
 use crate::store::nodes::Unreadable;
+use crate::store::{Database, DatabaseReader};
 
 /// The upper bound of a version range that covers a whole stream.
 const LAST_VERSION: u64 = i64::MAX as u64;

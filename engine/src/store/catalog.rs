@@ -1,12 +1,10 @@
 //! Workspaces in the control database, and the first start of a store.
 
-use std::time::Duration;
-
 use surrealdb::types::Value as Record;
 
 use super::keys::{key_content, read_key};
 use super::members::{member_content, member_id};
-use super::{Database, Error, Result, convert, retry};
+use super::{Database, Result, convert, retry};
 use crate::model::access::{KeyRecord, Membership, Role, WorkspaceRecord};
 
 /// Replaces the key of the first start. Fails if another server has replaced the key, or if the key was used, since the
@@ -32,22 +30,19 @@ impl Database {
     pub async fn write_first_workspace(&self, workspace: &WorkspaceRecord, key: &KeyRecord) -> Result<bool> {
         let statements =
             provisioning("CREATE first_start:done SET key = $key_name, workspace = $workspace_name RETURN NONE;");
-        for wait in retry::waits() {
+        let attempt = || async {
             if self.first_key_id().await?.is_some() {
                 return Ok(false);
             }
-            match self.query(&statements, provisioned(workspace, key)).await {
-                Err(Error::Conflict) => tokio::time::sleep(Duration::from_millis(wait)).await,
-                other => return other.map(|_| true),
-            }
-        }
-        Err(Error::Conflict)
+            self.query(&statements, provisioned(workspace, key)).await.map(|_| true)
+        };
+        retry::after_conflicts(attempt).await
     }
 
     /// Replaces the key that the first start created if the key was never used, because the owner may never have seen
     /// it. Returns whether the key was replaced.
     pub async fn replace_unused_first_key(&self, make: impl Fn(&KeyRecord) -> KeyRecord) -> Result<bool> {
-        for wait in retry::waits() {
+        let attempt = || async {
             let Some(unused) = self.unused_first_key().await? else { return Ok(false) };
             let key = make(&unused);
             if key.hash == unused.hash {
@@ -60,12 +55,9 @@ impl Database {
                 ("key_name", convert::text(&key.id)),
                 ("content", Record::Object(key_content(&key))),
             ];
-            match self.query(REPLACE, values).await {
-                Err(Error::Conflict) => tokio::time::sleep(Duration::from_millis(wait)).await,
-                other => return other.map(|_| true),
-            }
-        }
-        Err(Error::Conflict)
+            self.query(REPLACE, values).await.map(|_| true)
+        };
+        retry::after_conflicts(attempt).await
     }
 
     /// Returns the id of the key that the first start created. The key may have been deleted since then.

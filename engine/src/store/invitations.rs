@@ -1,7 +1,6 @@
 //! Invitations in the control database. If several requests accept an invitation at the same time, only one succeeds.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use surrealdb::types::Value as Record;
 
@@ -84,7 +83,7 @@ impl Database {
         user_id: &str,
         now: i64,
     ) -> Result<Option<Membership>> {
-        for wait in retry::waits() {
+        let attempt = || async {
             let Some(found) = self.find_invitation(id, email, now).await? else { return Ok(None) };
             let member = Membership {
                 workspace_id: found.workspace_id.clone(),
@@ -92,15 +91,10 @@ impl Database {
                 role: found.role,
                 joined_at: now,
             };
-            match refused_by_origin(self.try_accept(&found, &member).await) {
-                Err(Error::Conflict) => tokio::time::sleep(Duration::from_millis(wait)).await,
-                // The key that created the invitation was revoked.
-                Ok(Err(_)) => return Ok(None),
-                Ok(Ok(member)) => return Ok(Some(member)),
-                Err(error) => return Err(error),
-            }
-        }
-        Err(Error::Conflict)
+            // The origin refuses if the key that created the invitation was revoked.
+            Ok::<_, Error>(refused_by_origin(self.try_accept(&found, &member).await)?.ok())
+        };
+        retry::after_conflicts(attempt).await
     }
 
     async fn try_accept(&self, invitation: &Invitation, member: &Membership) -> Result<Membership> {

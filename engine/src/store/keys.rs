@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use surrealdb::types::{Object as RecordObject, Value as Record};
 
@@ -60,10 +59,6 @@ impl Database {
             ("origin", origin_id(key.derived_from.as_deref())),
         ];
         let found = "SELECT *, record::id(id) AS key FROM $id WHERE workspace_id = $workspace";
-        let present = self.query(found, values.clone()).await?;
-        if convert::list(present.first())?.next().is_some() {
-            return only_key(&present).map(Ok);
-        }
         let statements = format!(
             "BEGIN; {MAKER} {ORIGIN} {DEPTH}
             CREATE $id CONTENT $content RETURN NONE;
@@ -71,21 +66,15 @@ impl Database {
             {found};
             COMMIT;"
         );
-        for wait in retry::waits() {
-            let result = self.query(&statements, values.clone()).await.and_then(|found| only_key(&found));
-            match result {
-                Err(Error::Conflict) => {
-                    // Another request has written the origin or a key with this id.
-                    let present = self.query(found, values.clone()).await?;
-                    if convert::list(present.first())?.next().is_some() {
-                        return only_key(&present).map(Ok);
-                    }
-                    tokio::time::sleep(Duration::from_millis(wait)).await;
-                }
-                other => return refused_by_origin(other),
+        let attempt = || async {
+            // After a conflict, another request has written the origin or a key with this id.
+            let present = self.query(found, values.clone()).await?;
+            if convert::list(present.first())?.next().is_some() {
+                return only_key(&present).map(Ok);
             }
-        }
-        Err(Error::Conflict)
+            refused_by_origin(self.query(&statements, values.clone()).await.and_then(|found| only_key(&found)))
+        };
+        retry::after_conflicts(attempt).await
     }
 
     /// Returns the key whose secret has the given hash, together with its user. Returns `None` if one of the key's

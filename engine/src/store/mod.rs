@@ -41,7 +41,6 @@ pub mod users;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use crate::model::event::Event;
 use append_right::{AppendRight, AppendRights};
@@ -167,13 +166,7 @@ impl Store {
     /// Opens the database with this name, and creates the database if needed. Retries if several servers create the
     /// database at the same time.
     async fn database(&self, name: &str, migrations: &[&str]) -> Result<Database> {
-        for wait in retry::waits() {
-            match self.try_database(name, migrations).await {
-                Err(Error::Conflict) => tokio::time::sleep(Duration::from_millis(wait)).await,
-                other => return other,
-            }
-        }
-        self.try_database(name, migrations).await
+        retry::after_conflicts(|| self.try_database(name, migrations)).await
     }
 
     async fn try_database(&self, name: &str, migrations: &[&str]) -> Result<Database> {
@@ -249,13 +242,7 @@ impl Database {
     /// Runs statements like [`DatabaseReader::query`], and retries if they conflict with other writers.
     async fn query_again<const N: usize>(&self, statements: &str, values: [(&str, Record); N]) -> Result<Vec<Record>> {
         let values: Variables = values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        for wait in retry::waits() {
-            match self.query_bound(statements, values.clone()).await {
-                Err(Error::Conflict) => tokio::time::sleep(Duration::from_millis(wait)).await,
-                other => return other,
-            }
-        }
-        self.query_bound(statements, values).await
+        retry::after_conflicts(|| self.query_bound(statements, values.clone())).await
     }
 }
 

@@ -1,6 +1,7 @@
 //! Distinguishes conflicts with other writers from failures, and defines the waiting times between retries.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use super::error::Error;
 
@@ -12,6 +13,34 @@ pub const STALE_UPLOAD: &str = "stale upload";
 /// Returns the waiting times between attempts, in milliseconds. The length of the list limits the number of attempts.
 pub fn waits() -> impl Iterator<Item = u64> {
     [1, 2, 5, 10, 20, 50, 100, 200].into_iter()
+}
+
+/// An error that may be a conflict with another writer.
+pub trait MayConflict {
+    /// Returns whether another writer was faster, so that another attempt may succeed.
+    fn is_conflict(&self) -> bool;
+}
+
+impl MayConflict for Error {
+    fn is_conflict(&self) -> bool {
+        matches!(self, Error::Conflict)
+    }
+}
+
+/// Repeats an attempt while it conflicts with other writers, with growing waiting times. Returns the first other
+/// result, or the conflict of the last attempt.
+pub async fn after_conflicts<T, E, F>(mut attempt: impl FnMut() -> F) -> Result<T, E>
+where
+    E: MayConflict,
+    F: Future<Output = Result<T, E>>,
+{
+    for wait in waits() {
+        match attempt().await {
+            Err(error) if error.is_conflict() => tokio::time::sleep(Duration::from_millis(wait)).await,
+            other => return other,
+        }
+    }
+    attempt().await
 }
 
 /// Texts that an error contains if a disk fails: the message of the storage engine, and the code of an error of the
@@ -43,4 +72,17 @@ pub fn classify_all(errors: HashMap<usize, surrealdb::Error>) -> Error {
         }
     }
     cause.or(echo).unwrap_or(Error::Conflict)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_attempt_is_repeated_only_after_conflicts() {
+        let mut results = vec![Ok(1), Err(Error::Closing), Err(Error::Conflict), Err(Error::Conflict)];
+        let mut attempt = || std::future::ready(results.pop().unwrap_or(Ok(2)));
+        assert!(matches!(after_conflicts(&mut attempt).await, Err(Error::Closing)));
+        assert_eq!(after_conflicts(&mut attempt).await.expect("the next result"), 1);
+    }
 }

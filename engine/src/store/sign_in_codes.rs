@@ -1,7 +1,5 @@
 //! Sign-in codes, each of which can be exchanged once for a key. Only the hashes of the codes are stored.
 
-use std::time::Duration;
-
 use surrealdb::types::Value as Record;
 
 use super::keys::{
@@ -67,19 +65,15 @@ impl Database {
             SELECT *, record::id(id) AS key FROM $id;
             COMMIT;"
         );
-        for wait in retry::waits() {
-            match self.query(&statements, values.clone()).await {
-                Err(Error::Conflict) => {
-                    // Another request may have exchanged the code in the meantime.
-                    if self.find_sign_in_code(hash).await?.is_none() {
-                        return Ok(Err(Origin::Gone));
-                    }
-                    tokio::time::sleep(Duration::from_millis(wait)).await;
-                }
-                written => return refused_by_origin(written.and_then(|found| only_key(&found))),
+        let attempt = || async {
+            let written = self.query(&statements, values.clone()).await;
+            // Another request may have exchanged the code in the meantime.
+            if matches!(written, Err(Error::Conflict)) && self.find_sign_in_code(hash).await?.is_none() {
+                return Ok(Err(Origin::Gone));
             }
-        }
-        Err(Error::Conflict)
+            refused_by_origin(written.and_then(|found| only_key(&found)))
+        };
+        retry::after_conflicts(attempt).await
     }
 }
 

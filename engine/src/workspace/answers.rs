@@ -12,8 +12,8 @@ use crate::core::State;
 use crate::core::request::KEPT_MS;
 pub use crate::core::request::RequestId;
 use crate::error::Result;
-use crate::store::{self, Database};
 use crate::store::answers::StoredAnswer;
+use crate::store::{self, Database};
 
 /// The time between two removals of old responses.
 const FORGET_EVERY: Duration = Duration::from_secs(600);

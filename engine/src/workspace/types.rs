@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::model::declaration;
 use crate::model::definition::Definition;
 use crate::model::value::{Object, Value};
-use crate::store::{self, retry};
+use crate::store::retry;
 
 /// The maximum number of patterns in all types of a workspace together.
 const MAX_PATTERNS: usize = 1_000;
@@ -44,15 +44,12 @@ impl Operation {
     async fn define(&self, definition: Definition, force: bool) -> Result<Defined> {
         let state = self.state();
         let _one = state.types.one_at_a_time().await;
-        for _ in retry::waits() {
+        let attempt = || async {
             state.refresh().await?;
-            match self.try_define(definition.clone(), force).await {
-                // Another server changed the type in the meantime. The next round decides based on that change.
-                Err(Error::Unavailable(store::Error::Conflict)) if !state.is_exclusive() => {}
-                defined => return defined,
-            }
-        }
-        Err(Error::Unavailable(store::Error::Conflict))
+            self.try_define(definition.clone(), force).await
+        };
+        // After a conflict, another server has changed a type. The next attempt decides based on that change.
+        if state.is_exclusive() { attempt().await } else { retry::after_conflicts(attempt).await }
     }
 
     async fn try_define(&self, mut definition: Definition, force: bool) -> Result<Defined> {

@@ -12,9 +12,9 @@ use tokio::task::JoinHandle;
 use crate::core::State;
 use crate::core::storage::Storage;
 use crate::error::{Error, Result};
-use crate::store::{self, Database};
 use crate::store::blobs::BlobKind;
 use crate::store::uploads::{Room, Upload};
+use crate::store::{self, Database};
 
 /// The bytes of a file as they arrive.
 pub type Incoming = BoxStream<'static, std::io::Result<Bytes>>;
