@@ -111,7 +111,7 @@ async fn keyed_rate(workspace: &Handles, writers: usize, time: Duration, run: &s
         let mut number = 0;
         while began.elapsed() < time {
             let key = format!("{run}-{writer}-{number}");
-            let request = RequestId::new("user", &key, "f".repeat(64)).expect("a key");
+            let request = RequestId::new("user", &key, "append", b"body").expect("a key");
             let events = vec![event(writer, number)];
             let appended = workspace.writer.append_requested(events, Some(&request)).await.expect("appended");
             assert!(!appended.is_repeat());

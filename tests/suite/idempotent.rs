@@ -25,7 +25,7 @@ async fn seen_by(engines: usize) -> Vec<Handles> {
 
 /// Appends an event for a request and returns whether this call was the first.
 async fn append(workspace: &Handles, key: &str, title: &str) -> Result<bool, Error> {
-    let request = RequestId::new("user", key, title.repeat(8))?;
+    let request = RequestId::new("user", key, "test", title.as_bytes())?;
     let event = NewEvent {
         aggregate_id: "a".into(),
         aggregate_type: "article".into(),
@@ -80,7 +80,7 @@ async fn one_of_several_requests_with_one_key_executes() {
 async fn a_failed_request_may_be_repeated_with_another_body() {
     for engines in [1, 2] {
         let workspaces = seen_by(engines).await;
-        let request = RequestId::new("user", "key", "failing".into()).expect("a key");
+        let request = RequestId::new("user", "key", "test", b"failing").expect("a key");
         let make = || async { Err::<((), KeptAnswer), _>(Error::invalid("no")) };
         let failed = answers::idempotent(&workspaces[0].writer, request, make).await;
         assert!(matches!(failed, Err(Error::Invalid { .. })));
@@ -103,7 +103,7 @@ async fn a_repeated_append_returns_its_original_events() {
     };
     before.writer.append_events(vec![event("a", Some("chosen"))]).await.expect("appended");
     let events = vec![event("b", None), event("a", Some("chosen")), event("c", None), event("b", None)];
-    let request = RequestId::new("user", "key", "body".into()).expect("a key");
+    let request = RequestId::new("user", "key", "test", b"body").expect("a key");
     let appended = before.writer.append_requested(events.clone(), Some(&request)).await.expect("appended");
     assert_eq!(appended.repeated, [false, true, false, false]);
     assert!(!appended.is_repeat());
@@ -114,7 +114,7 @@ async fn a_repeated_append_returns_its_original_events() {
         let again = workspace.writer.append_requested(events.clone(), Some(&request)).await.expect("appended");
         assert!(again.is_repeat());
         assert_eq!((again.events, again.repeated), (appended.events.clone(), appended.repeated.clone()));
-        let other = RequestId::new("user", "key", "another body".into()).expect("a key");
+        let other = RequestId::new("user", "key", "test", b"another body").expect("a key");
         let refused = workspace.writer.append_requested(vec![event("d", None)], Some(&other)).await;
         assert!(matches!(refused, Err(Error::Conflict { code: "idempotency_mismatch", .. })), "{refused:?}");
     }
@@ -134,7 +134,7 @@ async fn a_repeat_is_recognized_before_it_is_validated() {
             expected: Expected::None,
             ..NewEvent::default()
         };
-        let request = RequestId::new("user", "key", "body".into()).expect("a key");
+        let request = RequestId::new("user", "key", "test", b"body").expect("a key");
         for number in 0..3 {
             let writer = &workspaces[number % engines].writer;
             let (named, keyed) = futures_util::join!(
@@ -154,7 +154,7 @@ async fn an_idempotency_key_identifies_one_kind_of_request() {
         let mismatch =
             |error: Option<Error>| matches!(error, Some(Error::Conflict { code: "idempotency_mismatch", .. }));
         let keep = async |key: &str| {
-            let request = RequestId::new("user", key, "something else".into()).expect("a key");
+            let request = RequestId::new("user", key, "test", b"something else").expect("a key");
             let make = || async { Ok(((), KeptAnswer { body: "made".into(), location: String::new() })) };
             answers::idempotent(&workspaces[0].writer, request, make).await
         };
@@ -172,7 +172,7 @@ async fn a_kept_answer_survives_closing_the_workspace() {
     let engine = engine(Store::connect("mem://").await.expect("a store")).await;
     let (mut workspace, key) = first(&engine).await.expect("a workspace");
     for number in 0..3 {
-        let request = RequestId::new("user", "key", "body".into()).expect("a key");
+        let request = RequestId::new("user", "key", "test", b"body").expect("a key");
         let kept_answer = KeptAnswer { body: "what was said".into(), location: "/there".into() };
         let make = move || async move { Ok(((), kept_answer)) };
         match answers::idempotent(&workspace.writer, request, make).await.expect("an answer") {
@@ -192,7 +192,7 @@ async fn a_kept_answer_survives_closing_the_workspace() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_repeated_request_makes_one_key_and_shows_its_secret_once() {
     let workspaces = seen_by(2).await;
-    let request = RequestId::new("user", "key", "body".into()).expect("a key");
+    let request = RequestId::new("user", "key", "test", b"body").expect("a key");
     let new = NewKey { name: "k".into(), scopes: vec![Scope::ApiRead], ..NewKey::default() };
     let made = (0..6).map(|number| workspaces[number % 2].owner.create_key(new.clone(), Some(&request)));
     let made: Vec<_> = join_all(made).await.into_iter().map(|made| made.expect("a key")).collect();

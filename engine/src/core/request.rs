@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use sha2::{Digest, Sha256};
+
 use crate::error::{Error, IDEMPOTENCY_MISMATCH, Result};
 use crate::store::answers::StoredAnswer;
 
@@ -10,7 +12,8 @@ pub const KEPT_MS: i64 = 24 * 60 * 60 * 1_000;
 /// The maximum length of an idempotency key, in bytes.
 const MAX_KEY: usize = 255;
 
-/// The identity of a request that must be carried out only once: user, idempotency key and fingerprint.
+/// The identity of a request that must be carried out only once: user, idempotency key and fingerprint. The fingerprint
+/// is the SHA-256 of the operation and the body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestId {
     pub(crate) key: Arc<str>,
@@ -18,14 +21,15 @@ pub struct RequestId {
 }
 
 impl RequestId {
-    /// Creates the identity of a request. `fingerprint` is the SHA-256 of the operation and the body. The stored key
-    /// includes the user, so users who choose the same key do not affect each other.
-    pub fn new(user_id: &str, key: &str, fingerprint: String) -> Result<RequestId> {
+    /// Creates the identity of a request from the user, the idempotency key, the name of the operation and the body.
+    /// The stored key includes the user, so users who choose the same key do not affect each other.
+    pub fn new(user_id: &str, key: &str, operation: &str, body: &[u8]) -> Result<RequestId> {
         if key.is_empty() || key.len() > MAX_KEY || key.chars().any(char::is_control) {
             return Err(Error::invalid("the idempotency key must have 1 to 255 characters"));
         }
+        let fingerprint = Sha256::new().chain_update(operation).chain_update([0]).chain_update(body).finalize();
         // User ids contain no slash, so two users cannot have the same stored key.
-        Ok(RequestId { key: format!("{user_id}/{key}").into(), fingerprint: fingerprint.into() })
+        Ok(RequestId { key: format!("{user_id}/{key}").into(), fingerprint: hex::encode(fingerprint).into() })
     }
 
     /// Checks that a stored response belongs to the same request, by its fingerprint.

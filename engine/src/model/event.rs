@@ -95,6 +95,23 @@ impl Event {
 fn rounded(object: &Arc<Object>) -> Value {
     if object.numbers().is_some() { object.rounded().into() } else { Value::Object(object.clone()) }
 }
+/// The names of the fields of an event. In a pipeline's row of an event, the id is called `_id`.
+pub const EVENT_FIELDS: [&str; 12] = [
+    EVENT_ID,
+    "aggregate_id",
+    "aggregate_type",
+    "event_type",
+    "project_id",
+    "version",
+    "position",
+    "payload",
+    "metadata",
+    "actor",
+    "occurred_at",
+    "recorded_at",
+];
+/// The name of the field with the id of an event.
+pub const EVENT_ID: &str = "event_id";
 
 /// Returns the part of an event type after the dot.
 pub fn verb(event_type: &str) -> &str {

@@ -3,22 +3,7 @@
 //! As in MongoDB, reading a missing field is not an error.
 
 use super::logical::{Node, Plan, Source, Step};
-
-/// The fields of an event row.
-const EVENT_FIELDS: [&str; 12] = [
-    "_id",
-    "aggregate_id",
-    "aggregate_type",
-    "event_type",
-    "project_id",
-    "version",
-    "position",
-    "payload",
-    "metadata",
-    "actor",
-    "occurred_at",
-    "recorded_at",
-];
+use crate::model::event::{EVENT_FIELDS, EVENT_ID};
 
 /// Returns warnings about names in the plan and in the plans inside it.
 pub fn warnings(plan: &Plan) -> Vec<String> {
@@ -67,9 +52,13 @@ fn check(plan: &Plan, found: &mut Vec<String>) {
 }
 
 fn of_event(path: &str) -> Option<String> {
+    let is_known = match first(path) {
+        "" | "_id" => true,
+        EVENT_ID => false,
+        name => EVENT_FIELDS.contains(&name),
+    };
     let first = first(path);
-    (!first.is_empty() && !EVENT_FIELDS.contains(&first))
-        .then(|| format!("events have no field '{first}': use 'payload.{path}', or add $fold before this stage"))
+    (!is_known).then(|| format!("events have no field '{first}': use 'payload.{path}', or add $fold before this stage"))
 }
 
 fn of_state(path: &str) -> Option<String> {

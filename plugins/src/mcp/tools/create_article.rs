@@ -5,7 +5,6 @@ use foldwork_engine::workspace::articles::NewArticle;
 use foldwork_engine::{Error, Result, Writer};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::shown::ShownArticle;
 use crate::mcp::tool::{Call, Effect, Tool, Words};
@@ -56,6 +55,5 @@ async fn create_article(writer: Writer, arguments: Arguments, _call: Call) -> Re
 /// Returns the request identity of a user's call with an idempotency key.
 fn request_id(user_id: &str, key: &str, arguments: &Arguments) -> Result<RequestId> {
     let text = serde_json::to_vec(arguments).map_err(Error::internal)?;
-    let fingerprint = Sha256::new().chain_update("mcp/").chain_update(WORDS.name).chain_update([0]).chain_update(text);
-    RequestId::new(user_id, key, hex::encode(fingerprint.finalize()))
+    RequestId::new(user_id, key, &format!("mcp/{}", WORDS.name), &text)
 }

@@ -8,7 +8,7 @@ use foldwork_engine::model::aggregate::{Aggregate, no_facts};
 use foldwork_engine::model::builtin;
 use foldwork_engine::model::date::parse_date;
 use foldwork_engine::model::definition::Definition;
-use foldwork_engine::model::event::Event;
+use foldwork_engine::model::event::{EVENT_FIELDS, Event};
 use foldwork_engine::model::id::AggregateId;
 use foldwork_engine::model::value::{Object, Value};
 
@@ -17,20 +17,6 @@ use crate::suggestion::nearest;
 
 /// The default of all times in a case: 2024-05-01T12:00:00Z, in milliseconds since the epoch.
 const NOW_MS: i64 = 1_714_564_800_000;
-const EVENT: [&str; 12] = [
-    "event_id",
-    "aggregate_id",
-    "aggregate_type",
-    "event_type",
-    "project_id",
-    "version",
-    "position",
-    "payload",
-    "metadata",
-    "actor",
-    "occurred_at",
-    "recorded_at",
-];
 
 /// The complete input of a case.
 pub(super) struct Given {
@@ -168,8 +154,8 @@ impl Given {
 }
 
 fn event(fields: &Object) -> Result<Event, String> {
-    if let Some(unknown) = fields.keys().find(|name| !EVENT.contains(&&***name)) {
-        let hint = nearest(unknown, EVENT).map(|hint| format!("; did you mean {hint}?")).unwrap_or_default();
+    if let Some(unknown) = fields.keys().find(|name| !EVENT_FIELDS.contains(&&***name)) {
+        let hint = nearest(unknown, EVENT_FIELDS).map(|hint| format!("; did you mean {hint}?")).unwrap_or_default();
         return Err(format!("event.{unknown} is unknown{hint}"));
     }
     let text = |name: &str, default: &str| -> Result<Arc<str>, String> {
