@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 /// The shutdown signal of the server, shared by all tasks that depend on it.
 #[derive(Clone, Default)]
 pub struct Shutdown {
-    begun: Arc<watch::Sender<bool>>,
+    begun: CancellationToken,
     /// The number of [`Held`] values that delay the end.
     held: Arc<watch::Sender<usize>>,
 }
@@ -18,11 +19,11 @@ pub struct Held(Arc<watch::Sender<usize>>);
 
 impl Shutdown {
     pub fn begin(&self) {
-        self.begun.send_replace(true);
+        self.begun.cancel();
     }
 
     pub fn has_begun(&self) -> bool {
-        *self.begun.borrow()
+        self.begun.is_cancelled()
     }
 
     /// Returns a guard that delays the server's end until the guard is dropped.
@@ -39,8 +40,7 @@ impl Shutdown {
 
     /// Waits until the shutdown begins.
     pub async fn begun(self) {
-        // `self` owns the sender, so waiting cannot fail.
-        let _ = self.begun.subscribe().wait_for(|begun| *begun).await;
+        self.begun.cancelled().await;
     }
 }
 
