@@ -19,7 +19,7 @@ use crate::model::builtin::TASK;
 use crate::model::derivation::{MAX_DEPTH, caused_by, depth_of};
 use crate::model::event::{Event, NewEvent};
 use crate::model::facts::{Assignee, Assignment, EventFact, Priority};
-use crate::model::task::{SourceType, Status, TaskEvent};
+use crate::model::task::{SourceType, Status, TaskEvent, title};
 use crate::model::value::{Object, Value};
 
 /// The prefix of the actor of events that plugins request. Clients cannot choose an actor with this prefix.
@@ -83,7 +83,8 @@ pub fn tasks(
 
 fn task(context: &EventContext, plugin: &Arc<str>, assignment: Assignment) -> NewEvent {
     let label = context.definition.label_of(&context.after.state).unwrap_or_else(|| context.after.id.text());
-    let title = assignment.title.unwrap_or_else(|| format!("{}: {label}", context.event.event_type));
+    let derived = || title::cut(&format!("{}: {label}", context.event.event_type).into());
+    let title = assignment.title.map_or_else(derived, |title| title.trim().into());
     let due_at = assignment.due_in_s.map(|seconds| {
         let ms = i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1_000);
         Value::Date(context.event.occurred_at.saturating_add(ms))
@@ -114,7 +115,7 @@ impl TaskReason {
 /// The content of a new task, without the event that caused the task.
 pub struct TaskContent {
     pub reason: TaskReason,
-    pub title: String,
+    pub title: Arc<str>,
     pub assignee: Assignee,
     pub priority: Priority,
     pub due_at: Option<Value>,

@@ -13,10 +13,12 @@ use super::waiting::{Input, Waiting};
 use crate::core::State;
 use crate::core::plugins::PluginIndex;
 use crate::error::Result;
-use crate::hook::{Failure, Hook, Outcome, Plugin, Route};
+use crate::hook::{Failure, FailureKind, Hook, Outcome, Plugin, Route};
 use crate::model::aggregate::{Aggregate, no_facts};
+use crate::model::depth::{MAX_CONTENT_DEPTH, too_deep};
 use crate::model::facts::Assignment;
 use crate::model::graph::facts_of;
+use crate::model::task::{review, title};
 use crate::model::value::Value;
 
 /// The input of a `route` hook.
@@ -46,12 +48,36 @@ impl Input for RouteInput {
 
 /// Calls the hook `route`.
 pub fn call(plugin: &dyn Plugin, input: &RouteInput) -> Outcome<Vec<Assignment>> {
-    plugin.route(&Route {
+    let assigned = plugin.route(&Route {
         event: &input.context.event,
         aggregate: &input.aggregate,
         definition: &input.context.definition,
         agents: &input.agents,
-    })
+    })?;
+    match assigned.value.iter().enumerate().find_map(|(index, assignment)| Some((index, refused(assignment)?))) {
+        Some((index, (place, reason))) => Err(Failure {
+            kind: FailureKind::Result,
+            message: format!("assignments[{index}].{place}: {reason}"),
+            line: None,
+            column: None,
+        }),
+        None => Ok(assigned),
+    }
+}
+
+/// Returns what is not allowed in an assignment, and where. The limits are those of a request that creates a task.
+fn refused(assignment: &Assignment) -> Option<(String, String)> {
+    if let Some(Err(allowed)) = assignment.title.as_deref().map(title::check) {
+        return Some(("title".into(), allowed));
+    }
+    if !assignment.metadata.nests_within(MAX_CONTENT_DEPTH) {
+        return Some(("metadata".into(), too_deep(MAX_CONTENT_DEPTH)));
+    }
+    if !review::is_in(&assignment.metadata) {
+        return None;
+    }
+    let wrong = review::check(&assignment.metadata.clone().into()).into_iter().next()?;
+    Some((wrong.pointer.trim_start_matches('/').replace('/', "."), wrong.message))
 }
 
 /// The waiting calls of `route` for the events of a batch.
@@ -109,5 +135,30 @@ impl Router {
             Ok(tasks) => dispatcher.append_each(name, tasks).await,
             Err(failure) => Ok(Err(failure)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::facts::{Assignee, Priority};
+
+    #[test]
+    fn an_assignment_keeps_the_limits_of_a_new_task() {
+        let assignment = |title: Option<&str>, metadata: &str| Assignment {
+            assignee: Assignee::Agent("a".into()),
+            title: title.map(str::to_owned),
+            priority: Priority::Normal,
+            metadata: serde_json::from_str::<Value>(metadata).ok().and_then(|value| value.as_object().cloned()).expect("JSON"),
+            due_in_s: None,
+        };
+        assert_eq!(refused(&assignment(None, "{}")), None);
+        assert_eq!(refused(&assignment(Some(&"x".repeat(500)), r#"{"review": {"allowed_decisions": ["approve"]}}"#)), None);
+        let place = |title: Option<&str>, metadata: &str| refused(&assignment(title, metadata)).map(|(place, _)| place);
+        assert_eq!(place(Some(&"x".repeat(501)), "{}"), Some("title".to_owned()));
+        assert_eq!(place(Some(" "), "{}"), Some("title".to_owned()));
+        let deep = format!(r#"{{"m": {}{}}}"#, "[".repeat(MAX_CONTENT_DEPTH), "]".repeat(MAX_CONTENT_DEPTH));
+        assert_eq!(place(None, &deep), Some("metadata".to_owned()));
+        assert_eq!(place(None, r#"{"review": 7}"#), Some("metadata.review".to_owned()));
     }
 }

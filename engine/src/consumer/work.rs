@@ -11,16 +11,17 @@ use super::roster::Roster;
 use super::waiting::Input;
 use crate::core::State;
 use crate::core::plugins::{PluginIndex, Plugins};
-use crate::hook::{Hook, Outcome, Plugin, Work};
+use crate::hook::{Failure, FailureKind, Hook, Outcome, Plugin, Work};
 use crate::mailbox::deliver::Delivery;
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::TASK;
+use crate::model::depth::{MAX_CONTENT_DEPTH, too_deep};
 use crate::model::derivation::caused_by;
 use crate::model::event::Event;
 use crate::model::facts::{Artifact, Product};
 use crate::model::graph::Direction;
 use crate::model::id::AggregateId;
-use crate::model::task::content::{Draft, Effect, Message, Stamp};
+use crate::model::task::content::{Draft, Effect, Message, Stamp, check_name};
 use crate::model::task::record::field;
 use crate::model::task::{Status, Task, TaskEvent};
 use crate::model::value::{Object, Value};
@@ -112,13 +113,35 @@ pub fn subject(task: &EventContext) -> Option<Arc<str>> {
 
 /// Calls the hook `work`.
 pub fn call(plugin: &dyn Plugin, input: &WorkInput) -> Outcome<Product> {
-    plugin.work(&Work {
+    let product = plugin.work(&Work {
         task: &input.task,
         messages: &input.messages,
         aggregate: input.aggregate.as_ref(),
         related: &input.related,
         now_ms: input.now_ms,
-    })
+    })?;
+    match product.value.artifacts.iter().enumerate().find_map(|(index, artifact)| Some((index, refused(artifact)?))) {
+        Some((index, (place, reason))) => Err(Failure {
+            kind: FailureKind::Result,
+            message: format!("product.artifacts[{index}].{place}: {reason}"),
+            line: None,
+            column: None,
+        }),
+        None => Ok(product),
+    }
+}
+
+/// Returns what is not allowed in an artifact, and where. The limits are those of a request that sends an artifact.
+fn refused(artifact: &Artifact) -> Option<(&'static str, String)> {
+    if let Err(allowed) = check_name(&artifact.name) {
+        return Some(("name", allowed));
+    }
+    let is_deep = |value: &Value| !value.nests_within(MAX_CONTENT_DEPTH);
+    if artifact.parts.iter().any(is_deep) {
+        return Some(("parts", too_deep(MAX_CONTENT_DEPTH)));
+    }
+    let is_deep = artifact.effect.as_ref().is_some_and(|effect| !effect.payload.nests_within(MAX_CONTENT_DEPTH));
+    is_deep.then(|| ("effect.payload", too_deep(MAX_CONTENT_DEPTH)))
 }
 
 /// Returns the nodes that are linked with an aggregate, and the nodes of the same project whose labels occur in the
@@ -172,5 +195,20 @@ pub fn delivery(context: &EventContext, plugin: &Arc<str>, product: Product) -> 
         metadata: caused_by(event, plugin),
         event_id: derived_id(&event.event_id, &format!("{plugin}/work"), 0),
         occurred_at: event.occurred_at,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::task::content::text_part;
+
+    #[test]
+    fn an_artifact_keeps_the_limits_of_a_sent_one() {
+        let artifact = |name: &str| Artifact { name: name.to_owned(), parts: vec![text_part("x")], effect: None };
+        assert_eq!(refused(&artifact(&"x".repeat(200))), None);
+        for name in [" ", &"x".repeat(201)] {
+            assert_eq!(refused(&artifact(name)), Some(("name", "expected 1 to 200 characters".to_owned())));
+        }
     }
 }

@@ -199,7 +199,8 @@ impl Worker {
         let name = self.state.plugins.name(plugin);
         let content = dispatch::TaskContent {
             reason: dispatch::TaskReason::Stopped,
-            title: format!("The plugin {name} is stopped: it failed for {} aggregates in a row", circuit::FAILURES),
+            title: format!("The plugin {name} is stopped: it failed for {} aggregates in a row", circuit::FAILURES)
+                .into(),
             assignee: Assignee::User(self.state.record.owner_id.clone()),
             priority: Priority::High,
             due_at: None,

@@ -163,6 +163,15 @@ impl Draft {
     }
 }
 
+/// Maximum length of an artifact's name, in characters.
+const MAX_NAME: usize = 200;
+
+/// Returns what is allowed if the name of an artifact is not.
+pub fn check_name(name: &str) -> Result<(), String> {
+    let fits = !name.trim().is_empty() && name.chars().nth(MAX_NAME).is_none();
+    if fits { Ok(()) } else { Err(format!("expected 1 to {MAX_NAME} characters")) }
+}
+
 pub fn text_part(text: &str) -> Value {
     Object::from_iter([("text", text)]).into()
 }

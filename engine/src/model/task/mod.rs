@@ -13,6 +13,7 @@ pub mod record;
 pub mod review;
 mod source;
 mod status;
+pub mod title;
 pub mod transition;
 pub mod view;
 

@@ -8,6 +8,7 @@ use super::record::Task;
 use super::record::field::{self, *};
 use super::source::SourceType;
 use super::status::Status;
+use super::title;
 use super::transition::allowed_actions;
 use crate::model::aggregate::Aggregate;
 use crate::model::event::Event;
@@ -83,7 +84,8 @@ impl From<&Aggregate> for TaskView {
         let object = |name: &str| task.get(name).and_then(object_of);
         TaskView {
             id: aggregate.id.text(),
-            title: text(TITLE).unwrap_or_default(),
+            // Tasks of older versions of the program may have any text as their title.
+            title: text(TITLE).map(|title| title::cut(&title)).unwrap_or_default(),
             status: task.status(),
             priority: task.priority(),
             assignee: task.assignee(),

@@ -19,7 +19,7 @@ use crate::model::facts::{Assignee, Priority};
 use crate::model::task::content::{Draft, Stamp};
 use crate::model::task::record::field;
 use crate::model::task::view::{TimelineView, WholeTask};
-use crate::model::task::{SourceType, Status, review};
+use crate::model::task::{SourceType, Status, review, title};
 use crate::model::value::{Object, Value};
 use crate::model::violation::Violations;
 use crate::workspace::Page;
@@ -29,8 +29,7 @@ use crate::workspace::call_context::{CallContext, Operation, first_event};
 use crate::workspace::offload::offload;
 use crate::workspace::rights::{Reader, Writer};
 
-/// The maximum length of a title, in characters, and of an idempotency key, in bytes.
-const MAX_TITLE: usize = 500;
+/// The maximum length of an idempotency key, in bytes.
 const MAX_KEY: usize = 255;
 /// The maximum number of events in a timeline. A longer timeline shows only the last events.
 const MAX_TIMELINE_EVENTS: u64 = 1_000;
@@ -71,10 +70,7 @@ pub struct TaskFilter {
 
 impl NewTask {
     fn check(&self) -> Result<()> {
-        let title = self.title.trim();
-        if title.is_empty() || title.chars().count() > MAX_TITLE {
-            return Err(Error::invalid_at("/title", format!("expected 1 to {MAX_TITLE} characters")));
-        }
+        title::check(&self.title).map_err(|allowed| Error::invalid_at("/title", allowed))?;
         if self.idempotency_key.as_ref().is_some_and(|key| key.is_empty() || key.len() > MAX_KEY) {
             return Err(Error::invalid_at("/idempotency_key", format!("expected 1 to {MAX_KEY} bytes")));
         }

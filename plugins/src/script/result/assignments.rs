@@ -9,6 +9,8 @@ use crate::suggestion::nearest;
 const MAX_ASSIGNMENTS: usize = 100;
 /// The maximum length of a task's title, in characters.
 const MAX_TITLE_CHARS: usize = 200;
+/// The maximum size of a task's metadata, in bytes. Lists of tasks contain it.
+const METADATA_BYTES: usize = 64 << 10;
 /// The maximum time until a task is due: ten years, in seconds.
 const LATEST_DUE_S: i64 = 10 * 366 * 24 * 60 * 60;
 
@@ -43,7 +45,12 @@ fn assignment(path: String, value: &Value) -> Result<Assignment, String> {
         }
     };
     let priority = fields.text("priority")?.map_or(Ok(Priority::default()), |name| priority(&fields, name))?;
-    Ok(Assignment { assignee, title, priority, metadata: fields.object("metadata")?, due_in_s })
+    let metadata = fields.object("metadata")?;
+    let bytes = metadata.size_bytes();
+    if bytes > METADATA_BYTES {
+        return Err(format!("{} has {bytes} bytes; at most {METADATA_BYTES} are allowed", fields.path("metadata")));
+    }
+    Ok(Assignment { assignee, title, priority, metadata, due_in_s })
 }
 
 fn priority(fields: &Fields<'_>, name: &str) -> Result<Priority, String> {
@@ -81,5 +88,9 @@ mod tests {
             "assignments[0].due_in_s is an integer, not seconds from 0 to 316224000"
         );
         assert_eq!(refused("{}"), "assignments is a map, not an array");
+        let long = refused(&format!(r#"[{{"agent_id": "a", "title": "{}"}}]"#, "x".repeat(201)));
+        assert_eq!(long, "assignments[0].title is longer than 200 characters");
+        let large = refused(&format!(r#"[{{"agent_id": "a", "metadata": {{"m": "{}"}}}}]"#, "x".repeat(65_536)));
+        assert!(large.starts_with("assignments[0].metadata has ") && large.ends_with("; at most 65536 are allowed"));
     }
 }

@@ -2,7 +2,7 @@
 
 use foldwork_engine::Error;
 use foldwork_engine::model::depth::{self, MAX_CONTENT_DEPTH};
-use foldwork_engine::model::task::content::{
+use foldwork_engine::model::task::content::{check_name, 
     Draft, Effect, MAX_ARTIFACTS, Message, content_part, data_part, text_part,
 };
 use foldwork_engine::model::value::{Object, Value};
@@ -12,8 +12,6 @@ use super::AddArtifact;
 use crate::wire::json::{AnyObject, AnyValue};
 use crate::wire::received::{FromFields, Sent, SentText, first, from_fields};
 
-/// Maximum length of an artifact's name, in characters.
-const MAX_NAME: usize = 200;
 /// Maximum number of parts in a message or artifact.
 const MAX_PARTS: usize = 100;
 
@@ -107,8 +105,8 @@ impl SentDraft {
         let id = self.id.text_or_violation(&mut inner);
         let supersedes = self.supersedes.text_or_violation(&mut inner);
         let name = self.name.text_or_violation(&mut inner);
-        if name.as_ref().is_some_and(|name| name.trim().is_empty() || name.chars().count() > MAX_NAME) {
-            inner.add("/name", format!("expected 1 to {MAX_NAME} characters"));
+        if let Some(Err(allowed)) = name.as_deref().map(check_name) {
+            inner.add("/name", allowed);
         }
         for (name, sent) in [("data", &self.data), ("content", &self.content)] {
             if let Some(value) = sent.value() {
