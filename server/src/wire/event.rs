@@ -5,25 +5,25 @@ use foldwork_engine::model::event::Event;
 use poem_openapi::Object;
 use serde::Serialize;
 
-use super::json::AnyObject;
+use super::json::{AnyObject, Text};
 
 /// An event of the log.
 #[derive(Object, Serialize)]
 #[oai(rename = "Event")]
 pub struct EventBody {
-    pub event_id: String,
-    pub aggregate_id: String,
-    pub aggregate_type: String,
-    pub event_type: String,
+    pub event_id: Text,
+    pub aggregate_id: Text,
+    pub aggregate_type: Text,
+    pub event_type: Text,
     #[oai(nullable)]
-    pub project_id: Option<String>,
+    pub project_id: Option<Text>,
     /// The event's number in its stream, from 1.
     pub version: u64,
     /// The event's number in the workspace's log, from 1.
     pub position: u64,
     pub payload: AnyObject,
     pub metadata: AnyObject,
-    pub actor: String,
+    pub actor: Text,
     pub occurred_at: String,
     pub recorded_at: String,
 }
@@ -31,16 +31,16 @@ pub struct EventBody {
 impl From<&Event> for EventBody {
     fn from(event: &Event) -> EventBody {
         EventBody {
-            event_id: event.event_id.to_string(),
-            aggregate_id: event.aggregate_id.to_string(),
-            aggregate_type: event.aggregate_type.to_string(),
-            event_type: event.event_type.to_string(),
-            project_id: event.project_id.as_deref().map(str::to_owned),
+            event_id: event.event_id.clone().into(),
+            aggregate_id: event.aggregate_id.text().into(),
+            aggregate_type: event.aggregate_type.clone().into(),
+            event_type: event.event_type.clone().into(),
+            project_id: event.project_id.clone().map(Text),
             version: event.version,
             position: event.position,
             payload: AnyObject(event.payload.clone()),
             metadata: AnyObject(event.metadata.clone()),
-            actor: event.actor.to_string(),
+            actor: event.actor.clone().into(),
             occurred_at: format_date(event.occurred_at),
             recorded_at: format_date(event.recorded_at),
         }
