@@ -10,7 +10,7 @@ use crate::model::builtin::{AGENT, ARTICLE, PROJECT};
 use crate::model::event::{Event, NewEvent};
 use crate::model::id::AggregateId;
 use crate::model::slug::{self, SLUG};
-use crate::model::value::Value;
+use crate::model::value::{Object, Value};
 
 /// The code of the error for a slug that another aggregate has.
 pub const SLUG_TAKEN: &str = "slug_taken";
@@ -58,7 +58,6 @@ pub fn decide(
     before: Option<&Aggregate>,
     after: &Aggregate,
     renames: bool,
-    at: &str,
 ) -> Result<Option<String>> {
     let Some(slug) = slug_of(after).filter(|slug| before.and_then(slug_of) != Some(slug)) else { return Ok(None) };
     let project_id = after.project_id.as_deref();
@@ -68,7 +67,7 @@ pub fn decide(
     }
     let kept = before.and_then(|before| before.state.get(SLUG)).and_then(Value::as_str) == Some(slug);
     if !kept && !slug::is_valid(slug) {
-        return Err(Error::invalid_at(format!("{at}/payload/{SLUG}"), slug::EXPECTED));
+        return Err(Error::invalid_at(format!("/payload/{SLUG}"), slug::EXPECTED));
     }
     match view.by_slug(ARTICLE, project_id, slug) {
         Some(other) if other.id != after.id => Err(taken(&other, slug, kept)),
@@ -97,8 +96,8 @@ fn taken(other: &Aggregate, slug: &str, restores: bool) -> Error {
         ),
         false => format!("another article of the project already has the slug '{slug}'"),
     };
-    let details = Box::new([("aggregate_id", other.id.text())].into_iter().collect());
-    Error::Conflict { code: SLUG_TAKEN, message, details }
+    let details = Object::from_iter([("aggregate_id", other.id.text())]);
+    Error::conflict_with(SLUG_TAKEN, message, details)
 }
 
 impl View<'_> {

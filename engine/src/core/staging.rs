@@ -286,7 +286,7 @@ impl<'a> Staging<'a> {
         };
         let mut after = Aggregate::fold(before.as_deref(), &event, &definition);
         if *definition.type_name == *ARTICLE
-            && let Some(slug) = slugs::decide(&self.view, before.as_deref(), &after, new.renames_slug, at)?
+            && let Some(slug) = slugs::decide(&self.view, before.as_deref(), &after, new.renames_slug)?
         {
             Arc::make_mut(&mut event.payload).insert(SLUG, slug);
             after = Aggregate::fold(before.as_deref(), &event, &definition);
