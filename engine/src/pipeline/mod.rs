@@ -25,7 +25,7 @@ pub use source::scan::{AsOf, EdgeScan, EventScan, Read, Scan, Source, StateScan}
 pub use source::streams::StreamFilter;
 pub use source::surrealql;
 pub use source::table::{Columns, Table};
-pub use value::{context, error};
+pub use value::{context, error, hint};
 
 use crate::model::value::{Object, Value};
 use context::Context;

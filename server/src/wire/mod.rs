@@ -10,6 +10,7 @@ pub mod event;
 pub mod idempotency;
 pub mod json;
 pub mod key;
+pub mod names;
 pub mod page;
 pub mod patch;
 pub mod plan;

@@ -11,17 +11,35 @@ use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::model::violation::Violations;
 use poem_openapi::registry::{MetaSchemaRef, Registry};
 use poem_openapi::types::{ParseFromJSON, ParseResult, ToJSON, Type};
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
+
+use super::names;
 
 /// A request body whose fields are [`Sent`].
 pub trait FromFields {
+    /// The names of the fields, in every accepted spelling.
+    const NAMES: &'static [&'static str];
+    /// Whether a body with other fields is rejected. A body with `expectedVersion` must not act on a task in any
+    /// version.
+    const IS_CLOSED: bool;
+
     fn from_fields(fields: &Object) -> Self;
 }
 
-/// Implements [`FromFields`] for a struct of [`Sent`] fields.
+/// Implements [`FromFields`] for a struct of [`Sent`] fields. `only` rejects a body with other fields.
 macro_rules! from_fields {
     ($body:ident { $($field:ident),+ $(,)? }) => {
+        $crate::wire::received::from_fields!(@ false, $body { $($field),+ });
+    };
+    (only $body:ident { $($field:ident),+ $(,)? }) => {
+        $crate::wire::received::from_fields!(@ true, $body { $($field),+ });
+    };
+    (@ $is_closed:literal, $body:ident { $($field:ident),+ }) => {
         impl $crate::wire::received::FromFields for $body {
+            const NAMES: &'static [&'static str] = &[$(stringify!($field)),+];
+            const IS_CLOSED: bool = $is_closed;
+
             fn from_fields(fields: &foldwork_engine::model::value::Object) -> $body {
                 $body { $($field: $crate::wire::received::Sent::of(fields, stringify!($field))),+ }
             }
@@ -48,6 +66,9 @@ impl<T> Deref for Received<T> {
 impl<'de, T: FromFields> Deserialize<'de> for Received<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Received<T>, D::Error> {
         let fields = Object::deserialize(deserializer)?;
+        if T::IS_CLOSED {
+            names::only(&fields, T::NAMES).map_err(D::Error::custom)?;
+        }
         Ok(Received { request: T::from_fields(&fields), fields })
     }
 }

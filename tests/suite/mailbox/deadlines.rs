@@ -115,8 +115,9 @@ async fn work_under_an_ended_claim_is_rejected() {
     assert_eq!(post(&server, &format!("/mailbox/{id}/complete"), &late).await.1["code"], "task_state_conflict");
     let second = act(&server, &id, "claim", json!({"agent_id": DRAFTER})).await;
     assert_ne!(first["lease"]["claim"], second["lease"]["claim"]);
-    for path in ["artifacts", "complete", "release"] {
-        let (status, refused) = post(&server, &format!("/mailbox/{id}/{path}"), &late).await;
+    let release = json!({"agent_id": DRAFTER, "claim": first["lease"]["claim"]});
+    for (path, body) in [("artifacts", &late), ("complete", &late), ("release", &release)] {
+        let (status, refused) = post(&server, &format!("/mailbox/{id}/{path}"), body).await;
         assert_eq!((status, &refused["code"]), (409, &json!("not_lease_holder")), "{path}: {refused}");
     }
     let now = json!({"agent_id": DRAFTER, "claim": second["lease"]["claim"]});

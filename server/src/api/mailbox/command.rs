@@ -14,13 +14,18 @@ use foldwork_engine::workspace::mailbox::{TaskCommand, Worker};
 use crate::api::events::read_expected;
 use crate::http::etag::expected;
 use crate::wire::json::ExpectedVersion;
+use crate::wire::names;
 use crate::wire::received::{FromFields, Sent, SentText, first_text};
 use crate::wire::task::{
-    ApproveTask, AskTask, AssignTask, DeferTask, EditTask, RejectTask, SentFilter, drafts, required_message,
+    ActOnTasks, ApproveTask, AskTask, AssignTask, DeferTask, EditTask, MarkTask, RejectTask, SentFilter, drafts,
+    required_message,
 };
 
 /// The longest deferral in seconds, about three thousand years.
 const MAX_SECONDS: i64 = 100_000_000_000;
+
+/// The fields of an edit, of which a request has one.
+const EDITS: [&str; 5] = ["modifications", "content", "text", "artifact", "artifacts"];
 
 /// A request for an action of a person.
 pub trait Acting {
@@ -28,18 +33,26 @@ pub trait Acting {
     fn command(&self, now_ms: i64) -> Result<TaskCommand, Error>;
 }
 
-/// Returns the command for an action, from the fields of a request for this action.
+/// Returns the command for an action on many tasks, from the fields of the request. The request has the fields of the
+/// action itself, but expects no version of one task.
 pub fn command(action: Action, fields: &Object, now_ms: i64) -> Result<TaskCommand, Error> {
     match action {
-        Action::Approve => ApproveTask::from_fields(fields).command(now_ms),
-        Action::Edit => EditTask::from_fields(fields).command(now_ms),
-        Action::Reject => RejectTask::from_fields(fields).command(now_ms),
-        Action::Defer => DeferTask::from_fields(fields).command(now_ms),
-        Action::Ask => AskTask::from_fields(fields).command(now_ms),
-        Action::Assign => AssignTask::from_fields(fields).command(now_ms),
-        Action::Read => Ok(TaskCommand::Read),
-        Action::Unread => Ok(TaskCommand::Unread),
+        Action::Approve => of_many::<ApproveTask>(fields)?.command(now_ms),
+        Action::Edit => of_many::<EditTask>(fields)?.command(now_ms),
+        Action::Reject => of_many::<RejectTask>(fields)?.command(now_ms),
+        Action::Defer => of_many::<DeferTask>(fields)?.command(now_ms),
+        Action::Ask => of_many::<AskTask>(fields)?.command(now_ms),
+        Action::Assign => of_many::<AssignTask>(fields)?.command(now_ms),
+        Action::Read => of_many::<MarkTask>(fields).map(|_| TaskCommand::Read),
+        Action::Unread => of_many::<MarkTask>(fields).map(|_| TaskCommand::Unread),
     }
+}
+
+fn of_many<T: FromFields>(fields: &Object) -> Result<T, Error> {
+    let own = T::NAMES.iter().filter(|name| **name != "expected_version");
+    let allowed: Vec<&str> = ActOnTasks::NAMES.iter().chain(own).copied().collect();
+    names::only(fields, &allowed)?;
+    Ok(T::from_fields(fields))
 }
 
 impl Acting for ApproveTask {
@@ -55,6 +68,13 @@ impl Acting for EditTask {
 }
 
 fn edit(sent: &EditTask) -> Result<Edit, Error> {
+    let EditTask { modifications, content, text, artifact, artifacts, .. } = sent;
+    let absent = [modifications.is_absent(), content.is_absent(), text.is_absent(), artifact.is_absent(), artifacts.is_absent()];
+    let given: Vec<&str> = EDITS.into_iter().zip(absent).filter(|(_, absent)| !absent).map(|(name, _)| name).collect();
+    if let [_, second, ..] = given[..] {
+        let message = format!("found {}; expected only one of {}", given.join(" and "), EDITS.join(", "));
+        return Err(Error::invalid_at(format!("/{second}"), message));
+    }
     if let Some(modifications) = sent.modifications.value() {
         let modified = modifications.as_object().filter(|modified| !modified.is_empty());
         let wrong = || sent.modifications.invalid("expected an object with fields");

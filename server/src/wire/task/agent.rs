@@ -18,7 +18,7 @@ pub struct ClaimTask {
     pub claim: Sent<Option<u64>>,
 }
 
-from_fields!(ClaimTask { agent_id, lease_seconds, expected_version, claim });
+from_fields!(only ClaimTask { agent_id, lease_seconds, expected_version, claim });
 
 /// A message to add to a task. The author is the agent or, without `agent_id`, the caller.
 #[derive(Object)]
@@ -42,7 +42,7 @@ pub struct AddMessage {
     pub claim: Sent<Option<u64>>,
 }
 
-from_fields!(AddMessage { agent_id, text, parts, in_reply_to, expected_version, message, content, claim });
+from_fields!(only AddMessage { agent_id, text, parts, in_reply_to, expected_version, message, content, claim });
 
 /// An artifact to add to a task. The agent that holds the task is the author.
 #[derive(Object)]
@@ -76,7 +76,7 @@ pub struct AddArtifact {
     pub content: Sent<Option<AnyValue>>,
 }
 
-from_fields!(AddArtifact {
+from_fields!(only AddArtifact {
     agent_id,
     claim,
     name,
@@ -117,7 +117,7 @@ pub struct CompleteTask {
     pub in_reply_to: SentText,
 }
 
-from_fields!(CompleteTask {
+from_fields!(only CompleteTask {
     agent_id,
     claim,
     artifact,
@@ -154,7 +154,7 @@ pub struct RequestInput {
     pub in_reply_to: SentText,
 }
 
-from_fields!(RequestInput { agent_id, claim, message, schema, expected_version, question, text, parts, in_reply_to });
+from_fields!(only RequestInput { agent_id, claim, message, schema, expected_version, question, text, parts, in_reply_to });
 
 /// Reports that the agent failed to complete the task.
 #[derive(Object)]
@@ -175,7 +175,7 @@ pub struct FailTask {
     pub reason: Sent<String>,
 }
 
-from_fields!(FailTask { agent_id, claim, error, retryable, expected_version, message, reason });
+from_fields!(only FailTask { agent_id, claim, error, retryable, expected_version, message, reason });
 
 /// Releases the agent's claim.
 #[derive(Object)]
@@ -188,7 +188,7 @@ pub struct ReleaseTask {
     pub expected_version: Sent<Option<u64>>,
 }
 
-from_fields!(ReleaseTask { agent_id, claim, expected_version });
+from_fields!(only ReleaseTask { agent_id, claim, expected_version });
 
 /// Cancels the task. Only the task's creator and the workspace's owners may cancel a task.
 #[derive(Object)]
@@ -203,4 +203,4 @@ pub struct CancelTask {
     pub comment: SentText,
 }
 
-from_fields!(CancelTask { reason, expected_version, message, comment });
+from_fields!(only CancelTask { reason, expected_version, message, comment });

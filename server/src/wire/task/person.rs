@@ -71,7 +71,7 @@ pub struct ApproveTask {
     pub expected_version: Sent<Option<u64>>,
 }
 
-from_fields!(ApproveTask { comment, expected_version });
+from_fields!(only ApproveTask { comment, expected_version });
 
 /// Approves the task's output with changes. The changes are one of `modifications`, `content`, `text`, `artifact` and
 /// `artifacts`.
@@ -96,7 +96,7 @@ pub struct EditTask {
     pub expected_version: Sent<Option<u64>>,
 }
 
-from_fields!(EditTask { modifications, content, text, artifact, artifacts, comment, expected_version });
+from_fields!(only EditTask { modifications, content, text, artifact, artifacts, comment, expected_version });
 
 /// Rejects the task's output. `message` and `comment` are synonyms of `reason`.
 #[derive(Object)]
@@ -111,7 +111,7 @@ pub struct RejectTask {
     pub comment: SentText,
 }
 
-from_fields!(RejectTask { reason, expected_version, message, comment });
+from_fields!(only RejectTask { reason, expected_version, message, comment });
 
 /// Defers the task.
 #[derive(Object)]
@@ -128,7 +128,7 @@ pub struct DeferTask {
     pub expected_version: Sent<Option<u64>>,
 }
 
-from_fields!(DeferTask { until, for_seconds, reason, expected_version });
+from_fields!(only DeferTask { until, for_seconds, reason, expected_version });
 
 /// Sends a message to the agent, which is expected to reply. `question` and `text` are synonyms of `message`.
 #[derive(Object)]
@@ -148,7 +148,7 @@ pub struct AskTask {
     pub text: SentText,
 }
 
-from_fields!(AskTask { message, parts, in_reply_to, expected_version, question, text });
+from_fields!(only AskTask { message, parts, in_reply_to, expected_version, question, text });
 
 /// Reassigns the task. `agent_id` or `user_id` may replace `assignee_type` and `assignee_id`.
 #[derive(Object)]
@@ -169,7 +169,7 @@ pub struct AssignTask {
     pub expected_version: Sent<Option<u64>>,
 }
 
-from_fields!(AssignTask { assignee_type, assignee_id, agent_id, user_id, due_at, expected_version });
+from_fields!(only AssignTask { assignee_type, assignee_id, agent_id, user_id, due_at, expected_version });
 
 /// An action that marks a task as read or unread.
 #[derive(Object)]
@@ -178,7 +178,7 @@ pub struct MarkTask {
     pub expected_version: Sent<Option<u64>>,
 }
 
-from_fields!(MarkTask { expected_version });
+from_fields!(only MarkTask { expected_version });
 
 /// One action on many tasks. The object also has the fields of the action itself.
 #[derive(Object)]

@@ -1,0 +1,44 @@
+//! Names that a request may use: the fields of a body, or the parameters of a query.
+
+use foldwork_engine::Error;
+use foldwork_engine::model::excerpt::excerpt_of;
+use foldwork_engine::model::value::Object;
+use foldwork_engine::model::violation::{Violations, segment};
+use foldwork_engine::pipeline::hint::did_you_mean;
+
+/// The maximum number of unknown names in one error.
+const MAX_SHOWN: usize = 20;
+
+/// Rejects fields with other names than these.
+pub fn only(fields: &Object, allowed: &[&str]) -> Result<(), Error> {
+    let mut wrong = Violations::default();
+    for name in fields.keys().filter(|name| !allowed.contains(&&***name)).take(MAX_SHOWN) {
+        wrong.add(format!("/{}", segment(&excerpt_of(name))), unknown("field", name, allowed));
+    }
+    Ok(wrong.finish(())?)
+}
+
+/// Returns the error message for an unknown name: the most similar known name, and all known names.
+pub fn unknown(what: &str, name: &str, allowed: &[&str]) -> String {
+    let hint = did_you_mean(name, allowed.iter().copied()).map(|hint| format!("{hint} ")).unwrap_or_default();
+    let expected = match allowed {
+        [] => format!("no {what} is allowed"),
+        allowed => format!("allowed: {}", allowed.join(", ")),
+    };
+    format!("unknown {what}; {hint}{expected}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_name_is_an_error_with_the_names_allowed() {
+        let fields = Object::from_iter([("comment", "c"), ("expectedVersion", "1"), ("a/b", "1")]);
+        let error = only(&fields, &["comment", "expected_version"]).expect_err("unknown names").to_string();
+        let expected = "/expectedVersion: unknown field; did you mean 'expected_version'? allowed: comment, \
+                        expected_version; /a~1b: unknown field; allowed: comment, expected_version";
+        assert_eq!(error, expected);
+        assert!(only(&fields, &["comment", "expectedVersion", "a/b"]).is_ok());
+    }
+}
