@@ -5,8 +5,6 @@ use uuid::Uuid;
 use crate::model::date::format_date;
 use crate::model::value::{Object, Value};
 
-/// Maximum number of artifacts in a request.
-pub const MAX_ARTIFACTS: usize = 100;
 /// The name of an artifact that was sent without one.
 const DEFAULT_NAME: &str = "output";
 

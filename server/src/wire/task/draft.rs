@@ -2,9 +2,7 @@
 
 use foldwork_engine::Error;
 use foldwork_engine::model::depth::{self, MAX_CONTENT_DEPTH};
-use foldwork_engine::model::task::content::{check_name, 
-    Draft, Effect, MAX_ARTIFACTS, Message, content_part, data_part, text_part,
-};
+use foldwork_engine::model::task::content::{Draft, Effect, Message, content_part, data_part, text_part, check_name};
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::model::violation::{Violation, Violations};
 
@@ -14,6 +12,8 @@ use crate::wire::received::{FromFields, Sent, SentText, first, from_fields};
 
 /// Maximum number of parts in a message or artifact.
 const MAX_PARTS: usize = 100;
+/// Maximum number of artifacts in a request.
+const MAX_ARTIFACTS: usize = 100;
 
 /// The parts of a message or an artifact.
 pub type SentParts = Sent<Option<Vec<AnyObject>>>;
