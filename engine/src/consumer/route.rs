@@ -142,6 +142,7 @@ impl Router {
 mod tests {
     use super::*;
     use crate::model::facts::{Assignee, Priority};
+    use crate::model::json;
 
     #[test]
     fn an_assignment_keeps_the_limits_of_a_new_task() {
@@ -149,11 +150,14 @@ mod tests {
             assignee: Assignee::Agent("a".into()),
             title: title.map(str::to_owned),
             priority: Priority::Normal,
-            metadata: serde_json::from_str::<Value>(metadata).ok().and_then(|value| value.as_object().cloned()).expect("JSON"),
+            metadata: json::read(metadata.as_bytes()).expect("JSON"),
             due_in_s: None,
         };
         assert_eq!(refused(&assignment(None, "{}")), None);
-        assert_eq!(refused(&assignment(Some(&"x".repeat(500)), r#"{"review": {"allowed_decisions": ["approve"]}}"#)), None);
+        assert_eq!(
+            refused(&assignment(Some(&"x".repeat(500)), r#"{"review": {"allowed_decisions": ["approve"]}}"#)),
+            None
+        );
         let place = |title: Option<&str>, metadata: &str| refused(&assignment(title, metadata)).map(|(place, _)| place);
         assert_eq!(place(Some(&"x".repeat(501)), "{}"), Some("title".to_owned()));
         assert_eq!(place(Some(" "), "{}"), Some("title".to_owned()));

@@ -53,12 +53,7 @@ pub fn slug_of(aggregate: &Aggregate) -> Option<&str> {
 /// project may have it. A slug that the event does not change is accepted, because articles of older logs may share one.
 ///
 /// With `renames`, returns the slug that the article must get instead of one that is not accepted.
-pub fn decide(
-    view: &View<'_>,
-    before: Option<&Aggregate>,
-    after: &Aggregate,
-    renames: bool,
-) -> Result<Option<String>> {
+pub fn decide(view: &View<'_>, before: Option<&Aggregate>, after: &Aggregate, renames: bool) -> Result<Option<String>> {
     let Some(slug) = slug_of(after).filter(|slug| before.and_then(slug_of) != Some(slug)) else { return Ok(None) };
     let project_id = after.project_id.as_deref();
     if renames {

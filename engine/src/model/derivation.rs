@@ -68,7 +68,8 @@ mod tests {
 
     #[test]
     fn only_a_complete_mark_counts_and_its_depth_is_bounded() {
-        let mark = |depth: &str| format!(r#"{{"source": "plugin", "plugin": "p", "caused_by": "e", "depth": {depth}}}"#);
+        let mark =
+            |depth: &str| format!(r#"{{"source": "plugin", "plugin": "p", "caused_by": "e", "depth": {depth}}}"#);
         assert_eq!(read(&mark("3")), Some(3));
         assert_eq!(read(&mark("9223372036854775807")), Some(MAX_DEPTH));
         for depth in ["0", "-5", "1.5", "\"3\"", "null"] {

@@ -18,9 +18,8 @@ impl Staging<'_> {
     /// appended.
     pub(super) fn were_imported(&self, new_events: &[NewEvent], append: &Append) -> bool {
         let is_imported = |new: &NewEvent| {
-            self.first_of(new).is_some_and(|first| {
-                first.actor != append.actor && is_same_derivation(&new.metadata, &first.metadata)
-            })
+            self.first_of(new)
+                .is_some_and(|first| first.actor != append.actor && is_same_derivation(&new.metadata, &first.metadata))
         };
         new_events.iter().any(|new| new.derived && is_imported(new))
     }

@@ -97,7 +97,8 @@ impl Operation {
         let ended = || Error::conflict(NOT_LEASE_HOLDER, "the lease has expired");
         let lease = HeldLease::of(task).ok_or_else(ended)?;
         let row = LeaseRow { task_id: task.id.text(), claim: lease.claim, until, expired: false };
-        let until = self.context().renewals().renew_rows(&[row]).await?.into_iter().flatten().next().ok_or_else(ended)?;
+        let until =
+            self.context().renewals().renew_rows(&[row]).await?.into_iter().flatten().next().ok_or_else(ended)?;
         Ok(HeldLease { until, ..lease })
     }
 }

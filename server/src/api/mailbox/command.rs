@@ -69,7 +69,8 @@ impl Acting for EditTask {
 
 fn edit(sent: &EditTask) -> Result<Edit, Error> {
     let EditTask { modifications, content, text, artifact, artifacts, .. } = sent;
-    let absent = [modifications.is_absent(), content.is_absent(), text.is_absent(), artifact.is_absent(), artifacts.is_absent()];
+    let absent =
+        [modifications.is_absent(), content.is_absent(), text.is_absent(), artifact.is_absent(), artifacts.is_absent()];
     let given: Vec<&str> = EDITS.into_iter().zip(absent).filter(|(_, absent)| !absent).map(|(name, _)| name).collect();
     if let [_, second, ..] = given[..] {
         let message = format!("found {}; expected only one of {}", given.join(" and "), EDITS.join(", "));

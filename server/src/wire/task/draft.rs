@@ -2,7 +2,7 @@
 
 use foldwork_engine::Error;
 use foldwork_engine::model::depth::{self, MAX_CONTENT_DEPTH};
-use foldwork_engine::model::task::content::{Draft, Effect, Message, content_part, data_part, text_part, check_name};
+use foldwork_engine::model::task::content::{Draft, Effect, Message, check_name, content_part, data_part, text_part};
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::model::violation::{Violation, Violations};
 
