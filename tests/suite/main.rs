@@ -32,6 +32,7 @@ mod pipelines;
 mod random;
 mod reads;
 mod redefined;
+mod removed;
 mod reopened;
 mod replay;
 mod retried_steps;

@@ -63,7 +63,7 @@ impl Checkpointer {
     /// Adds changes of the graph to the next write.
     pub fn note(&mut self, changes: Changes) {
         for id in changes.nodes {
-            let facts = self.state.graph.facts(id.as_str());
+            let facts = self.state.graph.stored_facts(id.as_str());
             self.facts.insert(id, facts);
         }
         self.edges.extend(changes.edges);
@@ -119,7 +119,9 @@ impl Checkpointer {
         let effects = Effects { facts, edges, parked, released };
         let before = GraphCheckpoint { position: self.stored, ..self.checkpoint.clone() };
         self.db.write_effects(&effects, &before, &after).await?;
-        show(&self.state, effects.facts.iter().map(|(id, facts)| (id, facts.as_deref())));
+        // The stored facts include those of plugins that are not enabled.
+        let shown: Vec<_> = effects.facts.iter().map(|(id, _)| (id, self.state.graph.facts(id.as_str()))).collect();
+        show(&self.state, shown.iter().map(|(id, facts)| (*id, facts.as_deref())));
         self.stored = after.position;
         self.has_new_basis = false;
         self.unstored_bytes = 0;

@@ -256,11 +256,12 @@ impl Worker {
     }
 }
 
-/// Reads the stored graph, and makes the stored facts visible to pipelines and search.
+/// Reads the stored graph, and makes the stored facts of enabled plugins visible to pipelines and search.
 async fn restored(view: &FollowerView<'_>, generation: u64) -> Result<Edges> {
     let state = view.state;
     let ranges = KeyRange::of(state.folded.snapshot().iter().map(|known| known.id.text()));
     let mut edges = Edges::default();
+    let is_enabled = |plugin: &str| state.plugins.find(plugin).is_some();
     let mut pages = pin!(read_ahead(ranges.clone(), |key_range| {
         let log = state.db.clone();
         async move { log.read_facts(generation, key_range).await }
@@ -274,7 +275,7 @@ async fn restored(view: &FollowerView<'_>, generation: u64) -> Result<Edges> {
                 None
             }
         });
-        let found: Vec<_> = readable.map(|(id, found)| edges.restore(view, &id, found)).collect();
+        let found: Vec<_> = readable.map(|(id, found)| edges.restore(view, &id, found, &is_enabled)).collect();
         show(state, found.iter().map(|(id, facts)| (id, Some(&**facts))));
     }
     let mut pages = pin!(read_ahead(ranges, |key_range| {

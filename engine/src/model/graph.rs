@@ -78,6 +78,16 @@ impl EnrichmentFacts {
         }
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Splits the facts into those of the plugins with the names that `is_first` selects, and those of the others.
+    pub fn partition(self, is_first: impl Fn(&str) -> bool) -> (EnrichmentFacts, EnrichmentFacts) {
+        let (first, others): (Vec<_>, Vec<_>) = self.list.into_iter().partition(|(plugin, _)| is_first(plugin));
+        (EnrichmentFacts { list: first.into() }, EnrichmentFacts { list: others.into() })
+    }
+
     /// Returns the approximate size of the facts in memory, in bytes.
     pub fn size_bytes(&self) -> usize {
         self.list.iter().map(|(_, facts)| size_of::<(Arc<str>, PluginFacts)>() + facts.size_bytes()).sum()

@@ -78,13 +78,13 @@ impl Parked {
 }
 
 impl DatabaseReader {
-    /// Returns up to `limit` parked steps after the step `after`, in log order. `plugin` selects the steps of one
-    /// plugin.
-    pub async fn read_parked(&self, plugin: Option<&str>, after: Option<&StepId>, limit: usize) -> Result<Vec<Parked>> {
+    /// Returns up to `limit` parked steps of these plugins after the step `after`, in log order.
+    pub async fn read_parked(&self, plugins: &[Arc<str>], after: Option<&StepId>, limit: usize) -> Result<Vec<Parked>> {
         let start = after.map_or(Bound::Unbounded, |after| Bound::Excluded(after.key()));
         let range = convert::record_id("parked", RecordIdKeyRange { start, end: Bound::Unbounded });
-        let statement = "SELECT * FROM $range WHERE $plugin = NONE OR plugin = $plugin LIMIT $limit";
-        let values = [("range", range), ("plugin", convert::optional_text(plugin)), ("limit", convert::integer(limit))];
+        let statement = "SELECT * FROM $range WHERE plugin IN $plugins LIMIT $limit";
+        let plugins: Vec<Record> = plugins.iter().map(|plugin| convert::text(plugin)).collect();
+        let values = [("range", range), ("plugins", Record::Array(plugins.into())), ("limit", convert::integer(limit))];
         let found = self.query(statement, values).await?;
         convert::list(found.first())?.map(read_parked).collect()
     }

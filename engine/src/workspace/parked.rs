@@ -1,5 +1,7 @@
 //! Parked steps: listing, replaying and deleting steps that failed.
 
+use std::sync::Arc;
+
 use super::call_context::{CallContext, Operation};
 use super::rights::{Reader, Writer};
 use crate::consumer::late_steps;
@@ -22,13 +24,22 @@ pub struct Replayed {
 
 impl Reader {
     /// Returns parked steps in the order of their events, starting after the step `after`. `plugin` selects the steps
-    /// of one plugin.
+    /// of one plugin, which need not be enabled. Without it, the steps of enabled plugins are returned.
     pub async fn list_parked(&self, plugin: Option<&str>, after: Option<&StepId>, limit: usize) -> Result<Vec<Parked>> {
-        Ok(self.context.state().db.read_parked(plugin, after, limit).await?)
+        Ok(self.context.state().db.read_parked(&self.context.parking(plugin), after, limit).await?)
     }
 }
 
 impl CallContext {
+    /// Returns the names of the plugins whose parked steps are selected: the given one, or all that are enabled.
+    fn parking(&self, plugin: Option<&str>) -> Vec<Arc<str>> {
+        let plugins = &self.state().plugins;
+        match plugin {
+            Some(plugin) => vec![plugin.into()],
+            None => plugins.indexes().map(|plugin| plugins.name(plugin).clone()).collect(),
+        }
+    }
+
     async fn parked(&self, id: &str) -> Result<Parked> {
         let not_found = || Error::not_found("parked step", id);
         let step = StepId::parse(id).ok_or_else(not_found)?;
@@ -45,7 +56,8 @@ impl Writer {
 
     /// Replays the parked steps of one plugin or of all plugins, oldest first.
     pub async fn replay_all_parked(&self, plugin: Option<&str>) -> Result<Replayed> {
-        let mut parked = self.context.state().db.read_parked(plugin, None, MAX_REPLAYED + 1).await?;
+        let mut parked =
+            self.context.state().db.read_parked(&self.context.parking(plugin), None, MAX_REPLAYED + 1).await?;
         let more = parked.len() > MAX_REPLAYED;
         parked.truncate(MAX_REPLAYED);
         let replayed =

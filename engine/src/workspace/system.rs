@@ -30,7 +30,8 @@ impl Reader {
         let state = self.context.state();
         state.refresh().await?;
         let head = state.folded.position();
-        let parked = state.db.count_parked().await?.into_iter().map(|(_, steps)| steps).sum();
+        let parked = state.db.count_parked().await?.into_iter();
+        let parked = parked.filter(|(plugin, _)| state.plugins.find(plugin).is_some()).map(|(_, steps)| steps).sum();
         // After a start, the follower reports a position only once it has read its checkpoint.
         let worked = state.db.read_graph_checkpoint().await?.position.max(state.graph_progress.position());
         let checkpoint = state.db.checkpoint(NODES).await?;

@@ -31,6 +31,9 @@ pub struct Graph {
 #[derive(Default)]
 pub struct Edges {
     facts: FxHashMap<AggregateId, Arc<EnrichmentFacts>>,
+    /// The facts of plugins that are not enabled. They are kept for the time when their plugins return, and have no
+    /// other effect.
+    hidden: FxHashMap<AggregateId, Arc<EnrichmentFacts>>,
     /// The aggregates with a desired edge to each target.
     referrers: FxHashMap<Target, BTreeSet<AggregateId>>,
     /// The ways in which desired edges address nodes. `addresses` contains only the addresses of these kinds.
@@ -127,13 +130,19 @@ impl Graph {
         self.read().size_bytes()
     }
 
-    /// Returns whether no aggregate has facts.
+    /// Returns whether no aggregate has facts, not even of plugins that are not enabled.
     pub fn is_empty(&self) -> bool {
-        self.read().facts.is_empty()
+        let edges = self.read();
+        edges.facts.is_empty() && edges.hidden.is_empty()
     }
 
     pub fn facts(&self, id: &str) -> Option<Arc<EnrichmentFacts>> {
         self.read().facts(id)
+    }
+
+    /// Returns the facts to store: those of enabled plugins, and those of plugins that may return.
+    pub fn stored_facts(&self, id: &str) -> Option<Arc<EnrichmentFacts>> {
+        self.read().stored_facts(id)
     }
 
     /// Returns the ids and facts of all aggregates with facts.
@@ -174,16 +183,24 @@ impl Graph {
 }
 
 impl Edges {
-    /// Restores the stored facts of an aggregate. After all facts and edges are restored, the caller must call
-    /// [`Edges::restored`].
+    /// Restores the stored facts of an aggregate, and returns those of enabled plugins. After all facts and edges are
+    /// restored, the caller must call [`Edges::restored`].
     pub fn restore(
         &mut self,
         view: &dyn StateView,
         id: &str,
         facts: EnrichmentFacts,
+        is_enabled: &dyn Fn(&str) -> bool,
     ) -> (AggregateId, Arc<EnrichmentFacts>) {
         let known = view.aggregate(id).map(|aggregate| aggregate.id.clone());
         let id = known.unwrap_or_else(|| AggregateId::from(Arc::from(id)));
+        let (facts, hidden) = facts.partition(is_enabled);
+        if !hidden.is_empty() {
+            self.hidden.insert(id.clone(), Arc::new(hidden));
+        }
+        if facts.is_empty() {
+            return (id, Arc::default());
+        }
         for desired in facts.values().flat_map(|plugin_facts| &plugin_facts.desired) {
             self.referrers.entry(desired.edge.to.clone()).or_default().insert(id.clone());
             self.addressed.extend(AddressedBy::of(&desired.edge.to));
@@ -216,10 +233,18 @@ impl Edges {
         self.facts.get(id).cloned()
     }
 
+    fn stored_facts(&self, id: &str) -> Option<Arc<EnrichmentFacts>> {
+        let (facts, hidden) = (self.facts.get(id), self.hidden.get(id));
+        let (Some(facts), Some(hidden)) = (facts, hidden) else { return facts.or(hidden).cloned() };
+        let all = facts.iter().chain(hidden.iter());
+        Some(Arc::new(all.map(|(plugin, plugin_facts)| (plugin.clone(), plugin_facts.clone())).collect()))
+    }
+
     fn size_bytes(&self) -> usize {
         /// The estimated size of an id and its map entry, in bytes.
         const ENTRY_BYTES: usize = 96;
-        let facts: usize = self.facts.values().map(|facts| ENTRY_BYTES + facts.size_bytes()).sum();
+        let all = self.facts.values().chain(self.hidden.values());
+        let facts: usize = all.map(|facts| ENTRY_BYTES + facts.size_bytes()).sum();
         // Each edge is listed twice, at both of its ends.
         let edges: usize =
             self.outgoing.values().map(|edges| 2 * ENTRY_BYTES + edges.len() * (size_of::<Edge>() + 32)).sum();

@@ -149,7 +149,7 @@ fn a_restored_graph_continues_unchanged() {
     articles.event("b", "created", &[("slug", "two")], &[]);
     let mut restored = Edges::default();
     for (id, facts) in articles.graph.all_facts() {
-        assert_eq!(restored.restore(&articles, id.as_str(), (*facts).clone()), (id, facts));
+        assert_eq!(restored.restore(&articles, id.as_str(), (*facts).clone(), &|_| true), (id, facts));
     }
     restored.restored(&articles);
     restored.restore_edges(articles.graph.outgoing("a").into_iter().map(|edge| (*edge).clone()));
