@@ -66,7 +66,7 @@ async fn seen(workspace: &Handles) -> Seen {
     Seen {
         facts,
         edges: around.edges.iter().map(|edge| edge.kind.to_string()).collect(),
-        found: found.iter().filter(|hit| &*hit.label == "note one").map(|hit| hit.aggregate.id.to_string()).collect(),
+        found: found.iter().filter(|hit| hit.score >= 1.0).map(|hit| hit.aggregate.id.to_string()).collect(),
         parked: parked.iter().map(|step| step.id.text()).collect(),
         parked_count: followers.iter().map(|follower| follower.parked).sum(),
     }
