@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use foldwork_engine::Engine;
 use poem::endpoint::BoxEndpoint;
-use poem::{EndpointExt, Response, Route, get};
+use poem::{EndpointExt, IntoEndpoint, Response, Route, get};
 
+use crate::api::query::{Parameters, checked};
 use crate::config::Config;
 use crate::http::public_url::PublicUrl;
 use crate::http::routes::{API, DOWNLOADS, FUNCTIONS, REALTIME};
@@ -22,6 +23,10 @@ pub fn application(engine: Arc<Engine>, config: &Config, shutdown: Shutdown) -> 
     let page = api::document::page(&service, &document);
     let mut methods = api::document::methods(&document);
     let realtime = realtime::Realtime::new(&config.realtime);
+    let (known, known_functions) = (Parameters::of(&document, API), Parameters::of(&document, FUNCTIONS));
+    let service = service.into_endpoint().around(move |endpoint, request| checked(known.clone(), endpoint, request));
+    let functions =
+        functions.into_endpoint().around(move |endpoint, request| checked(known_functions.clone(), endpoint, request));
     let mut routes = Route::new()
         .nest(API, service)
         .nest(FUNCTIONS, functions)

@@ -109,8 +109,8 @@ async fn while_a_workspace_stays_closed() -> anyhow::Result<Vec<(String, Respons
 /// credential.
 const ANY_BODY: &str = r#"{"code": "sic_0"}"#;
 
-/// A query string for operations that a link authenticates instead of a header.
-const QUERY: &str = "link=a";
+/// The query string of the operation that a link authenticates instead of a header.
+const QUERY: &str = "?link=a";
 
 async fn to_each(server: &Server, operations: impl IntoIterator<Item = Operation>) -> Vec<(String, Response)> {
     let mut answers = Vec::new();
@@ -132,9 +132,10 @@ fn request(server: &Server, operation: &Operation, body: Body) -> Request {
 fn request_by(key: &str, operation: &Operation, body: Body) -> Request {
     let path: Vec<&str> =
         operation.path.split('/').map(|part| if part.starts_with('{') { "a" } else { part }).collect();
+    let query = if operation.path.ends_with("/uploads") { QUERY } else { "" };
     Request::builder()
         .method(Method::from_bytes(operation.method.as_bytes()).expect("a method"))
-        .uri(format!("{}?{QUERY}", path.join("/")).parse().expect("a path"))
+        .uri(format!("{}{query}", path.join("/")).parse().expect("a path"))
         .header("authorization", format!("Bearer {key}"))
         .content_type("application/json")
         .body(body)

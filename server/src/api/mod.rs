@@ -19,6 +19,7 @@ mod parked;
 mod plans;
 mod plugins;
 mod projects;
+pub mod query;
 pub mod relay;
 mod search;
 mod section;

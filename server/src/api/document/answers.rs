@@ -69,10 +69,8 @@ fn errors(
     // Operations with a `link` parameter accept the link instead of a token.
     let is_linked = parameters.iter().any(|parameter| parameter["in"] == "query" && parameter["name"] == "link");
     let has_input = content.is_some() || stands_in("query") || stands_in("header");
-    let mut errors = Vec::new();
-    if has_input {
-        errors.push(("400", "Invalid input."));
-    }
+    // Every operation rejects query parameters that it does not have.
+    let mut errors = vec![("400", "Invalid input.")];
     match needed {
         Some(needed) => {
             errors.push(("401", "Missing or invalid bearer token."));
