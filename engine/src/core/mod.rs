@@ -31,6 +31,7 @@ pub mod streams;
 pub mod stride;
 pub mod types;
 pub mod vectors;
+pub mod view;
 
 use std::collections::VecDeque;
 use std::sync::Arc;

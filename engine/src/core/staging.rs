@@ -11,8 +11,9 @@ use crate::core::State;
 use crate::core::append::{Append, Appended};
 use crate::core::known::{self, Known, KnownAnswer};
 use crate::core::request::RequestId;
-use crate::core::slugs::{self, ChangedSlugs, slug_of};
+use crate::core::slugs;
 use crate::core::types::Definitions;
+use crate::core::view::View;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::article;
@@ -73,69 +74,10 @@ pub struct Staged {
     pub types_changed: u64,
 }
 
-/// The workspace's state after the staged part of the batch. Decisions are made against this state.
-pub struct View<'a> {
-    state: &'a State,
-    definitions: &'a Definitions,
-    position: u64,
-    changed: FxHashMap<AggregateId, Arc<Aggregate>>,
-    /// The ids of the changed aggregates, in the order of their first change. New aggregates are published in this
-    /// order.
-    order: Vec<AggregateId>,
-    slugs: ChangedSlugs,
-}
-
-impl View<'_> {
-    pub fn aggregate(&self, id: &str) -> Option<Arc<Aggregate>> {
-        self.changed.get(id).cloned().or_else(|| self.state.folded.get(id))
-    }
-
-    /// Sets the state of an aggregate after an event. Returns the state that an earlier event of the batch has set.
-    fn change(&mut self, id: &AggregateId, after: Arc<Aggregate>) -> Option<Arc<Aggregate>> {
-        let View { changed, slugs, .. } = self;
-        slugs.note(&after, |id, slug| changed.get(id).is_some_and(|found| slug_of(found) == Some(slug)));
-        changed.insert(id.clone(), after)
-    }
-
-    pub fn definition(&self, type_name: &str) -> Option<&Arc<Definition>> {
-        self.definitions.get(type_name)
-    }
-
-    /// Returns the aggregate with this slug within a type and project.
-    pub fn by_slug(&self, aggregate_type: &str, project_id: Option<&str>, slug: &str) -> Option<Arc<Aggregate>> {
-        let has = |aggregate: &&Arc<Aggregate>| {
-            &*aggregate.aggregate_type == aggregate_type
-                && aggregate.project_id.as_deref() == project_id
-                && slug_of(aggregate) == Some(slug)
-        };
-        let resident = || {
-            let ids = self.state.folded.by_slug(aggregate_type, project_id, slug);
-            ids.into_iter().filter(|id| !self.changed.contains_key(id)).find_map(|id| self.aggregate(id.as_str()))
-        };
-        let changed = self.slugs.candidates(slug).iter().filter_map(|id| self.changed.get(id)).find(has);
-        changed.cloned().or_else(resident)
-    }
-
-    /// Returns the number of aggregates of a type. Scans all aggregates.
-    pub fn count(&self, aggregate_type: &str) -> u64 {
-        let is_one = |found: &&Arc<Aggregate>| &*found.aggregate_type == aggregate_type && !found.deleted;
-        let snapshot = self.state.folded.snapshot();
-        let resident = snapshot.iter().filter(is_one).filter(|found| !self.changed.contains_key(&found.id));
-        (resident.count() + self.changed.values().filter(is_one).count()) as u64
-    }
-
-    /// Returns the id of the project with this id or slug.
-    pub fn project_id(&self, project: &str) -> Option<Arc<str>> {
-        let by_id = self.aggregate(project).filter(|found| &*found.aggregate_type == PROJECT && !found.deleted);
-        by_id.or_else(|| self.by_slug(PROJECT, None, project)).map(|found| found.id.text())
-    }
-}
-
 impl<'a> Staging<'a> {
     pub fn new(state: &'a State, definitions: &'a Definitions, known: &'a Known) -> Staging<'a> {
         let position = state.folded.position();
-        let (changed, order, slugs) = Default::default();
-        let view = View { state, definitions, position, changed, order, slugs };
+        let view = View::new(state, definitions, position);
         let (chosen_ids, answers, taken, freed, feed, published) = Default::default();
         let now_ms = state.clock.now_ms();
         Staging { view, known, events: Vec::new(), chosen_ids, answers, taken, freed, feed, published, now_ms }

@@ -4,7 +4,7 @@ use super::decision::{
     NOT_LEASE_HOLDER, advance, conflict, event, find_agent, find_enabled_agent, find_expected, resolution,
     state_conflict,
 };
-use crate::core::staging::View;
+use crate::core::view::View;
 use crate::error::{Error, Result};
 use crate::model::date::format_date;
 use crate::model::event::{Expected, NewEvent};

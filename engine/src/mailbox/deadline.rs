@@ -3,7 +3,7 @@
 use super::agent::again_or_failed;
 use super::decision::{event, find_enabled_agent};
 use super::person::parts;
-use crate::core::staging::View;
+use crate::core::view::View;
 use crate::model::date::format_date;
 use crate::model::event::NewEvent;
 use crate::model::facts::Assignee;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::core::staging::View;
+use crate::core::view::View;
 use crate::error::{Error, Result};
 use crate::model::agent::is_disabled;
 use crate::model::aggregate::Aggregate;

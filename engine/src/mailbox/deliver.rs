@@ -3,7 +3,7 @@
 use super::agent::versions;
 use super::decision::{advance, event, find, resolution};
 use super::effect;
-use crate::core::staging::View;
+use crate::core::view::View;
 use crate::error::Result;
 use crate::model::event::NewEvent;
 use crate::model::task::content::{Draft, Message, Role, Stamp};

@@ -1,7 +1,7 @@
 //! Effects: the events that artifacts request. The append of an approval also appends the effects of the approved
 //! artifacts.
 
-use crate::core::staging::View;
+use crate::core::view::View;
 use crate::error::{Error, Result};
 use crate::model::event::NewEvent;
 use crate::model::excerpt::excerpt;

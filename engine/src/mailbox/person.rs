@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::decision::{advance, check_version, conflict, event, find_enabled_agent, find_expected, resolution};
 use super::effect;
-use crate::core::staging::View;
+use crate::core::view::View;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::date::format_date;

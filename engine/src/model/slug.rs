@@ -5,7 +5,7 @@ use super::id;
 /// The state field by which an aggregate can be addressed within its type and project.
 pub const SLUG: &str = "slug";
 /// The slugs that [`is_valid`] accepts, for error messages.
-pub const EXPECTED: &str = "expected 1 to 200 characters of a-z 0-9 - _ .";
+pub const EXPECTED: &str = "expected 1 to 200 characters of a-z A-Z 0-9 - _ .";
 /// Maximum length of a slug in bytes.
 const MAX_BYTES: usize = 200;
 /// Maximum length of a slug that is derived from a text, or to which a number is appended, in bytes.
@@ -13,7 +13,7 @@ const MAX_STEM_BYTES: usize = 120;
 
 /// Returns whether a client may choose this slug.
 pub fn is_valid(slug: &str) -> bool {
-    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_' | b'.');
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     !slug.is_empty() && slug.len() <= MAX_BYTES && slug.bytes().all(allowed)
 }
 

@@ -15,6 +15,9 @@ use crate::model::builtin::PROJECT;
 use crate::model::slug::{self, slugify};
 use crate::model::value::Value;
 
+/// The slugs of projects, for error messages.
+const EXPECTED: &str = "expected 1 to 200 characters of a-z 0-9 - _ .";
+
 /// A project to create.
 #[derive(Debug, Clone, Default)]
 pub struct NewProject {
@@ -44,7 +47,7 @@ impl Writer {
         let description = new.description;
         let most = self.context.limits().await?.projects;
         let given_bytes = name.len() + slug.len() + description.as_ref().map_or(0, String::len);
-        let decide: Decide = Box::new(move |view: &crate::core::staging::View<'_>| {
+        let decide: Decide = Box::new(move |view: &crate::core::view::View<'_>| {
             if view.by_slug(PROJECT, None, &slug).is_some() {
                 return Err(Error::conflict(SLUG_TAKEN, format!("another project already has the slug '{slug}'")));
             }
@@ -138,5 +141,6 @@ impl CallContext {
 
 /// Validates a slug chosen by a client.
 pub(super) fn check_slug(slug: String) -> Result<String> {
-    if slug::is_valid(&slug) { Ok(slug) } else { Err(Error::invalid_at("/slug", slug::EXPECTED)) }
+    let is_valid = slug::is_valid(&slug) && !slug.contains(|letter: char| letter.is_ascii_uppercase());
+    if is_valid { Ok(slug) } else { Err(Error::invalid_at("/slug", EXPECTED)) }
 }

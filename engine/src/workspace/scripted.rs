@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::core::State;
 use crate::core::append::{Append, Appender};
-use crate::core::staging::View;
+use crate::core::view::View;
 use crate::error::{Error, Result};
 use crate::hook::{About, AgentProfile};
 use crate::model::agent::{ENABLED, NAME_KEY, PLUGIN, STATUS, SUBSCRIBED_TRAITS, name_key};

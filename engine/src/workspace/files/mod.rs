@@ -23,7 +23,7 @@ use super::Page;
 use super::call_context::{CallContext, Operation};
 use super::rights::{Reader, Writer};
 use crate::core::append::Decide;
-use crate::core::staging::View;
+use crate::core::view::View;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::FILE;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::core::append::Decide;
-use crate::core::staging::View;
 use crate::core::stream_pages::StreamPages;
+use crate::core::view::View;
 use crate::error::{Error, Result};
 use crate::mailbox::person::{check_assignee, parts};
 use crate::mailbox::selection::{self, Selection, select};
