@@ -7,7 +7,7 @@ use foldwork_engine::clock::SystemClock;
 use foldwork_engine::hook::{
     About, AgentProfile, Candidates, Done, Enrich, Hook, OnError, Outcome, Plugin, Subscription, Work,
 };
-use foldwork_engine::model::depth::MAX_KEPT_DEPTH;
+use foldwork_engine::model::depth::{MAX_CONTENT_DEPTH, MAX_KEPT_DEPTH};
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::facts::{Artifact, Assignee, EventFact, Facts, Product};
 use foldwork_engine::model::value::{Object, Value};
@@ -171,7 +171,7 @@ async fn payloads_at_the_depth_limit_load_after_a_restart() {
     for (id, payload) in notes {
         workspace.writer.append_events(vec![event("note", id, payload)]).await.expect("appended");
     }
-    for levels in [most - 4, most - 3] {
+    for levels in [MAX_CONTENT_DEPTH - 1, MAX_CONTENT_DEPTH] {
         let task = NewTask {
             title: "Dig".into(),
             assignee: Some(Assignee::Agent("agent-digger".into())),
@@ -188,7 +188,7 @@ async fn payloads_at_the_depth_limit_load_after_a_restart() {
         [
             "derived: nested more than 160 levels deep",
             "the plugin's events were rejected: /payload/dug: nested more than 159 levels deep",
-            "the plugin's events were rejected: /payload/artifacts: nested more than 159 levels deep",
+            "product.artifacts[0].parts: nested more than 140 levels deep",
         ]
     );
 

@@ -17,7 +17,7 @@ use crate::core::view::View;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::article;
-use crate::model::builtin::{ARTICLE, FILE, PROJECT};
+use crate::model::builtin::{ARTICLE, FILE};
 use crate::model::definition::Definition;
 use crate::model::depth::{self, MAX_KEPT_DEPTH};
 use crate::model::event::{Event, NewEvent};
