@@ -13,12 +13,13 @@ use crate::core::Settings;
 use crate::core::plugins::Plugins;
 use crate::error::{Error, Result};
 use crate::hook::Embed;
-use crate::model::access::{Caller, WorkspaceRecord};
+use crate::model::access::{Caller, KeyRecord, Membership, UserRecord, WorkspaceRecord};
 use crate::opening::Opener;
 use crate::registry::{Registry, Usage};
 use crate::store::Store;
 use crate::workspace::CallContext;
 use crate::workspace::files::{CheckedLink, LinkedUpload, SignedLink, StoredFile, check_link, refusing};
+use crate::workspace::offline::Offline;
 use crate::workspace::rights::{Listener, Right, Uploader, check};
 use crate::workspace::runtime::Runtime;
 
@@ -107,6 +108,43 @@ impl Engine {
         }
         let runtime = self.runtime(&caller.workspace_id).await?;
         R::of(CallContext::new(self.access.clone(), runtime, caller))
+    }
+
+    /// Returns all workspaces of the store, oldest first.
+    pub async fn workspaces(&self) -> Result<Vec<WorkspaceRecord>> {
+        self.access.workspaces().await
+    }
+
+    /// Opens a workspace for the operator of the store. The workspace must not be open in this process or another one.
+    /// No request may lead here: the handle appends what otherwise only the program itself appends.
+    pub async fn offline(&self, workspace_id: &str) -> Result<Offline> {
+        self.opener.open_offline(&workspace_id.into()).await
+    }
+
+    /// Creates a workspace with the id that it has in another store. If `with_key` is set, returns a key for its owner
+    /// that holds every scope.
+    pub async fn restore_workspace(&self, workspace: &WorkspaceRecord, with_key: bool) -> Result<Option<String>> {
+        self.access.restore_workspace(workspace, with_key).await
+    }
+
+    /// Returns the members of a workspace with their users, for the operator of the store.
+    pub async fn people_of(&self, workspace_id: &str) -> Result<Vec<(Membership, UserRecord)>> {
+        self.access.people_of(workspace_id).await
+    }
+
+    /// Returns the keys of a workspace, for the operator of the store.
+    pub async fn key_records_of(&self, workspace_id: &str) -> Result<Vec<KeyRecord>> {
+        self.access.key_records_of(workspace_id).await
+    }
+
+    /// Adds a member that another store had, unless they are a member. Returns whether the member is new.
+    pub async fn restore_member(&self, member: &Membership, user: &UserRecord) -> Result<bool> {
+        self.access.restore_member(member, user).await
+    }
+
+    /// Adds a key that another store had, unless its id or its secret is known. Returns whether the key is new.
+    pub async fn restore_key(&self, key: &KeyRecord) -> Result<bool> {
+        self.access.restore_key(key).await
     }
 
     /// Returns the right to listen. `shown` is a bearer token or a credential issued by [`Listener::connect`].

@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::hook::Embed;
 use crate::model::pattern::Patterns;
 use crate::store::{self, Store};
+use crate::workspace::offline::Offline;
 use crate::workspace::runtime::Runtime;
 
 /// Opens the workspaces of one engine.
@@ -83,6 +84,13 @@ impl Opener {
         let log = self.store.workspace(workspace_id).await?;
         let state = State::load(record, &log, self.environment()).await?;
         Ok(Arc::new(Runtime::open(state, log).await?))
+    }
+
+    /// Opens a workspace for an operator, with none of the tasks that a server runs beside it.
+    pub async fn open_offline(&self, workspace_id: &Arc<str>) -> Result<Offline> {
+        let record = self.access.workspace(workspace_id).await?;
+        let log = self.store.workspace(workspace_id).await?;
+        Offline::open(State::load(record, log, self.environment()).await?).await
     }
 
     /// Returns the environment that all workspaces of the engine share.

@@ -109,7 +109,8 @@ pub fn load_plugins(settings: &config::Plugins) -> anyhow::Result<Plugins> {
     Ok(Plugins::new(plugins, *threads)?)
 }
 
-async fn open_store(config: &Config) -> anyhow::Result<Store> {
+/// Opens the store and the storage of files that the configuration names.
+pub async fn open_store(config: &Config) -> anyhow::Result<Store> {
     let url = &config.store.url;
     if let Some(path) = url.strip_prefix("surrealkv://")
         && let Some(parent) = std::path::Path::new(path).parent()

@@ -132,6 +132,17 @@ impl Server {
         Ok(Server { clock, store, engine, keys, shutdown, application })
     }
 
+    /// Starts a server over a store that has a workspace already, for its owner's key.
+    pub async fn start_over(config: &Config, store: Store, owner: &str) -> anyhow::Result<Server> {
+        let (clock, plugins) = (Arc::new(FixedClock::default()), load_plugins(&config.plugins)?);
+        let engine = Engine::open(store.share(), clock.clone() as Arc<dyn Clock>, config.engine(), plugins).await?;
+        let fetch: Arc<dyn FetchKeys> = Arc::new(Provider::default());
+        engine.decide_access(settings(), &fetch).map_err(anyhow::Error::msg)?;
+        let shutdown = Shutdown::default();
+        let application = application(engine.clone(), config, shutdown.clone());
+        Ok(Server { clock, store, engine, keys: vec![("owner", owner.to_owned())], shutdown, application })
+    }
+
     /// Returns the key of this name.
     pub fn key(&self, name: &str) -> Option<&str> {
         self.keys.iter().find(|(known, _)| *known == name).map(|(_, key)| key.as_str())

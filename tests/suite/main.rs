@@ -11,6 +11,7 @@ mod crashed;
 mod depth;
 mod edge;
 mod examples;
+mod exports;
 mod faults;
 mod files;
 mod first_start;

@@ -13,6 +13,7 @@ pub mod licenses;
 pub mod members;
 pub mod plans;
 pub mod provision;
+mod restore;
 pub mod settings;
 pub mod signing;
 pub mod stored_caller;

@@ -115,7 +115,7 @@ impl State {
         if self.needs_refold(&refolded.definition) {
             self.fold_changed(&mut refolded).await?;
         }
-        db.replace_definition(&refolded.definition, types_changed).await?;
+        db.replace_definition(&refolded.definition, types_changed, self.folded.position()).await?;
         self.types.set_changed(types_changed + 1);
         self.show_defined(refolded, &folding);
         Ok(())

@@ -205,7 +205,13 @@ impl<'a> Staging<'a> {
             return Err(Error::aggregate_deleted(version));
         }
         let mut payload = new.payload;
-        payload::fill_defaults(&mut payload, crate::model::event::verb(&new.event_type), &definition);
+        if new.recorded.is_none() {
+            payload::fill_defaults(&mut payload, crate::model::event::verb(&new.event_type), &definition);
+        }
+        let (actor, recorded_at) = match new.recorded {
+            Some(recorded) => (recorded.actor, recorded.at),
+            None => (append.actor.clone(), self.now_ms),
+        };
         let position = self.view.position + 1;
         let chosen = new.event_id.is_some();
         let event_id = new
@@ -221,13 +227,15 @@ impl<'a> Staging<'a> {
             position,
             payload: Arc::new(payload),
             metadata: Arc::new(new.metadata),
-            actor: append.actor.clone(),
-            occurred_at: new.occurred_at.unwrap_or(self.now_ms),
-            recorded_at: self.now_ms,
+            actor,
+            occurred_at: new.occurred_at.unwrap_or(recorded_at),
+            recorded_at,
             sent: Default::default(),
         };
         let mut after = Aggregate::fold(before.as_deref(), &event, &definition);
+        // An import brings the slugs of another log as they are.
         if *definition.type_name == *ARTICLE
+            && new.recorded.is_none()
             && let Some(slug) = slugs::decide(&self.view, before.as_deref(), &after, new.renames_slug)?
         {
             Arc::make_mut(&mut event.payload).insert(SLUG, slug);
@@ -278,6 +286,10 @@ impl<'a> Staging<'a> {
             let message = format!("only its own operations may append to the type '{}'", definition.type_name);
             return Err(Error::Forbidden { code: "managed_type", message });
         }
+        if new.recorded.is_some() && !append.managed {
+            let message = "only an import may append an event with the actor and the time of another log";
+            return Err(Error::forbidden("recorded_elsewhere", message));
+        }
         let verb = new.event_type.strip_prefix(&*definition.type_name).and_then(|rest| rest.strip_prefix('.'));
         if !verb.is_some_and(id::is_valid_name) {
             let message = format!("expected {}.<verb> of lower-case letters, digits, _ and -", definition.type_name);
@@ -285,7 +297,14 @@ impl<'a> Staging<'a> {
         }
         let matching = Matching::new(&self.view.state.patterns);
         let mut check = || {
-            payload::check(&new.payload, verb.unwrap_or_default(), definition, &matching, "/payload", &mut wrong);
+            let at = "/payload";
+            // The type may have been redefined since another log recorded the event. Managed types have one definition,
+            // and their operations rely on it.
+            if new.recorded.is_some() && !definition.managed {
+                payload::check_shape(&new.payload, definition, at, &mut wrong);
+            } else {
+                payload::check(&new.payload, verb.unwrap_or_default(), definition, &matching, at, &mut wrong);
+            }
         };
         if payload::is_quick(&new.payload, definition, &matching) {
             check()

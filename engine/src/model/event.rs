@@ -138,12 +138,24 @@ pub struct NewEvent {
     pub derived: bool,
     /// Whether the event of an article gets another slug if its slug is not accepted, instead of an error.
     pub renames_slug: bool,
+    /// Set only for an event that another log has already recorded and an operator imports.
+    pub recorded: Option<Recorded>,
+}
+
+/// What another log has recorded about an event. An imported event keeps it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recorded {
+    /// The actor that appended the event there.
+    pub actor: Arc<str>,
+    /// The time of the append there, in milliseconds since the epoch.
+    pub at: i64,
 }
 
 impl NewEvent {
     /// Returns whether the event may be appended to a deleted aggregate.
     pub fn restores(&self) -> bool {
-        !self.derived && (self.restore || verb(&self.event_type) == CREATED)
+        // The log that recorded an event has accepted the event after whatever came before it.
+        self.recorded.is_some() || (!self.derived && (self.restore || verb(&self.event_type) == CREATED))
     }
 
     /// Returns the approximate size of the appended event in memory, in bytes.
@@ -163,6 +175,8 @@ pub enum Expected {
     Exists,
     /// The stream's last event has this version.
     Version(u64),
+    /// The stream's last event, if any, has a lower version than this one.
+    Below(u64),
 }
 
 impl Expected {
@@ -174,6 +188,7 @@ impl Expected {
             Expected::None => current == 0,
             Expected::Exists => current > 0,
             Expected::Version(version) => current == version,
+            Expected::Below(version) => current < version,
         }
     }
 }

@@ -26,15 +26,10 @@ pub fn check(
     at: &str,
     violations: &mut Violations,
 ) {
-    for (name, value) in payload.iter() {
-        let at = format!("{at}/{}", segment(name));
-        depth::check_field(value, definition.field(name).map_or(Fold::Last, |field| field.fold), &at, violations);
-        if &**name == UNSET {
-            check_unset(value, &at, violations);
-        } else if !is_field_name(name) {
-            violations.add(at, "a field name must not be empty, start with _ or $, or contain a null character");
-        } else if let Some(field) = definition.field(name) {
-            check_value(field, value, payload.written(name), Some(matching), &at, violations);
+    check_shape(payload, definition, at, violations);
+    for (name, value) in payload.iter().filter(|(name, _)| is_field_name(name)) {
+        if let Some(field) = definition.field(name) {
+            check_value(field, value, payload.written(name), Some(matching), &format!("{at}/{}", segment(name)), violations);
         }
     }
     if verb == CREATED {
@@ -43,6 +38,20 @@ pub fn check(
             definition.fields().iter().filter(|field| field.required && field.default.is_none()).filter(missing)
         {
             violations.add(format!("{at}/{}", segment(&field.name)), format!("required {}", field.field_type.name()));
+        }
+    }
+}
+
+/// Checks what every payload must meet, whatever the definition says about its fields: the depth of its values, and the
+/// names of its fields.
+pub fn check_shape(payload: &Object, definition: &Definition, at: &str, violations: &mut Violations) {
+    for (name, value) in payload.iter() {
+        let at = format!("{at}/{}", segment(name));
+        depth::check_field(value, definition.field(name).map_or(Fold::Last, |field| field.fold), &at, violations);
+        if &**name == UNSET {
+            check_unset(value, &at, violations);
+        } else if !is_field_name(name) {
+            violations.add(at, "a field name must not be empty, start with _ or $, or contain a null character");
         }
     }
 }

@@ -60,6 +60,22 @@ impl Database {
         retry::after_conflicts(attempt).await
     }
 
+    /// Writes a workspace without an owner and without a key. Makes it the first workspace of a store that has none.
+    pub async fn restore_workspace(&self, workspace: &WorkspaceRecord) -> Result<()> {
+        let statements = "BEGIN;
+            IF !record::exists(first_start:done) {
+                CREATE first_start:done SET key = '', workspace = $name RETURN NONE
+            };
+            CREATE $id CONTENT $about RETURN NONE;
+            COMMIT;";
+        let values = [
+            ("id", convert::record_id("workspace", workspace.id.to_string())),
+            ("name", convert::text(&workspace.id)),
+            ("about", workspace_content(workspace)),
+        ];
+        self.query_again(statements, values).await.map(drop)
+    }
+
     /// Returns the id of the key that the first start created. The key may have been deleted since then.
     async fn first_key_id(&self) -> Result<Option<String>> {
         let found = self.query("SELECT VALUE key FROM first_start:done", []).await?;

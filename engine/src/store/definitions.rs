@@ -20,11 +20,27 @@ pub struct StoredDefinition {
 /// Aborts the transaction if a definition has changed since the counter's value `$types` was read.
 const UNCHANGED: &str = "IF ((SELECT VALUE types FROM ONLY head:log) ?? 0) != $types { THROW 'stale head' };";
 
-/// Writes a definition and increments the counter of changes at the head of the log. Appends that were checked against
-/// the old definitions then fail and are checked again.
+/// Writes a definition, adds it to the history, and increments the counter of changes at the head of the log. Appends
+/// that were checked against the old definitions then fail and are checked again. The head has a position only if
+/// several processes write, and may then be ahead of the position that this process knows.
 const WRITE: &str = "
 UPSERT $id CONTENT { text: $text, revision: $revision } RETURN NONE;
-UPSERT head:log SET types = (types ?? 0) + 1 RETURN NONE;";
+UPSERT head:log SET types = (types ?? 0) + 1 RETURN NONE;
+LET $at = math::max([$position, (SELECT VALUE position FROM ONLY head:log) ?? 0]);
+LET $number = (SELECT VALUE types FROM ONLY head:log) ?? 0;
+CREATE type::record('defined', [$at, $number, record::id($id)])
+    CONTENT { text: $text, revision: $revision } RETURN NONE;";
+
+/// A definition in the history of its type.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PastDefinition {
+    /// The position of the log's last event before the definition.
+    pub position: u64,
+    pub type_name: String,
+    /// The declaration, as JSON text.
+    pub text: String,
+    pub revision: u64,
+}
 
 impl DatabaseReader {
     /// Returns the definitions that clients created, sorted by name.
@@ -37,23 +53,32 @@ impl DatabaseReader {
 impl Database {
     /// Writes a definition. Replaces a definition with the same name. `types_changed` is the value of the change
     /// counter that the caller has read. Fails with [`Error::Conflict`] if another server has changed a definition
-    /// since then.
-    pub async fn replace_definition(&self, definition: &Definition, types_changed: u64) -> Result<()> {
-        self.write(&["BEGIN;", UNCHANGED, WRITE, "COMMIT;"].concat(), definition, types_changed).await
+    /// since then. `position` is the position of the log's last event that the caller knows.
+    pub async fn replace_definition(&self, definition: &Definition, types_changed: u64, position: u64) -> Result<()> {
+        self.write(&["BEGIN;", UNCHANGED, WRITE, "COMMIT;"].concat(), definition, types_changed, position).await
     }
 
     /// Writes a definition, even if other definitions have changed in the meantime.
     pub async fn write_definition(&self, definition: &Definition) -> Result<()> {
-        self.write(&["BEGIN;", WRITE, "COMMIT;"].concat(), definition, 0).await
+        self.write(&["BEGIN;", WRITE, "COMMIT;"].concat(), definition, 0, 0).await
     }
 
-    async fn write(&self, statement: &str, definition: &Definition, types_changed: u64) -> Result<()> {
+    /// Returns at most `limit` definitions of the history, oldest first, after the first `start`.
+    pub async fn read_defined(&self, start: usize, limit: usize) -> Result<Vec<PastDefinition>> {
+        let statement = "SELECT id, text, revision FROM defined ORDER BY id LIMIT $limit START $start";
+        let values = [("start", convert::integer(start)), ("limit", convert::integer(limit))];
+        let found = self.query(statement, values).await?;
+        convert::list(found.first())?.map(read_defined).collect()
+    }
+
+    async fn write(&self, statement: &str, definition: &Definition, types_changed: u64, position: u64) -> Result<()> {
         let text = crate::model::json::text(&declaration::to_value(definition));
         let values = [
             ("id", convert::record_id("definition", definition.type_name.to_string())),
             ("text", Record::String(text)),
             ("revision", convert::integer(definition.revision)),
             ("types", convert::integer(types_changed)),
+            ("position", convert::integer(position)),
         ];
         self.query_again(statement, values).await.map(drop)
     }
@@ -82,4 +107,45 @@ fn read_definition(record: &Record) -> Result<StoredDefinition> {
     };
     (definition.type_name, definition.revision) = (name.as_str().into(), revision);
     Ok(StoredDefinition { definition, left_out })
+}
+
+fn read_defined(record: &Record) -> Result<PastDefinition> {
+    let Record::Object(object) = record else { return Err(Error::Corrupt("a definition is not an object".into())) };
+    let key = match object.get("id") {
+        Some(Record::RecordId(RecordId { key: RecordIdKey::Array(key), .. })) => key.iter().collect::<Vec<_>>(),
+        _ => Vec::new(),
+    };
+    let [position, _, Record::String(type_name)] = key.as_slice() else {
+        return Err(Error::Corrupt("the id of a past definition is not [position, number, type]".into()));
+    };
+    Ok(PastDefinition {
+        position: convert::int(position)?.try_into().unwrap_or_default(),
+        type_name: type_name.clone(),
+        text: convert::text_field(record, "text")?.to_owned(),
+        revision: convert::unsigned_field(record, "revision")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::definition::{Field, FieldType};
+    use crate::store::Store;
+
+    #[tokio::test]
+    async fn every_definition_stays_in_the_history_with_its_position() {
+        let store = Store::connect("mem://").await.expect("a store");
+        let log = store.workspace("0-1").await.expect("a database");
+        let named =
+            |field: &str| Definition::new("trip", "Trip", Vec::new(), vec![Field::new(field, FieldType::Array)]);
+        for (changed, position, field) in [(0, 0, "a"), (1, 7, "b"), (2, 7, "c")] {
+            log.replace_definition(&named(field), changed, position).await.expect("written");
+        }
+        let history = log.read_defined(0, 10).await.expect("read");
+        assert_eq!(history.iter().map(|past| past.position).collect::<Vec<_>>(), [0, 7, 7]);
+        assert!(history[2].text.contains("\"c\""), "{}", history[2].text);
+        assert_eq!(log.read_defined(1, 1).await.expect("read"), history[1..2]);
+        assert!(log.replace_definition(&named("d"), 2, 9).await.is_err(), "the counter has changed");
+        assert_eq!(log.read_defined(0, 10).await.expect("read").len(), 3);
+    }
 }

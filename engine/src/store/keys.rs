@@ -77,6 +77,28 @@ impl Database {
         retry::after_conflicts(attempt).await
     }
 
+    /// Writes a key as another store had it, unless a key with the same id or the same secret exists. Returns whether the
+    /// key is new.
+    pub async fn restore_key(&self, key: &KeyRecord) -> Result<bool> {
+        let statements = "BEGIN;
+            LET $is_new = !record::exists($id) AND array::len((SELECT VALUE id FROM key WHERE hash = $hash)) = 0;
+            IF $is_new {
+                CREATE $id CONTENT $content RETURN NONE;
+                UPDATE $id SET ancestors = $ancestors, last_used_at = $used RETURN NONE
+            };
+            RETURN $is_new;
+            COMMIT;";
+        let values = [
+            ("id", convert::record_id("key", key.id.to_string())),
+            ("hash", convert::text(&key.hash)),
+            ("content", Record::Object(key_content(key))),
+            ("ancestors", names(&key.ancestors)),
+            ("used", key.last_used_at.map_or(Record::None, convert::integer)),
+        ];
+        let answers = self.query_again(statements, values).await?;
+        Ok(answers.contains(&Record::Bool(true)))
+    }
+
     /// Returns the key whose secret has the given hash, together with its user. Returns `None` if one of the key's
     /// ancestors no longer exists.
     pub async fn find_key(&self, hash: &str) -> Result<Option<FoundKey>> {

@@ -43,6 +43,28 @@ impl Database {
         convert::list(found.first())?.next().map(read_member).transpose()
     }
 
+    /// Writes a membership and its user, each unless it exists. Returns whether the membership is new.
+    pub async fn restore_member(&self, member: &Membership, user: &UserRecord) -> Result<bool> {
+        let statements = "BEGIN;
+            IF !record::exists($user) {
+                CREATE $user SET email = $email, email_verified = $verified, name = $name RETURN NONE
+            };
+            LET $is_new = !record::exists($id);
+            IF $is_new { CREATE $id CONTENT $content RETURN NONE };
+            RETURN $is_new;
+            COMMIT;";
+        let values = [
+            ("id", member_id(&member.workspace_id, &member.user_id)),
+            ("content", member_content(member)),
+            ("user", convert::record_id("user", user.id.to_string())),
+            ("email", convert::optional_text(user.email.as_deref())),
+            ("verified", Record::Bool(user.email_verified)),
+            ("name", convert::optional_text(user.name.as_deref())),
+        ];
+        let answers = self.query_again(statements, values).await?;
+        Ok(answers.contains(&Record::Bool(true)))
+    }
+
     /// Changes the role of a member. Returns whether the member exists.
     pub async fn write_role(&self, workspace_id: &str, user_id: &str, role: Role) -> Result<bool> {
         let values = [("id", member_id(workspace_id, user_id)), ("role", convert::text(role.name()))];

@@ -62,7 +62,7 @@ const CONTROL_MIGRATIONS: [&str; 6] = [
     include_str!("schema/control/0005_licenses.surql"),
     include_str!("schema/control/0006_invitations.surql"),
 ];
-const WORKSPACE_MIGRATIONS: [&str; 10] = [
+const WORKSPACE_MIGRATIONS: [&str; 11] = [
     include_str!("schema/workspace/0001_log.surql"),
     include_str!("schema/workspace/0002_follow.surql"),
     include_str!("schema/workspace/0003_graph.surql"),
@@ -73,6 +73,7 @@ const WORKSPACE_MIGRATIONS: [&str; 10] = [
     include_str!("schema/workspace/0008_files.surql"),
     include_str!("schema/workspace/0009_feed.surql"),
     include_str!("schema/workspace/0010_snapshots.surql"),
+    include_str!("schema/workspace/0011_defined.surql"),
 ];
 
 /// A connected store.

@@ -18,6 +18,7 @@ pub mod licenses;
 pub mod listener;
 pub mod mailbox;
 pub mod members;
+pub mod offline;
 mod offload;
 pub mod parked;
 pub mod plugins;

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use super::call_context::Operation;
 use super::rights::{Reader, Writer};
+use crate::core::State;
+use crate::core::append::Appender;
 use crate::core::redefine::{Redefinition, Refolded};
 use crate::core::types::Definitions;
 use crate::error::{Error, Result};
@@ -42,55 +44,57 @@ impl Writer {
 
 impl Operation {
     async fn define(&self, definition: Definition, force: bool) -> Result<Defined> {
-        let state = self.state();
-        let _one = state.types.one_at_a_time().await;
-        let attempt = || async {
-            state.refresh().await?;
-            self.try_define(definition.clone(), force).await
-        };
-        // After a conflict, another server has changed a type. The next attempt decides based on that change.
-        if state.is_exclusive() { attempt().await } else { retry::after_conflicts(attempt).await }
+        define(self.state(), self.appender(), definition, force).await
     }
+}
 
-    async fn try_define(&self, mut definition: Definition, force: bool) -> Result<Defined> {
-        let state = self.state();
-        if state.is_exclusive() {
-            // A failure with unknown outcome may have stored a definition.
-            state.types.set_changed(state.db.types_changed().await?);
-        }
-        let types_changed = state.types.changed();
-        check_patterns(&state.types.all(), &definition)?;
-        let Some(before) = state.types.get(&definition.type_name) else {
-            let definition = Arc::new(definition);
-            let refolded = Refolded::under(definition.clone());
-            self.appender().define(Redefinition { refolded, types_changed }).await?;
-            return Ok(Defined::Created(definition));
-        };
-        if before.managed {
-            let message = format!("the type '{}' is managed and cannot be redefined", before.type_name);
-            return Err(Error::Forbidden { code: "managed_type", message });
-        }
-        definition.builtin = before.builtin;
-        definition.revision = before.revision;
-        if *before == definition {
-            return Ok(Defined::Unchanged(before));
-        }
-        let breaks = before.breaking_changes(&definition);
-        if !breaks.is_empty() && !force {
-            return Err(breaking(&breaks));
-        }
-        let refold = !before.folds_like(&definition);
-        if refold {
-            definition.revision += 1;
-        }
-        let definition = Arc::new(definition);
-        // Folds new states while the old states stay in use. The appender then adds only the changes made in the
-        // meantime.
-        let refolded =
-            if refold { state.fold_separately(&definition).await? } else { Refolded::under(definition.clone()) };
-        self.appender().define(Redefinition { refolded, types_changed }).await?;
-        Ok(Defined::Changed(definition))
+/// Defines or redefines a type. Rejects a breaking redefinition unless `force` is set.
+pub(super) async fn define(state: &State, appender: &Appender, definition: Definition, force: bool) -> Result<Defined> {
+    let _one = state.types.one_at_a_time().await;
+    let attempt = || async {
+        state.refresh().await?;
+        try_define(state, appender, definition.clone(), force).await
+    };
+    // After a conflict, another server has changed a type. The next attempt decides based on that change.
+    if state.is_exclusive() { attempt().await } else { retry::after_conflicts(attempt).await }
+}
+
+async fn try_define(state: &State, appender: &Appender, mut definition: Definition, force: bool) -> Result<Defined> {
+    if state.is_exclusive() {
+        // A failure with unknown outcome may have stored a definition.
+        state.types.set_changed(state.db.types_changed().await?);
     }
+    let types_changed = state.types.changed();
+    check_patterns(&state.types.all(), &definition)?;
+    let Some(before) = state.types.get(&definition.type_name) else {
+        let definition = Arc::new(definition);
+        let refolded = Refolded::under(definition.clone());
+        appender.define(Redefinition { refolded, types_changed }).await?;
+        return Ok(Defined::Created(definition));
+    };
+    if before.managed {
+        let message = format!("the type '{}' is managed and cannot be redefined", before.type_name);
+        return Err(Error::Forbidden { code: "managed_type", message });
+    }
+    definition.builtin = before.builtin;
+    definition.revision = before.revision;
+    if *before == definition {
+        return Ok(Defined::Unchanged(before));
+    }
+    let breaks = before.breaking_changes(&definition);
+    if !breaks.is_empty() && !force {
+        return Err(breaking(&breaks));
+    }
+    let refold = !before.folds_like(&definition);
+    if refold {
+        definition.revision += 1;
+    }
+    let definition = Arc::new(definition);
+    // Folds new states while the old states stay in use. The appender then adds only the changes made in the
+    // meantime.
+    let refolded = if refold { state.fold_separately(&definition).await? } else { Refolded::under(definition.clone()) };
+    appender.define(Redefinition { refolded, types_changed }).await?;
+    Ok(Defined::Changed(definition))
 }
 
 impl Reader {

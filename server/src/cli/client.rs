@@ -144,6 +144,18 @@ impl Client {
     }
 }
 
+impl Client {
+    /// Follows a link to the bytes of a file. The link is the credential, so the token is not sent.
+    pub(super) async fn download(&self, url: &str) -> Result<Response, CallError> {
+        let builder = reqwest::Client::builder().connect_timeout(Duration::from_secs(10));
+        let is_here = Url::parse(url).is_ok_and(|url| is_loopback(&url));
+        let http = if is_here { builder.no_proxy() } else { builder }.build().map_err(CallError::Unreachable)?;
+        let response = http.get(url).send().await.map_err(CallError::Unreachable)?;
+        let status = response.status();
+        if status.is_success() { Ok(response) } else { Err(refusal(status, response).await) }
+    }
+}
+
 impl Answer {
     /// Parses the response's JSON.
     pub(super) fn json<T: DeserializeOwned>(&self) -> Result<T, CallError> {

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 
 use super::client::Client;
+use super::export::{Selection, Written};
 use super::input::Input;
+use super::portable::source::Source;
 use super::progress::Progress;
 use super::sender::{Tally, deliver};
 use super::stub::{Reply, Request, Store, Stub};
@@ -24,7 +26,7 @@ fn lines(count: usize) -> String {
 
 async fn import_text(client: &Client, text: String) -> anyhow::Result<Tally> {
     let input = Input::from_reader(Cursor::new(text), None)?;
-    deliver(client, &Progress::start(None), |outlet| import::read_lines(input, outlet)).await
+    deliver(client, &Progress::start(None), |outlet| import::read_lines(input, outlet, &Progress::start(None))).await
 }
 
 fn shared_store() -> (Arc<Mutex<Store>>, impl FnMut(&Request) -> Reply + Send + 'static) {
@@ -119,6 +121,33 @@ async fn an_unreachable_server_is_an_error_with_its_cause() {
     assert!(text.contains("the projects cannot be listed: the server cannot be reached: "), "{text}");
 }
 
+/// A file in a temporary folder, which is removed on drop.
+struct Scratch(std::path::PathBuf);
+
+impl Scratch {
+    fn new() -> Self {
+        let folder = std::env::temp_dir().join(format!("foldwork-export-{}", uuid::Uuid::now_v7()));
+        std::fs::create_dir_all(&folder).expect("a temporary folder");
+        Self(folder)
+    }
+
+    fn file(&self) -> std::path::PathBuf {
+        self.0.join("events.ndjson.zst")
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+async fn export(stub: &Stub, selection: &Selection, file: &std::path::Path) -> Written {
+    let (client, note) = (stub.client(), |_: &str| {});
+    let source = Source::Server(&client, &note);
+    export::write_file(&source, selection, file, None, false, &Progress::start(None)).await.expect("exported")
+}
+
 #[tokio::test]
 async fn an_export_can_be_imported_elsewhere() {
     let (store, reply) = shared_store();
@@ -128,25 +157,63 @@ async fn an_export_can_be_imported_elsewhere() {
         "event_id": "m", "aggregate_id": "t", "aggregate_type": "task", "event_type": "task.created", "position": 8,
         "payload": {}, "metadata": null, "project_id": null, "occurred_at": null,
     });
-    store.lock().expect("not poisoned").events.push(managed);
-    let folder = std::env::temp_dir().join(format!("foldwork-export-{}", uuid::Uuid::now_v7()));
-    std::fs::create_dir_all(&folder).expect("a temporary folder");
-    let file = folder.join("events.ndjson.zst");
-    let everything = export::Selection::default();
-    let written =
-        export::write_file(&stub.client(), &everything, &file, &Progress::start(None)).await.expect("exported");
-    assert_eq!((written.events, written.left_out), (7, 1));
+    {
+        let mut store = store.lock().expect("not poisoned");
+        store.events.push(managed);
+        store.types.push(json!({"type_name": "trip", "fields": [], "builtin": false, "managed": false}));
+        store.types.push(json!({"type_name": "task", "fields": [], "builtin": true, "managed": true}));
+        store.projects[0]["description"] = "All notes.".into();
+    }
+    let scratch = Scratch::new();
+    let written = export(&stub, &Selection::default(), &scratch.file()).await;
+    assert_eq!((written.events, written.left_out, written.position), (8, 0, 8));
+    assert_eq!(stub.requests("GET /api/v1/projects").len(), 2, "once by the import, once by the export");
 
     let (other_store, other_reply) = shared_store();
     let other = Stub::start(other_reply).await;
-    let input = Input::open(&file).expect("readable");
-    let source = |outlet: &mut _| import::read_lines(input, outlet);
-    let tally = deliver(&other.client(), &Progress::start(None), source).await.expect("imported");
-    assert_eq!(tally, Tally { appended: 7, repeated: 0 });
+    for (appended, repeated) in [(7, 0), (0, 7)] {
+        let input = Input::open(&scratch.file()).expect("readable");
+        let source = |outlet: &mut _| import::read_lines(input, outlet, &Progress::start(None));
+        let tally = deliver(&other.client(), &Progress::start(None), source).await.expect("imported");
+        assert_eq!(tally, Tally { appended, repeated });
+    }
     let there = other_store.lock().expect("not poisoned");
     assert_eq!(there.events, store.lock().expect("not poisoned").events[..7]);
-    assert_eq!(there.projects[0]["slug"], "notes");
-    std::fs::remove_dir_all(folder).expect("removed");
+    assert_eq!(
+        (&there.projects[0]["slug"], &there.projects[0]["description"]),
+        (&json!("notes"), &json!("All notes."))
+    );
+    assert_eq!(there.types.len(), 1);
+    assert_eq!(other.requests("POST /api/v1/aggregates/define").len(), 1);
+}
+
+#[tokio::test]
+async fn fields_that_this_program_does_not_know_are_carried() {
+    let (store, reply) = shared_store();
+    let stub = Stub::start(reply).await;
+    import_text(&stub.client(), lines(1)).await.expect("imported");
+    store.lock().expect("not poisoned").events[0]["of_later"] = json!({"a": [1]});
+    let scratch = Scratch::new();
+    export(&stub, &Selection::default(), &scratch.file()).await;
+    let mut input = Input::open(&scratch.file()).expect("readable");
+    let mut all = Vec::new();
+    while let Some((_, line)) = input.next_line().expect("readable") {
+        all.push(line.to_owned());
+    }
+    assert!(all.iter().any(|line| line.contains(r#""of_later":{"a":[1]}"#)), "{all:?}");
+}
+
+#[tokio::test]
+async fn a_newer_or_torn_export_is_refused() {
+    let (store, reply) = shared_store();
+    let stub = Stub::start(reply).await;
+    let newer = format!("{}\n{}", r#"{"foldwork_export":9,"program":"7.0.0"}"#, lines(1));
+    let text = error_text(import_text(&stub.client(), newer).await);
+    assert!(text.starts_with("line 1: ") && text.contains("format 9") && text.contains("7.0.0"), "{text}");
+    assert!(store.lock().expect("not poisoned").events.is_empty());
+    let torn = format!("{}\n{}", r#"{"foldwork_export":1,"program":"0.1.0"}"#, lines(3));
+    let text = error_text(import_text(&stub.client(), torn).await);
+    assert!(text.contains("cut off"), "{text}");
 }
 
 #[tokio::test]

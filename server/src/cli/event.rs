@@ -43,7 +43,8 @@ pub struct Event<'a> {
 /// file assigns the same ids, and equal lines have different ids.
 #[derive(Debug, Default)]
 pub struct LineIds {
-    ordinals: HashMap<String, u64>,
+    /// The number of events of each stream so far, by a digest of the stream's id, which takes less memory than the id.
+    ordinals: HashMap<u128, u64>,
 }
 
 impl<'a> Event<'a> {
@@ -83,16 +84,11 @@ impl LineIds {
     }
 
     fn next_ordinal(&mut self, aggregate_id: &str) -> u64 {
-        match self.ordinals.get_mut(aggregate_id) {
-            Some(ordinal) => {
-                *ordinal += 1;
-                *ordinal
-            }
-            None => {
-                self.ordinals.insert(aggregate_id.to_owned(), 1);
-                1
-            }
-        }
+        let mut digest = [0; 16];
+        digest.iter_mut().zip(Sha256::digest(aggregate_id)).for_each(|(place, byte)| *place = byte);
+        let ordinal = self.ordinals.entry(u128::from_be_bytes(digest)).or_default();
+        *ordinal += 1;
+        *ordinal
     }
 }
 

@@ -1,190 +1,320 @@
-//! `foldwork export`: writes the workspace's events as NDJSON that `import` reads.
+//! `foldwork export`: writes a workspace as NDJSON that `import` reads, and the bytes of its files to a folder.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, ensure};
-use reqwest::Method;
+use anyhow::{Context, bail, ensure};
 use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 
-use super::client::{Answer, Client, Connection};
-use super::event::Event;
+use super::client::Connection;
 use super::output::{self, Output};
+use super::portable::folder::Folder;
+use super::portable::lines::{self, Definition, End, EndLine, FORMAT, Header, ProjectLine};
+use super::portable::people;
+use super::portable::source::{NamedBytes, Page, Source};
+use super::portable::store::{OpenStore, StoreArguments};
 use super::progress::Progress;
 use super::projects::Projects;
-use super::retry;
 
-/// The number of events per page, which is the maximum that the server allows.
-const PAGE: u32 = 200;
-/// The aggregate types whose events cannot be imported, because only their own operations may append these events.
-const MANAGED_TYPES: [&str; 4] = ["agent", "file", "project", "task"];
+/// The type whose events name bytes.
+const FILE: &str = "file";
 
-/// Writes the events of the workspace, oldest first, as NDJSON.
+/// Writes a workspace as NDJSON: its projects, the definitions of its types, and its events, oldest first.
 ///
-/// Events of managed types (tasks, agents, projects, files) cannot be imported. They are left out unless `--types` or
-/// `--aggregate-type` selects them.
+/// Files are left out unless `--files` names a folder for their bytes. With `--offline`, the definitions have their
+/// history, and `--with-members` is possible.
 #[derive(clap::Args, Debug)]
 pub struct Arguments {
     /// The file to write, compressed if its name ends in .zst or .gz; `-` is standard output.
     #[arg(long, short, value_name = "FILE", default_value = "-")]
     output: PathBuf,
+    /// The folder for the bytes of files, each named by its SHA-256. Several exports may use one folder.
+    #[arg(long, value_name = "FOLDER")]
+    files: Option<PathBuf>,
+    /// Also writes the members of the workspace and the hashes of its keys.
+    #[arg(long, requires = "offline")]
+    with_members: bool,
     #[command(flatten)]
     selection: Selection,
+    #[command(flatten)]
+    store: StoreArguments,
     #[command(flatten)]
     connection: Connection,
 }
 
 /// The events to export.
 #[derive(clap::Args, Debug, Default)]
-pub(super) struct Selection {
+pub struct Selection {
     /// Only events after this position.
     #[arg(long, value_name = "POSITION", default_value_t = 0)]
-    after: u64,
+    pub after: u64,
     /// Only events of these types, such as `article.created,article.updated`.
     #[arg(long, value_delimiter = ',', value_name = "TYPES")]
-    types: Vec<String>,
+    pub types: Vec<String>,
     /// Only events of aggregates of this type.
     #[arg(long, value_name = "TYPE")]
-    aggregate_type: Option<String>,
+    pub aggregate_type: Option<String>,
 }
 
-/// The progress of an export: the position up to which the log was read, and the numbers of exported and omitted
-/// events.
+/// The progress of an export: the position up to which the log was read, and the numbers of exported events and of
+/// events of files that were left out.
 #[derive(Debug, Default)]
-pub(super) struct Written {
-    position: u64,
-    pub(super) events: u64,
-    pub(super) left_out: u64,
+pub struct Written {
+    pub position: u64,
+    pub events: u64,
+    pub left_out: u64,
 }
 
-#[derive(Debug, Deserialize)]
-struct Page<'a> {
-    #[serde(borrow)]
-    data: Vec<Stored<'a>>,
-}
-
-/// An event of the server's response.
+/// The fields of an event that an export needs to know. All other fields are carried as they are.
 #[derive(Debug, Deserialize)]
 struct Stored<'a> {
-    event_id: Cow<'a, str>,
+    #[serde(borrow)]
     aggregate_id: Cow<'a, str>,
+    #[serde(borrow)]
     aggregate_type: Cow<'a, str>,
+    #[serde(borrow)]
     event_type: Cow<'a, str>,
-    #[serde(default)]
+    #[serde(borrow, default)]
     project_id: Option<Cow<'a, str>>,
     position: u64,
     #[serde(borrow)]
     payload: &'a RawValue,
-    #[serde(borrow, default)]
-    metadata: Option<&'a RawValue>,
-    #[serde(default)]
-    occurred_at: Option<Cow<'a, str>>,
 }
 
-/// Exports events and prints a summary to standard output, or to standard error if the events go to standard output.
+/// Exports a workspace and prints a summary to standard output, or to standard error if the events go to standard
+/// output.
 pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
-    let client = arguments.connection.client()?;
+    let Arguments { output: path, files, with_members, selection, store, connection } = arguments;
     let progress = Progress::start(None);
-    let exported = write_file(&client, &arguments.selection, &arguments.output, &progress).await;
+    let note = |text: &str| progress.note(text);
+    let exported = if store.offline {
+        let opened = OpenStore::open(store.engine().await?, store.workspace.as_deref()).await?;
+        let source = Source::Store(&opened);
+        let written = write_file(&source, &selection, &path, files.as_deref(), with_members, &progress).await;
+        opened.workspace.close().await?;
+        written
+    } else {
+        let client = connection.client()?;
+        let source = Source::Server(&client, &note);
+        write_file(&source, &selection, &path, files.as_deref(), false, &progress).await
+    };
     let time = progress.finish();
     let Written { events, left_out, position } = exported?;
-    let managed = if left_out == 0 { String::new() } else { format!(", {left_out} of managed types left out") };
-    let closing = format!("exported {events} events up to position {position}{managed} in {time}");
-    if arguments.output == Path::new("-") {
+    let files = if left_out == 0 { String::new() } else { format!(", {left_out} of files left out") };
+    let closing = format!("exported {events} events up to position {position}{files} in {time}");
+    if path == Path::new("-") {
         progress.note(&closing);
         return Ok(());
     }
     output::print_line(&closing)
 }
 
-/// Writes the selected events to a file. The file appears under its name only when it is complete.
-pub(super) async fn write_file(
-    client: &Client,
+/// Writes the selected part of a workspace to a file, and the bytes of its files to a folder if one is given. The file
+/// appears under its name only when it is complete.
+pub async fn write_file(
+    source: &Source<'_>,
     selection: &Selection,
     path: &Path,
+    files: Option<&Path>,
+    with_members: bool,
     progress: &Progress,
 ) -> anyhow::Result<Written> {
     let mut output = Output::open(path)?;
-    let written = write_all(client, selection, &mut output, progress).await?;
+    let files = files.map(Folder::create).transpose()?;
+    let header = Header {
+        format: FORMAT,
+        program: env!("CARGO_PKG_VERSION").to_owned(),
+        workspace: Some(source.workspace().await?),
+        after: selection.after,
+        members: with_members,
+    };
+    output.write_line(&lines::text(&header)?)?;
+    if with_members {
+        match source {
+            Source::Store(store) => people::write(store, &mut output).await?,
+            Source::Server(..) => bail!("members are exported only from a store, with --offline"),
+        }
+    }
+    let mut exporting = Exporting {
+        source,
+        files,
+        projects: source.projects().await?,
+        definitions: Definitions::read(source).await?,
+        deleted: HashSet::new(),
+        written: Written { position: selection.after, ..Written::default() },
+    };
+    exporting.deleted = exporting.deleted_before(selection.after).await?;
+    exporting.write_projects(&mut output, 0)?;
+    exporting.write_events(selection, &mut output, progress).await?;
+    let Written { events, position, .. } = exporting.written;
+    output.write_line(&lines::text(&EndLine { end: End { events, position } })?)?;
     output.finish()?;
-    Ok(written)
+    Ok(exporting.written)
 }
 
-async fn write_all(
-    client: &Client,
-    selection: &Selection,
-    output: &mut Output,
-    progress: &Progress,
-) -> anyhow::Result<Written> {
-    let mut projects = Projects::load(client, |text| progress.note(text)).await?;
-    let mut deleted = HashSet::new();
-    let mut written = Written { position: selection.after, ..Written::default() };
-    loop {
-        let response = page(client, selection, written.position, progress).await?;
-        let page: Page<'_> =
-            serde_json::from_str(&response.body).context("the server's response has an unexpected format")?;
-        if page.data.is_empty() {
-            return Ok(written);
+/// The definitions that are not written yet, a few at a time.
+struct Definitions {
+    next: std::vec::IntoIter<Definition>,
+    read: usize,
+}
+
+/// A running export.
+struct Exporting<'a> {
+    source: &'a Source<'a>,
+    files: Option<Folder>,
+    projects: Projects,
+    definitions: Definitions,
+    /// The aggregates that were deleted by an event that was read, and not restored since.
+    deleted: HashSet<String>,
+    written: Written,
+}
+
+impl Definitions {
+    async fn read(source: &Source<'_>) -> anyhow::Result<Self> {
+        let first = source.definitions(0).await?;
+        Ok(Self { read: first.len(), next: first.into_iter() })
+    }
+
+    /// Returns the next definition if it was made before the event at `position`.
+    async fn before(&mut self, source: &Source<'_>, position: u64) -> anyhow::Result<Option<Definition>> {
+        if self.next.as_slice().is_empty() {
+            let more = source.definitions(self.read).await?;
+            self.read += more.len();
+            self.next = more.into_iter();
         }
-        for event in page.data {
-            ensure!(event.position > written.position, "the server's positions do not rise after {}", written.position);
-            written.position = event.position;
-            if selection.leaves_out(&event.aggregate_type) {
-                written.left_out += 1;
-                continue;
-            }
-            if event.project_id.as_deref().is_some_and(|id| !projects.contains(id)) {
-                // Lists the projects again, because the project was created after the last listing.
-                projects = Projects::load(client, |text| progress.note(text)).await?;
-            }
-            output.write_line(&event.portable(&projects, &mut deleted).to_json()?)?;
-            written.events += 1;
-        }
-        progress.advance(written.position, written.events);
+        let is_due = self.next.as_slice().first().is_some_and(|next| next.position < position);
+        Ok(if is_due { self.next.next() } else { None })
     }
 }
 
-async fn page(client: &Client, selection: &Selection, after: u64, progress: &Progress) -> anyhow::Result<Answer> {
-    let request = || {
-        let request = client.request(Method::GET, &["events"]).query(&[("limit", PAGE)]).query(&[("after", after)]);
-        let types = (!selection.types.is_empty()).then(|| ("types", selection.types.join(",")));
-        let aggregate_type = selection.aggregate_type.as_deref().map(|name| ("aggregate_type", name));
-        request.query(types.as_slice()).query(aggregate_type.as_slice())
-    };
-    let response = retry::call(client, |text| progress.note(text), request).await;
-    response.with_context(|| format!("the events after position {after} cannot be read"))
+impl Exporting<'_> {
+    async fn write_events(
+        &mut self,
+        selection: &Selection,
+        output: &mut Output,
+        progress: &Progress,
+    ) -> anyhow::Result<()> {
+        let mut after = selection.after;
+        loop {
+            let body = self.source.page(selection, after).await?;
+            let page: Page<'_> =
+                serde_json::from_str(&body).context("the server's response has an unexpected format")?;
+            for event in &page.data {
+                self.write_event(event, output).await?;
+            }
+            progress.advance(self.written.position, self.written.events);
+            let Some(next) = page.next(after, self.written.position) else { break };
+            after = next;
+            self.written.position = next;
+        }
+        self.write_definitions(output, u64::MAX).await
+    }
+
+    async fn write_event(&mut self, json: &RawValue, output: &mut Output) -> anyhow::Result<()> {
+        let unexpected = "the server's response has an unexpected format";
+        let event: Stored<'_> = serde_json::from_str(json.get()).context(unexpected)?;
+        let last = self.written.position;
+        ensure!(event.position > last, "the server's positions do not rise after {last}");
+        self.written.position = event.position;
+        let mut fields: BTreeMap<Cow<'_, str>, Cow<'_, RawValue>> =
+            serde_json::from_str::<BTreeMap<Cow<'_, str>, &RawValue>>(json.get())
+                .context(unexpected)?
+                .into_iter()
+                .map(|(name, value)| (name, Cow::Borrowed(value)))
+                .collect();
+        let mut put = |name: &'static str, value: Box<RawValue>| fields.insert(Cow::Borrowed(name), Cow::Owned(value));
+        if event.aggregate_type == FILE {
+            let Some(folder) = &self.files else {
+                self.written.left_out += 1;
+                return Ok(());
+            };
+            if let Ok(named) = serde_json::from_str::<NamedBytes<'_>>(event.payload.get())
+                && self.source.save_bytes(folder, &named).await?
+            {
+                put("bytes", to_raw_value(&true)?);
+            }
+        }
+        self.write_definitions(output, event.position).await?;
+        if let Some(id) = event.project_id.as_deref() {
+            if !self.projects.contains(id) {
+                // Lists the projects again, because the project was created after the last listing.
+                let listed = self.projects.listed().len();
+                self.projects = self.source.projects().await?;
+                self.write_projects(output, listed)?;
+            }
+            // Another workspace may have another id for the project.
+            let slug = self.projects.slug(id).unwrap_or(id);
+            put("project_id", to_raw_value(slug)?);
+        }
+        if self.restores(&event) {
+            put("restore", to_raw_value(&true)?);
+        }
+        output.write_line(&lines::text(&fields)?)?;
+        self.written.events += 1;
+        Ok(())
+    }
+
+    /// Returns whether an event restores its aggregate, and has a verb that does not say so.
+    fn restores(&mut self, event: &Stored<'_>) -> bool {
+        match event.event_type.split_once('.') {
+            Some((_, "deleted")) => {
+                self.deleted.insert(event.aggregate_id.to_string());
+                false
+            }
+            verb => self.deleted.remove(&*event.aggregate_id) && verb.is_none_or(|(_, verb)| verb != "created"),
+        }
+    }
+
+    /// Returns the aggregates that have an event of deletion up to a position. Those that were restored are among them,
+    /// which does no harm: an event that restores what is not deleted is an event like others.
+    async fn deleted_before(&self, position: u64) -> anyhow::Result<HashSet<String>> {
+        let mut deleted = HashSet::new();
+        if position == 0 {
+            return Ok(deleted);
+        }
+        let types = self.source.type_names().await?.into_iter().map(|name| format!("{name}.deleted")).collect();
+        let (selection, mut after) = (Selection { types, ..Selection::default() }, 0);
+        while after < position {
+            let body = self.source.page(&selection, after).await?;
+            let page: Page<'_> =
+                serde_json::from_str(&body).context("the server's response has an unexpected format")?;
+            let mut last = after;
+            for event in &page.data {
+                let event: Stored<'_> =
+                    serde_json::from_str(event.get()).context("the server's response has an unexpected format")?;
+                last = event.position;
+                if last <= position {
+                    deleted.insert(event.aggregate_id.into_owned());
+                }
+            }
+            let Some(next) = page.next(after, last) else { break };
+            after = next;
+        }
+        Ok(deleted)
+    }
+
+    async fn write_definitions(&mut self, output: &mut Output, position: u64) -> anyhow::Result<()> {
+        while let Some(definition) = self.definitions.before(self.source, position).await? {
+            output.write_line(&lines::text(&definition)?)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the listed projects after the first `start`.
+    fn write_projects(&self, output: &mut Output, start: usize) -> anyhow::Result<()> {
+        for project in self.projects.listed().iter().skip(start) {
+            output.write_line(&lines::text(&ProjectLine { project: project.clone() })?)?;
+        }
+        Ok(())
+    }
 }
 
 impl Selection {
-    fn leaves_out(&self, aggregate_type: &str) -> bool {
-        self.types.is_empty() && self.aggregate_type.is_none() && MANAGED_TYPES.contains(&aggregate_type)
-    }
-}
-
-impl<'a> Stored<'a> {
-    /// Converts the event for import into other workspaces. The project's id is replaced by its slug, because another
-    /// workspace has another id for the project.
-    fn portable(self, projects: &Projects, deleted: &mut HashSet<String>) -> Event<'a> {
-        let restores = match self.event_type.split_once('.') {
-            Some((_, "deleted")) => {
-                deleted.insert(self.aggregate_id.to_string());
-                false
-            }
-            verb => deleted.remove(&*self.aggregate_id) && verb.is_none_or(|(_, verb)| verb != "created"),
-        };
-        let slug = |id: Cow<'a, str>| projects.slug(&id).map(|slug| Cow::Owned(slug.to_owned())).unwrap_or(id);
-        Event {
-            aggregate_id: self.aggregate_id,
-            aggregate_type: self.aggregate_type,
-            event_type: self.event_type,
-            project_id: self.project_id.map(slug),
-            payload: self.payload,
-            metadata: self.metadata,
-            occurred_at: self.occurred_at,
-            event_id: Some(self.event_id),
-            restore: restores.then_some(true),
-        }
+    /// Returns whether an event is selected by its type and by that of its aggregate.
+    pub fn admits(&self, event_type: &str, aggregate_type: &str) -> bool {
+        (self.types.is_empty() || self.types.iter().any(|name| name == event_type))
+            && self.aggregate_type.as_ref().is_none_or(|name| name == aggregate_type)
     }
 }

@@ -6,23 +6,25 @@ pub mod client;
 mod delivery_tests;
 pub mod demo;
 mod event;
-mod export;
+pub mod export;
 mod git;
-mod import;
-mod input;
+pub mod import;
+pub mod input;
 mod keys;
 mod members;
 pub mod output;
 mod plans;
 mod plugins;
-mod progress;
+pub mod portable;
+pub mod progress;
 mod projects;
 mod rebuild;
 mod retry;
-mod sender;
+pub mod sender;
 #[cfg(test)]
 mod stub;
 mod table;
+mod types;
 
 use std::io;
 use std::process::ExitCode;
@@ -36,9 +38,9 @@ pub enum Command {
     Members(members::Arguments),
     /// Sets the plans of users.
     Plans(plans::Arguments),
-    /// Appends the events of an NDJSON file, or of a git repository's history.
+    /// Imports what `export` wrote, other events in an NDJSON file, or a git repository's history.
     Import(import::Arguments),
-    /// Writes the workspace's events as NDJSON that `import` reads.
+    /// Writes the workspace as NDJSON that `import` reads, and the bytes of its files to a folder.
     Export(export::Arguments),
     /// Rebuilds data that is derived from the log.
     Rebuild(rebuild::Arguments),

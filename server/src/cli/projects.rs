@@ -1,4 +1,4 @@
-//! Finds projects of the workspace by id or slug, and creates missing projects that events name.
+//! Finds projects of the workspace by id or slug, and creates missing projects that an import names.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::client::{CallError, Client};
+use super::portable::lines::Project;
 use super::retry;
 
 /// The known projects of the workspace.
@@ -15,12 +16,7 @@ use super::retry;
 pub struct Projects {
     slugs: HashMap<String, String>,
     names: HashSet<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Project {
-    id: String,
-    slug: String,
+    listed: Vec<Project>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -55,12 +51,26 @@ impl Projects {
         self.names.contains(name)
     }
 
-    /// Creates a project with the slug `name`, unless a project with this id or slug exists.
-    pub async fn ensure(&mut self, client: &Client, name: &str, note: impl Fn(&str)) -> anyhow::Result<()> {
+    /// Returns the projects that were listed.
+    pub fn listed(&self) -> &[Project] {
+        &self.listed
+    }
+
+    /// Creates a project with the slug `name`, unless a project with this id or slug exists. `about` is what an export
+    /// says about the project.
+    pub async fn ensure(
+        &mut self,
+        client: &Client,
+        name: &str,
+        about: Option<&Project>,
+        note: impl Fn(&str),
+    ) -> anyhow::Result<()> {
         if self.contains(name) {
             return Ok(());
         }
-        let body = json!({"name": name, "slug": name, "description": ""});
+        let title = about.map(|about| about.name.as_str()).filter(|title| !title.is_empty()).unwrap_or(name);
+        let description = about.and_then(|about| about.description.as_deref()).unwrap_or_default();
+        let body = json!({"name": title, "slug": name, "description": description});
         let made = retry::call(client, &note, || client.request(Method::POST, &["projects"]).json(&body)).await;
         match made {
             Ok(_) => self.names.insert(name.to_owned()),
@@ -81,7 +91,16 @@ impl Projects {
     fn add(&mut self, project: Project) {
         self.names.insert(project.id.clone());
         self.names.insert(project.slug.clone());
-        self.slugs.insert(project.id, project.slug);
+        self.slugs.insert(project.id.clone(), project.slug.clone());
+        self.listed.push(project);
+    }
+}
+
+impl FromIterator<Project> for Projects {
+    fn from_iter<I: IntoIterator<Item = Project>>(projects: I) -> Self {
+        let mut all = Self::default();
+        projects.into_iter().for_each(|project| all.add(project));
+        all
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::thread;
 
-use anyhow::anyhow;
+use anyhow::{Context, anyhow};
 use reqwest::Method;
 use reqwest::header::CONTENT_TYPE;
 use serde::Deserialize;
@@ -13,9 +13,11 @@ use tokio::sync::mpsc;
 use super::batch::{Batch, Batcher, Origin};
 use super::client::{CallError, Client};
 use super::event::Event;
+use super::portable::lines::{Definition, Project};
 use super::progress::Progress;
 use super::projects::Projects;
 use super::retry;
+use super::types::Types;
 
 /// The number of batches that are buffered while a request is in flight.
 const QUEUE_CAPACITY: usize = 2;
@@ -32,7 +34,15 @@ pub struct Tally {
 /// The sending end of the channel from a source to the sender. The source runs in a separate thread.
 pub struct Outlet {
     batcher: Batcher,
-    batches: mpsc::Sender<Batch>,
+    parcels: mpsc::Sender<Parcel>,
+}
+
+/// What a source hands to the sender, in the order of the source.
+enum Parcel {
+    Events(Batch),
+    /// A definition of a type, from a line with this number.
+    Definition(Definition, u64),
+    Project(Project),
 }
 
 #[derive(Deserialize)]
@@ -56,10 +66,10 @@ pub async fn deliver<S>(client: &Client, progress: &Progress, source: S) -> anyh
 where
     S: FnOnce(&mut Outlet) -> anyhow::Result<()> + Send + 'static,
 {
-    let (sender, mut batches) = mpsc::channel(QUEUE_CAPACITY);
+    let (sender, mut parcels) = mpsc::channel(QUEUE_CAPACITY);
     let reader = thread::Builder::new().name("import".to_owned()).spawn(move || Outlet::run(sender, source))?;
     let mut tally = Tally::default();
-    send_all(client, progress, &mut batches, &mut tally).await.map_err(|error| tally.with_progress(error))?;
+    send_all(client, progress, &mut parcels, &mut tally).await.map_err(|error| tally.with_progress(error))?;
     let read = reader.join().unwrap_or_else(|_| Err(anyhow!("the source cannot be read to its end")));
     read.map(|()| tally).map_err(|error| tally.with_progress(error))
 }
@@ -69,37 +79,66 @@ impl Outlet {
     pub fn push(&mut self, event: &Event<'_>, origin: Origin, read: u64) -> anyhow::Result<()> {
         let json = event.to_json()?;
         match self.batcher.push(&json, event.project_id.as_deref(), origin, read) {
-            Some(full) => self.hand_over(full),
+            Some(full) => self.hand_over(Parcel::Events(full)),
             None => Ok(()),
         }
     }
 
-    fn run(batches: mpsc::Sender<Batch>, source: impl FnOnce(&mut Self) -> anyhow::Result<()>) -> anyhow::Result<()> {
-        let mut outlet = Self { batcher: Batcher::default(), batches };
+    /// Adds a definition of a type, from a line with this number.
+    pub fn define(&mut self, definition: Definition, line: u64) -> anyhow::Result<()> {
+        self.finish()?;
+        self.hand_over(Parcel::Definition(definition, line))
+    }
+
+    /// Adds what an export says about a project.
+    pub fn describe(&mut self, project: Project) -> anyhow::Result<()> {
+        self.finish()?;
+        self.hand_over(Parcel::Project(project))
+    }
+
+    fn run(parcels: mpsc::Sender<Parcel>, source: impl FnOnce(&mut Self) -> anyhow::Result<()>) -> anyhow::Result<()> {
+        let mut outlet = Self { batcher: Batcher::default(), parcels };
         let read = source(&mut outlet);
-        let rest = match outlet.batcher.take() {
-            Some(rest) => outlet.hand_over(rest),
-            None => Ok(()),
-        };
+        let rest = outlet.finish();
         read.and(rest)
     }
 
-    fn hand_over(&self, batch: Batch) -> anyhow::Result<()> {
-        self.batches.blocking_send(batch).map_err(|_| anyhow!("the sender has stopped"))
+    /// Hands over the events that were added.
+    fn finish(&mut self) -> anyhow::Result<()> {
+        match self.batcher.take() {
+            Some(rest) => self.hand_over(Parcel::Events(rest)),
+            None => Ok(()),
+        }
+    }
+
+    fn hand_over(&self, parcel: Parcel) -> anyhow::Result<()> {
+        self.parcels.blocking_send(parcel).map_err(|_| anyhow!("the sender has stopped"))
     }
 }
 
 async fn send_all(
     client: &Client,
     progress: &Progress,
-    batches: &mut mpsc::Receiver<Batch>,
+    parcels: &mut mpsc::Receiver<Parcel>,
     tally: &mut Tally,
 ) -> anyhow::Result<()> {
     let note = |text: &str| progress.note(text);
     let mut projects = Projects::load(client, note).await?;
-    while let Some(batch) = batches.recv().await {
+    let mut types = Types::default();
+    while let Some(parcel) = parcels.recv().await {
+        let batch = match parcel {
+            Parcel::Events(batch) => batch,
+            Parcel::Definition(definition, line) => {
+                types.define(client, definition.definition, &note).await.with_context(|| format!("line {line}"))?;
+                continue;
+            }
+            Parcel::Project(project) => {
+                projects.ensure(client, &project.slug, Some(&project), note).await?;
+                continue;
+            }
+        };
         for project in &batch.projects {
-            projects.ensure(client, project, note).await?;
+            projects.ensure(client, project, None, note).await?;
         }
         let sent = send(client, progress, &batch).await.map_err(|error| explain(error, client, &batch))?;
         tally.appended += sent.appended;
@@ -150,7 +189,7 @@ impl Tally {
     }
 
     /// Adds to an error the number of events sent before the error.
-    fn with_progress(self, error: anyhow::Error) -> anyhow::Error {
+    pub(super) fn with_progress(self, error: anyhow::Error) -> anyhow::Error {
         if self.total() == 0 { error } else { error.context(format!("stopped after {self}")) }
     }
 }

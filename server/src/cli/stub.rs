@@ -31,6 +31,7 @@ pub struct Stub {
 #[derive(Default)]
 pub struct Store {
     pub projects: Vec<Value>,
+    pub types: Vec<Value>,
     pub events: Vec<Value>,
 }
 
@@ -69,9 +70,28 @@ impl Store {
             ("GET", "/api/v1/projects") => (200, "", json!({"data": self.projects, "next_cursor": null})),
             ("POST", "/api/v1/projects") => {
                 let id = format!("id-of-{}", request.body["slug"].as_str().unwrap_or_default());
-                let project = json!({"id": id, "slug": request.body["slug"]});
+                let project = json!({
+                    "id": id, "slug": request.body["slug"], "name": request.body["name"],
+                    "description": request.body["description"],
+                });
                 self.projects.push(project.clone());
                 (201, "", project)
+            }
+            ("GET", "/api/v1/workspace") => {
+                let id = "019b76da-a800-7001-8000-000000000001";
+                (
+                    200,
+                    "",
+                    json!({"id": id, "name": "w", "slug": "w", "owner_id": id, "created_at": "2026-01-01T00:00:00Z"}),
+                )
+            }
+            ("GET", "/api/v1/aggregate-types") => (200, "", json!({"data": self.types, "next_cursor": null})),
+            ("POST", "/api/v1/aggregates/define") => {
+                self.types.retain(|known| known["type_name"] != request.body["type_name"]);
+                let mut defined = request.body.clone();
+                (defined["builtin"], defined["managed"]) = (false.into(), false.into());
+                self.types.push(defined.clone());
+                (201, "", defined)
             }
             ("POST", "/api/v1/events") => self.append(&request.body),
             ("GET", "/api/v1/events") => {

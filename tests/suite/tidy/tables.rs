@@ -109,5 +109,5 @@ pub const SERVER: &[Room] = &[
     ("edge", &["config", "http"]),
     ("application", &["config", "http", "wire", "download", "realtime", "api", "mounted", "mcp", "edge"]),
     ("serve", &["config", "telemetry", "embedding", "http", "auth", "application"]),
-    ("cli", &["config"]),
+    ("cli", &["config", "wire", "download", "serve"]),
 ];

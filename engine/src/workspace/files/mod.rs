@@ -16,6 +16,7 @@ use bytes::{PreviousUpload, is_live, not_found};
 pub use download::{FileLink, SignedLink, StoredFile, check_link};
 pub use kind::mime_type;
 pub use receive::Incoming;
+pub(super) use receive::Receiving;
 pub use upload::{NewFile, Uploaded};
 pub use upload_link::{CheckedLink, LinkedUpload, UploadLink, refusing};
 

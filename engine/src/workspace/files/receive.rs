@@ -45,8 +45,12 @@ pub struct Received {
 
 impl Receiving {
     pub fn new(state: &Arc<State>, db: &Database, quota: Option<u64>) -> Receiving {
+        Receiving::with_id(state, db, state.clock.new_id().to_string().into(), quota)
+    }
+
+    /// Creates an upload with an id that another store gave it.
+    pub fn with_id(state: &Arc<State>, db: &Database, id: Arc<str>, quota: Option<u64>) -> Receiving {
         let lease = Duration::from_millis(state.settings.upload_lease_ms);
-        let id = state.clock.new_id().to_string().into();
         let upload = Upload { id, owner: state.storage.server(&*state.clock), lease };
         Receiving { state: state.clone(), db: db.clone(), upload, quota, reserved: 0, parts_id: None, _renewal: None }
     }
@@ -99,6 +103,11 @@ impl Receiving {
             }
         }
         Ok(Received { size, sha256: hex::encode(hash.finish()) })
+    }
+
+    /// Reserves storage without writing bytes, for a file whose bytes no longer exist anywhere.
+    pub async fn reserve_only(&mut self, size: u64) -> Result<()> {
+        self.reserve(size).await
     }
 
     /// Reserves storage for an upload without an announced length. Larger uploads reserve more storage in advance.

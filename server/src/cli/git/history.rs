@@ -6,6 +6,7 @@ use anyhow::Context;
 use git2::{Delta, Diff, DiffFile, DiffFindOptions, DiffOptions, FileMode, Oid, Repository};
 use globset::GlobSet;
 
+use super::origin::Origins;
 use super::slug::Slugs;
 
 /// The git path patterns that match Markdown files.
@@ -35,7 +36,7 @@ pub struct Commit {
 }
 
 /// The path and the commit of a file's creation, which identify the article through every rename.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Birth {
     pub path: String,
     pub commit: Oid,
@@ -63,9 +64,17 @@ pub enum Act {
 }
 
 /// A difference between two trees. Only regular Markdown files count on either side.
-struct Step {
+pub(super) struct Step {
     before: Option<String>,
     after: Option<(String, Oid)>,
+}
+
+impl Step {
+    /// Returns the paths after and before, if the file was renamed.
+    pub(super) fn rename(self) -> Option<(String, String)> {
+        let (before, (after, _)) = (self.before?, self.after?);
+        (before != after).then_some((after, before))
+    }
 }
 
 /// A file that exists at the current commit.
@@ -79,6 +88,8 @@ struct Live {
 #[derive(Default)]
 struct Walk {
     live: HashMap<String, Live>,
+    /// The creations of the files that exist at the current commit.
+    present: HashSet<Birth>,
     slugs: Slugs,
     articles: Vec<Birth>,
     changes: Vec<Change>,
@@ -92,11 +103,13 @@ impl History {
         }
         let ids = first_parents(repository)?;
         let mut walk = Walk::default();
+        let mut origins = Origins::new(repository);
         let mut commits = Vec::with_capacity(ids.len());
         for (index, &id) in ids.iter().enumerate() {
             let parent = index.checked_sub(1).and_then(|before| ids.get(before)).copied();
-            let steps = steps(repository, parent, id, note).with_context(|| format!("commit {id} cannot be read"))?;
-            walk.follow(index, id, steps);
+            let at = || format!("commit {id} cannot be read");
+            let steps = steps(repository, parent, id, note).with_context(at)?;
+            walk.follow(index, id, steps, &mut origins).with_context(at)?;
             commits.push(Commit::read(repository, id)?);
         }
         Ok(Some(Self { commits, articles: walk.articles, changes: walk.changes }))
@@ -124,7 +137,13 @@ impl Commit {
 impl Walk {
     /// Applies one commit. The order is removals, then changes and renames, then new files, so that slugs are released
     /// before they are reused.
-    fn follow(&mut self, commit: usize, id: Oid, steps: Vec<Step>) {
+    fn follow(
+        &mut self,
+        commit: usize,
+        id: Oid,
+        steps: Vec<Step>,
+        origins: &mut Origins<'_>,
+    ) -> Result<(), git2::Error> {
         let mut rewritten = Vec::new();
         let mut born = Vec::new();
         for Step { before, after } in steps {
@@ -132,6 +151,9 @@ impl Walk {
             match (live, after) {
                 (Some((live, path)), None) => {
                     self.slugs.release(&live.slug);
+                    if let Some(birth) = self.articles.get(live.article) {
+                        self.present.remove(birth);
+                    }
                     self.changes.push(Change { commit, article: live.article, path, act: Act::Remove });
                 }
                 (Some((live, path)), Some(after)) => rewritten.push((live, path, after)),
@@ -150,10 +172,18 @@ impl Walk {
         freed.iter().for_each(|slug| self.slugs.release(slug));
         for (path, blob) in born {
             let article = self.articles.len();
-            self.articles.push(Birth { path: path.clone(), commit: id });
+            let origin = origins.of(id, &path)?;
+            // The file that was created there may be present under another path. This one is a copy of it.
+            let birth = match self.present.contains(&origin) {
+                true => Birth { path: path.clone(), commit: id },
+                false => origin,
+            };
+            self.present.insert(birth.clone());
+            self.articles.push(birth);
             let slug = self.slugs.take(&path, article);
             self.write(commit, article, path, blob, slug);
         }
+        Ok(())
     }
 
     fn write(&mut self, commit: usize, article: usize, path: String, blob: Oid, slug: String) {
@@ -181,7 +211,7 @@ fn first_parents(repository: &Repository) -> anyhow::Result<Vec<Oid>> {
     Ok(ids)
 }
 
-fn steps(
+pub(super) fn steps(
     repository: &Repository,
     parent: Option<Oid>,
     commit: Oid,

@@ -3,6 +3,7 @@
 mod article;
 mod events;
 mod history;
+mod origin;
 mod slug;
 #[cfg(test)]
 mod tests;

@@ -181,6 +181,46 @@ fn a_merge_counts_as_one_change() {
 }
 
 #[test]
+fn a_merge_made_the_other_way_round_makes_no_second_articles() {
+    let scratch = Scratch::new();
+    let other: &[u8] = b"# Plan\n\nNothing of this is in any other file.\nNot even this line.\nOr this one.\n";
+    let root = scratch.commit(0, &[("a.md", b"one")]);
+    let main = scratch.commit_on(None, &[root], 1, &[("a.md", b"one"), ("guide.md", LONG)]);
+    let main = scratch.commit_on(None, &[main], 2, &[("a.md", b"one"), ("docs/guide.md", LONG)]);
+    let side = scratch.commit_on(None, &[root], 3, &[("a.md", b"two"), ("plan.md", other)]);
+    let merged: [(&str, &[u8]); 3] = [("a.md", b"two"), ("docs/guide.md", LONG), ("plan.md", other)];
+    let mut articles = Vec::new();
+    for (minute, parents) in [(4, [main, side]), (5, [side, main])] {
+        let merge = scratch.commit_on(None, &parents, minute, &merged);
+        scratch.repository.set_head_detached(merge).expect("moved");
+        let events = scratch.events(&[]);
+        assert!(of_type(&events, "article.deleted").is_empty());
+        let created: std::collections::BTreeSet<String> =
+            of_type(&events, "article.created").iter().map(|event| event["aggregate_id"].to_string()).collect();
+        assert_eq!(created.len(), 3);
+        articles.push(created);
+    }
+    assert_eq!(articles[0], articles[1]);
+}
+
+#[test]
+fn a_file_that_two_merges_bring_under_two_paths_has_two_articles() {
+    let scratch = Scratch::new();
+    let root = scratch.commit(0, &[("a.md", b"one")]);
+    let side = scratch.commit_on(None, &[root], 1, &[("a.md", b"one"), ("guide.md", LONG)]);
+    let more = scratch.commit_on(None, &[side], 2, &[("a.md", b"two"), ("guide.md", LONG)]);
+    let merge = scratch.commit_on(None, &[root, side], 3, &[("a.md", b"one"), ("guide.md", LONG)]);
+    let moved = scratch.commit_on(None, &[merge], 4, &[("a.md", b"one"), ("docs/guide.md", LONG)]);
+    let both: [(&str, &[u8]); 3] = [("a.md", b"two"), ("docs/guide.md", LONG), ("guide.md", LONG)];
+    let merge = scratch.commit_on(None, &[moved, more], 5, &both);
+    scratch.repository.set_head_detached(merge).expect("moved");
+    let events = scratch.events(&[]);
+    let ids: std::collections::BTreeSet<String> =
+        of_type(&events, "article.created").iter().map(|event| event["aggregate_id"].to_string()).collect();
+    assert_eq!(ids.len(), 3);
+}
+
+#[test]
 fn globs_select_articles_with_their_whole_history() {
     let scratch = Scratch::new();
     scratch.commit(0, &[("draft/guide.md", LONG), ("notes.md", b"n")]);

@@ -1,0 +1,72 @@
+//! The workspace's events: read in the order of the log, and appended as another log has recorded them.
+
+use std::sync::Arc;
+
+use super::Offline;
+use crate::core::append::{Append, Appended};
+use crate::error::{Error, Result};
+use crate::model::aggregate::Aggregate;
+use crate::model::builtin::PROJECT;
+use crate::model::event::{Event, MAX_EVENTS_PER_APPEND, NewEvent};
+
+/// The actor of imported events for which no actor is known.
+const IMPORT: &str = "system";
+
+impl Offline {
+    /// Returns at most `limit` events after a position.
+    pub async fn events_after(&self, position: u64, limit: usize) -> Result<Vec<Arc<Event>>> {
+        self.state.events_after(position, limit).await
+    }
+
+    /// Appends events of any type, all of them or none. An event with [`NewEvent::recorded`] keeps its actor and its
+    /// times, may follow the deletion of its aggregate, and is checked against the definition of its type only if the
+    /// type is managed. Events that the log has already are not appended again.
+    pub async fn append(&self, events: Vec<NewEvent>) -> Result<Appended> {
+        self.append_naming(events, None).await
+    }
+
+    /// Appends events of which one names an upload.
+    pub(super) async fn append_naming(&self, events: Vec<NewEvent>, upload: Option<Arc<str>>) -> Result<Appended> {
+        if events.len() > MAX_EVENTS_PER_APPEND {
+            return Err(Error::invalid(format!("expected at most {MAX_EVENTS_PER_APPEND} events")));
+        }
+        let append = Append {
+            event_ids: events.iter().filter_map(|event| event.event_id.as_deref().map(Arc::from)).collect(),
+            request: None,
+            size_bytes: events.iter().map(NewEvent::size_bytes).sum(),
+            decide: Box::new(move |_| Ok(events.clone())),
+            actor: IMPORT.into(),
+            managed: true,
+            upload,
+        };
+        self.appender.append(append).await
+    }
+
+    /// Returns whether the log has an event with this id.
+    pub async fn has_event(&self, event_id: &str) -> Result<bool> {
+        let ids = [Arc::from(event_id)];
+        Ok(!self.state.db.find_events(&ids, self.position()).await?.is_empty())
+    }
+
+    /// Returns whether no aggregate has this id.
+    pub fn is_free(&self, id: &str) -> bool {
+        self.state.folded.get(id).is_none()
+    }
+
+    /// Returns all projects, oldest first.
+    pub fn projects(&self) -> Vec<Arc<Aggregate>> {
+        let snapshot = self.state.folded.snapshot();
+        let is_project = |found: &&Arc<Aggregate>| &*found.aggregate_type == PROJECT && !found.deleted;
+        snapshot.iter().filter(is_project).cloned().collect()
+    }
+
+    /// Returns the project with this id or slug.
+    pub fn project(&self, id_or_slug: &str) -> Option<Arc<Aggregate>> {
+        let resident = &self.state.folded;
+        let is_project = |found: &Arc<Aggregate>| &*found.aggregate_type == PROJECT && !found.deleted;
+        resident.get(id_or_slug).filter(is_project).or_else(|| {
+            let ids = resident.by_slug(PROJECT, None, id_or_slug);
+            ids.first().and_then(|id| resident.get(id.as_str()))
+        })
+    }
+}

@@ -1,0 +1,107 @@
+//! The bytes of the workspace's files.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
+
+use super::Offline;
+use crate::core::append::Appended;
+use crate::core::storage::Storage;
+use crate::error::{Error, Result};
+use crate::model::event::NewEvent;
+use crate::model::file::{self, MIME_TYPE, PATH, SHA256, SIZE, UPLOAD_ID};
+use crate::model::file_path::FilePath;
+use crate::model::value::Value;
+use crate::store::blobs::BlobKind;
+use crate::workspace::files::{Incoming, Receiving};
+
+/// The bytes of a file to import.
+pub struct FileBytes {
+    pub bytes: Incoming,
+    /// The value of the header `content-disposition` that an object store sends with the file.
+    pub content_disposition: String,
+}
+
+impl Offline {
+    /// Returns the bytes of an upload that a file names now, or `None` if its file was replaced or deleted.
+    pub async fn read_upload(&self, path: &str, upload_id: &str) -> Result<Option<BoxStream<'static, Result<Bytes>>>> {
+        let found = self.state.folded.get(FilePath::aggregate_id(path).as_str());
+        let named = file::named_bytes(found.as_deref()).filter(|(upload, _)| **upload == *upload_id);
+        let Some((upload, size)) = named else { return Ok(None) };
+        let key = Storage::key(&self.state.record.id, &upload);
+        let blocks = self.state.storage.blobs().read(&key, 0..size).await?;
+        Ok(Some(blocks.map(|block| block.map_err(Error::from)).boxed()))
+    }
+
+    /// Appends an event that names the bytes of a file, and stores the bytes before. `bytes` is `None` if the file was
+    /// replaced or deleted later, when nobody has the bytes any more.
+    pub async fn append_file(&self, event: NewEvent, bytes: Option<FileBytes>) -> Result<Appended> {
+        // Storing the bytes again would remove those that the file names, so an event that is already there is only
+        // compared.
+        let is_known = match &event.event_id {
+            Some(id) => self.has_event(id).await?,
+            None => return Err(Error::invalid_at("/event_id", "required for an event of a file")),
+        };
+        if is_known {
+            return self.append(vec![event]).await;
+        }
+        let (path, upload, size, sha256) = self.check_file(&event)?;
+        let key = Storage::key(&self.state.record.id, &upload);
+        if self.state.storage.blobs().read(&key, 0..1).await.is_ok() {
+            let message = "another file of the workspace has this upload";
+            return Err(Error::invalid_at(format!("/payload/{UPLOAD_ID}"), message));
+        }
+        let mut receiving = Receiving::with_id(&self.state, upload.clone(), None);
+        let outcome = async {
+            match bytes {
+                Some(FileBytes { bytes, content_disposition }) => {
+                    let mime_type = event.payload.get(MIME_TYPE).and_then(Value::as_str).unwrap_or_default();
+                    let kind = BlobKind { mime_type: mime_type.to_owned(), content_disposition };
+                    let received = receiving.write(Some(size), bytes, kind).await?;
+                    if received.sha256 != sha256 {
+                        let message = format!("the bytes of '{path}' have the SHA-256 {}", received.sha256);
+                        return Err(Error::invalid_at("/payload/sha256", message));
+                    }
+                }
+                None => receiving.reserve_only(size).await?,
+            }
+            self.append_naming(vec![event.clone()], Some(upload.clone())).await
+        };
+        let appended = outcome.await;
+        // Has no effect if the file names the bytes.
+        receiving.give_up().await;
+        appended
+    }
+
+    /// Returns the path, the upload, the size and the hash in an event that names the bytes of a file. The file must
+    /// belong to this workspace.
+    fn check_file(&self, event: &NewEvent) -> Result<(String, Arc<str>, u64, String)> {
+        let at = |name: &str| format!("/payload/{name}");
+        let text = |name: &str| {
+            let found = event.payload.get(name).and_then(Value::as_str);
+            found.map(str::to_owned).ok_or_else(|| Error::invalid_at(at(name), "required string"))
+        };
+        let (path, upload, sha256) = (text(PATH)?, text(UPLOAD_ID)?, text(SHA256)?);
+        let (workspace, place, filename) =
+            FilePath::read(&path).map_err(|message| Error::invalid_at(at(PATH), message))?;
+        FilePath::new(&workspace, &place, &filename).map_err(|(_, message)| Error::invalid_at(at(PATH), message))?;
+        if *workspace != *self.state.record.id {
+            let message = format!(
+                "the file belongs to the workspace {workspace}; a workspace of that id is expected, not {}",
+                self.state.record.id
+            );
+            return Err(Error::invalid_at(at(PATH), message));
+        }
+        if event.aggregate_id != FilePath::aggregate_id(&path).as_str() {
+            return Err(Error::invalid_at("/aggregate_id", "expected the id of the file at the payload's path"));
+        }
+        if uuid::Uuid::try_parse(&upload).is_err() {
+            return Err(Error::invalid_at(at(UPLOAD_ID), "expected a UUID"));
+        }
+        let size = event.payload.get(SIZE).and_then(Value::as_int).and_then(|size| u64::try_from(size).ok());
+        let size = size.ok_or_else(|| Error::invalid_at(at(SIZE), "expected a number of bytes"))?;
+        Ok((path, upload.into(), size, sha256))
+    }
+}

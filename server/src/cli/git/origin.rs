@@ -1,0 +1,104 @@
+//! Finds where the files that a merge brings were created.
+//!
+//! A file's article is identified by the path and the commit of the file's creation, wherever in the history of HEAD
+//! that commit is. So a merge made the other way round, which makes another line of commits the first one, makes no second
+//! articles.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use git2::{ObjectType, Oid, Repository};
+
+use super::history::{Birth, steps};
+
+/// The maximum number of commits that are followed for one file. The article of an older file begins with the merge.
+const MAX_STEPS: usize = 100_000;
+/// The maximum number of remembered files of commits, and of remembered commits with their renames.
+const MAX_KNOWN: usize = 500_000;
+const MAX_RENAMES: usize = 256;
+
+/// The files of commits of which the creation is known.
+pub struct Origins<'r> {
+    repository: &'r Repository,
+    /// The creation of a file, by a commit that has the file, and the path there.
+    known: HashMap<(Oid, String), (Oid, String)>,
+    /// The paths before a commit's renames, by the paths after them, for a commit and one of its parents.
+    renames: HashMap<(Oid, Oid), HashMap<String, String>>,
+}
+
+impl<'r> Origins<'r> {
+    /// Creates a finder for a repository.
+    pub fn new(repository: &'r Repository) -> Self {
+        Self { repository, known: HashMap::new(), renames: HashMap::new() }
+    }
+
+    /// Returns the creation of a file that a commit brings. A commit that is no merge has created the file.
+    pub fn of(&mut self, commit: Oid, path: &str) -> Result<Birth, git2::Error> {
+        let own = Birth { path: path.to_owned(), commit };
+        if self.repository.find_commit(commit)?.parent_count() < 2 {
+            return Ok(own);
+        }
+        let (mut at, mut path) = (commit, path.to_owned());
+        let mut walked = Vec::new();
+        let found = loop {
+            if let Some(found) = self.known.get(&(at, path.clone())) {
+                break found.clone();
+            }
+            if walked.len() >= MAX_STEPS {
+                return Ok(own);
+            }
+            walked.push((at, path.clone()));
+            match self.before(at, &path)? {
+                Some(before) => (at, path) = before,
+                None => break (at, path),
+            }
+        };
+        if self.known.len() + walked.len() > MAX_KNOWN {
+            self.known.clear();
+        }
+        self.known.extend(walked.into_iter().map(|place| (place, found.clone())));
+        let (commit, path) = found;
+        Ok(Birth { path, commit })
+    }
+
+    /// Returns the parent of a commit that has a file, and the path there. The order of the parents does not matter.
+    fn before(&mut self, commit: Oid, path: &str) -> Result<Option<(Oid, String)>, git2::Error> {
+        let mut parents: Vec<Oid> = self.repository.find_commit(commit)?.parent_ids().collect();
+        parents.sort_unstable();
+        // A parent that a shallow clone lacks has no files.
+        parents.retain(|parent| self.repository.find_commit(*parent).is_ok());
+        for parent in &parents {
+            if self.has_file(*parent, path)? {
+                return Ok(Some((*parent, path.to_owned())));
+            }
+        }
+        for parent in parents {
+            if let Some(before) = self.renames_of(parent, commit)?.get(path) {
+                return Ok(Some((parent, before.clone())));
+            }
+        }
+        Ok(None)
+    }
+
+    fn has_file(&self, commit: Oid, path: &str) -> Result<bool, git2::Error> {
+        let tree = self.repository.find_commit(commit)?.tree()?;
+        // The mode of a symbolic link is 120000.
+        Ok(tree
+            .get_path(Path::new(path))
+            .is_ok_and(|entry| entry.kind() == Some(ObjectType::Blob) && entry.filemode() != 0o120_000))
+    }
+
+    fn renames_of(&mut self, parent: Oid, commit: Oid) -> Result<&HashMap<String, String>, git2::Error> {
+        if self.renames.len() >= MAX_RENAMES && !self.renames.contains_key(&(parent, commit)) {
+            self.renames.clear();
+        }
+        let renames = match self.renames.entry((parent, commit)) {
+            std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
+            std::collections::hash_map::Entry::Vacant(place) => {
+                let steps = steps(self.repository, Some(parent), commit, &|_| {})?;
+                place.insert(steps.into_iter().filter_map(|step| step.rename()).collect())
+            }
+        };
+        Ok(renames)
+    }
+}

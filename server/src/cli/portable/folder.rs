@@ -1,0 +1,122 @@
+//! The folder with the bytes of files beside an export. Each file in it is named by the SHA-256 of its content.
+//!
+//! No name from a client reaches the disk, and several exports may use one folder: what is there already is not written
+//! again.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt, stream};
+use sha2::{Digest, Sha256};
+use tokio::fs::File;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// The number of bytes that are read at once.
+const BLOCK_BYTES: usize = 128 * 1024;
+
+/// A folder with the bytes of files.
+#[derive(Clone, Debug)]
+pub struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    /// Opens a folder to write to, and creates it if needed.
+    pub fn create(path: &Path) -> anyhow::Result<Self> {
+        fs::create_dir_all(path).with_context(|| format!("{} cannot be created", path.display()))?;
+        Ok(Self { path: path.to_owned() })
+    }
+
+    /// Opens a folder to read from.
+    pub fn open(path: &Path) -> anyhow::Result<Self> {
+        ensure!(path.is_dir(), "{} is not a folder", path.display());
+        Ok(Self { path: path.to_owned() })
+    }
+
+    /// Stores bytes under their hash. Returns `false`, and stores nothing, if the bytes have another hash.
+    pub async fn store<E>(
+        &self,
+        sha256: &str,
+        size: u64,
+        mut bytes: impl Stream<Item = Result<Bytes, E>> + Unpin,
+    ) -> anyhow::Result<bool>
+    where
+        E: std::error::Error + Send + Sync + 'static,
+    {
+        let path = self.path_of(sha256)?;
+        if fs::metadata(&path).is_ok_and(|about| about.len() == size) {
+            return Ok(true);
+        }
+        let unfinished = self.path.join(format!(".{sha256}.{}", std::process::id()));
+        let cannot = || format!("{} cannot be written", unfinished.display());
+        let mut file = File::create(&unfinished).await.with_context(cannot)?;
+        let mut hash = Sha256::new();
+        while let Some(block) = bytes.next().await {
+            let block = block.context("the bytes of a file cannot be read")?;
+            hash.update(&block);
+            file.write_all(&block).await.with_context(cannot)?;
+        }
+        file.sync_all().await.with_context(cannot)?;
+        let is_same = hex::encode(hash.finalize()) == sha256;
+        if is_same {
+            fs::rename(&unfinished, &path).with_context(|| format!("{} cannot be written", path.display()))?;
+        } else {
+            fs::remove_file(&unfinished).with_context(cannot)?;
+        }
+        Ok(is_same)
+    }
+
+    /// Returns the bytes with a hash, read on demand. The size must be the expected one; the hash is checked by whoever
+    /// stores the bytes.
+    pub async fn read(
+        &self,
+        sha256: &str,
+        size: u64,
+    ) -> anyhow::Result<impl Stream<Item = std::io::Result<Bytes>> + Send + use<>> {
+        let path = self.path_of(sha256)?;
+        let file = File::open(&path).await.with_context(|| format!("{} cannot be read", path.display()))?;
+        let length = file.metadata().await.with_context(|| format!("{} cannot be read", path.display()))?.len();
+        ensure!(length == size, "{} has {length} bytes, expected {size}", path.display());
+        Ok(stream::try_unfold(file, |mut file| async move {
+            let mut block = vec![0; BLOCK_BYTES];
+            let length = file.read(&mut block).await?;
+            block.truncate(length);
+            Ok((length > 0).then(|| (Bytes::from(block), file)))
+        }))
+    }
+
+    fn path_of(&self, sha256: &str) -> anyhow::Result<PathBuf> {
+        if sha256.len() != 64 || !sha256.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
+            bail!("a SHA-256 in lower-case hexadecimal is expected");
+        }
+        Ok(self.path.join(sha256))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OF_ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+
+    fn blocks(text: &'static str) -> impl Stream<Item = std::io::Result<Bytes>> + Unpin {
+        stream::iter([Ok(Bytes::from_static(text.as_bytes()))])
+    }
+
+    #[tokio::test]
+    async fn bytes_are_stored_once_under_their_hash() {
+        let place = std::env::temp_dir().join(format!("foldwork-folder-{}", uuid::Uuid::now_v7()));
+        let folder = Folder::create(&place).expect("a folder");
+        assert!(!folder.store(OF_ABC, 3, blocks("abd")).await.expect("read"), "another hash");
+        assert!(folder.store(OF_ABC, 3, blocks("abc")).await.expect("stored"));
+        assert!(folder.store(OF_ABC, 3, blocks("not read again")).await.expect("stored"));
+        let read: Vec<_> = folder.read(OF_ABC, 3).await.expect("there").collect().await;
+        assert_eq!(read.len(), 1);
+        assert!(folder.read(OF_ABC, 4).await.is_err(), "another size");
+        assert!(folder.store("../x", 3, blocks("abc")).await.is_err());
+        assert_eq!(fs::read_dir(&place).expect("listed").count(), 1);
+        fs::remove_dir_all(place).expect("removed");
+    }
+}

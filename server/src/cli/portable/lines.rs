@@ -1,0 +1,217 @@
+//! The lines of an export that are not events.
+
+use std::borrow::Cow;
+
+use anyhow::{Context, ensure};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The version of the format that this program writes. It reads this version and all earlier ones.
+pub const FORMAT: u64 = 1;
+
+/// The first line of an export.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Header {
+    /// The version of the format.
+    #[serde(rename = "foldwork_export")]
+    pub format: u64,
+    /// The version of the program that wrote the file.
+    pub program: String,
+    #[serde(default)]
+    pub workspace: Option<Workspace>,
+    /// The position after which the events begin.
+    #[serde(default)]
+    pub after: u64,
+    /// Whether the file has members and keys.
+    #[serde(default)]
+    pub members: bool,
+}
+
+/// The workspace that an export was made of.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct Workspace {
+    pub id: String,
+    #[serde(default)]
+    pub name: String,
+    #[serde(default)]
+    pub slug: String,
+    #[serde(default)]
+    pub owner_id: String,
+    #[serde(default)]
+    pub created_at: String,
+}
+
+/// A definition of a type, after the event at `position` and before the next one.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Definition {
+    pub definition: Value,
+    #[serde(default)]
+    pub position: u64,
+}
+
+/// A project of the exported workspace.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct ProjectLine {
+    pub project: Project,
+}
+
+/// The id, slug, name and description of a project.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub struct Project {
+    pub id: String,
+    pub slug: String,
+    #[serde(default)]
+    pub name: String,
+    #[serde(default)]
+    pub description: Option<String>,
+}
+
+/// A member of the exported workspace, with the member's user.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct MemberLine {
+    pub member: Member,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Member {
+    pub user_id: String,
+    pub role: String,
+    pub joined_at: i64,
+    #[serde(default)]
+    pub email: Option<String>,
+    #[serde(default)]
+    pub email_verified: bool,
+    #[serde(default)]
+    pub name: Option<String>,
+}
+
+/// A key of the exported workspace, with the hash of its secret.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct KeyLine {
+    pub key: Key,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Key {
+    pub id: String,
+    pub user_id: String,
+    pub name: String,
+    pub scopes: Vec<String>,
+    pub display: String,
+    pub hash: String,
+    #[serde(default)]
+    pub opens_all: bool,
+    pub created_at: i64,
+    #[serde(default)]
+    pub expires_at: Option<i64>,
+    #[serde(default)]
+    pub last_used_at: Option<i64>,
+    #[serde(default)]
+    pub derived_from: Option<String>,
+    #[serde(default)]
+    pub ancestors: Vec<String>,
+}
+
+/// The last line of an export.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct EndLine {
+    pub end: End,
+}
+
+/// The number of events in the file, and the position up to which the log was read.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+pub struct End {
+    pub events: u64,
+    pub position: u64,
+}
+
+/// A line of an export.
+#[derive(Debug)]
+pub enum Line<'a> {
+    Header(Header),
+    Definition(Definition),
+    Project(Project),
+    Member(Member),
+    Key(Key),
+    End(End),
+    /// The text of an event, which is not parsed yet.
+    Event(&'a str),
+}
+
+impl<'a> Line<'a> {
+    /// Recognizes a line by its first name. Every line that is none of the others is an event.
+    pub fn parse(line: &'a str) -> anyhow::Result<Self> {
+        Ok(match first_name(line) {
+            Some("foldwork_export") => Self::Header(Header::parse(line)?),
+            Some("definition") => Self::Definition(read(line, "a definition")?),
+            Some("project") => Self::Project(read::<ProjectLine>(line, "a project")?.project),
+            Some("member") => Self::Member(read::<MemberLine>(line, "a member")?.member),
+            Some("key") => Self::Key(read::<KeyLine>(line, "a key")?.key),
+            Some("end") => Self::End(read::<EndLine>(line, "the end of an export")?.end),
+            _ => Self::Event(line),
+        })
+    }
+}
+
+impl Header {
+    /// Parses a first line. Rejects the format of a newer program.
+    fn parse(line: &str) -> anyhow::Result<Self> {
+        /// The part of the line that every version has.
+        #[derive(Deserialize)]
+        struct Any<'a> {
+            foldwork_export: u64,
+            #[serde(borrow, default)]
+            program: Cow<'a, str>,
+        }
+        let Any { foldwork_export: format, program } =
+            serde_json::from_str(line).context("the first line of an export is expected")?;
+        let program = if program.is_empty() { "a newer version" } else { &program };
+        ensure!(
+            (1..=FORMAT).contains(&format),
+            "the file has the export format {format}, written by foldwork {program}; \
+             this is foldwork {}, which reads formats 1 to {FORMAT}",
+            env!("CARGO_PKG_VERSION")
+        );
+        read(line, "the first line of an export")
+    }
+}
+
+/// Returns a line's JSON.
+pub fn text(line: &impl Serialize) -> anyhow::Result<String> {
+    serde_json::to_string(line).context("the line cannot be written as JSON")
+}
+
+fn read<T: DeserializeOwned>(line: &str, what: &str) -> anyhow::Result<T> {
+    serde_json::from_str(line).with_context(|| format!("{what} is expected"))
+}
+
+/// Returns the first name of an object, if it has no escapes.
+fn first_name(line: &str) -> Option<&str> {
+    let rest = line.trim_start().strip_prefix('{')?.trim_start().strip_prefix('"')?;
+    rest.split_once('"').map(|(name, _)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_newer_format_is_refused_by_name() {
+        let newer = r#"{"foldwork_export":7,"program":"9.9.9","more":[1]}"#;
+        let refused = Line::parse(newer).expect_err("refused").to_string();
+        assert!(refused.contains("format 7") && refused.contains("9.9.9") && refused.contains("1 to 1"), "{refused}");
+        assert!(Line::parse(r#"{"foldwork_export":0,"program":"x"}"#).is_err());
+        assert!(Line::parse(r#"{"foldwork_export":"1"}"#).is_err());
+    }
+
+    #[test]
+    fn lines_are_recognized_by_their_first_name() {
+        let event = r#"{"aggregate_id":"a","definition":{}}"#;
+        assert!(matches!(Line::parse(event).expect("a line"), Line::Event(text) if text == event));
+        let project = r#" { "project" : {"id":"i","slug":"s"}}"#;
+        assert!(matches!(Line::parse(project).expect("a line"), Line::Project(found) if found.slug == "s"));
+        let wrong = Line::parse(r#"{"project":{"id":1}}"#).expect_err("refused");
+        assert!(format!("{wrong:#}").starts_with("a project is expected: "), "{wrong:#}");
+    }
+}

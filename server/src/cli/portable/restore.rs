@@ -1,0 +1,429 @@
+//! Imports a file into a store that no server has open: a whole workspace with its ids, times and actors, or events.
+//!
+//! Events are appended in batches, in the order of the file. Each batch is appended whole or not at all, and an event
+//! that is already there is not appended again, so an import that ended early is repeated.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, anyhow, bail, ensure};
+use foldwork_engine::model::access::WorkspaceRecord;
+use foldwork_engine::model::date::parse_date;
+use foldwork_engine::model::event::{Expected, NewEvent, Recorded};
+use foldwork_engine::model::json;
+use foldwork_engine::model::value::{Object, Value};
+use foldwork_engine::workspace::offline::FileBytes;
+use foldwork_engine::{Appended, Engine, Error};
+use futures_util::{StreamExt, TryStreamExt};
+use serde::Deserialize;
+
+use super::folder::Folder;
+use super::lines::{Definition, End, Header, Line, Project, Workspace};
+use super::people;
+use super::source::NamedBytes;
+use super::store::{OpenStore, find};
+use crate::cli::event::{Event, LineIds};
+use crate::cli::input::Input;
+use crate::cli::progress::Progress;
+use crate::cli::sender::Tally;
+use crate::download::attachment;
+
+/// The limits of a batch of events: their number, and the bytes of their lines.
+const MAX_EVENTS: usize = 512;
+const MAX_BYTES: usize = 1 << 20;
+/// The maximum length of the name of an actor.
+const MAX_ACTOR: usize = 200;
+/// The type whose events name bytes.
+const FILE: &str = "file";
+
+/// What an import did.
+#[derive(Debug, Default)]
+pub struct Restored {
+    pub tally: Tally,
+    /// The key of the owner, if the import created the workspace and the file has no members.
+    pub key: Option<String>,
+    pub members: u64,
+    pub keys: u64,
+}
+
+/// The fields of an event that only the log sets.
+#[derive(Deserialize)]
+struct Kept<'a> {
+    #[serde(borrow, default)]
+    actor: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    recorded_at: Option<Cow<'a, str>>,
+    #[serde(default)]
+    version: Option<u64>,
+    /// Whether the folder beside the export has the bytes that the event names.
+    #[serde(default)]
+    bytes: bool,
+}
+
+/// Imports a file. `chosen` is the id or the name of the workspace, and `files` the folder with the bytes of files.
+pub async fn restore(
+    engine: Arc<Engine>,
+    chosen: Option<&str>,
+    mut input: Input,
+    files: Option<&Path>,
+    progress: &Progress,
+) -> anyhow::Result<Restored> {
+    let mut restoring = Restoring {
+        files: files.map(Folder::open).transpose()?,
+        chosen: chosen.map(str::to_owned),
+        engine,
+        store: None,
+        header: None,
+        ended: false,
+        ids: LineIds::default(),
+        pending: Pending::default(),
+        projects: HashMap::new(),
+        present: HashSet::new(),
+        definitions: HashMap::new(),
+        restored: Restored::default(),
+    };
+    let read = restoring.read_all(&mut input, progress).await;
+    // What was read before an error is appended all the same.
+    let flushed = restoring.flush().await;
+    let Restoring { store, restored, .. } = restoring;
+    if let Some(store) = store {
+        store.workspace.close().await?;
+    }
+    let tally = restored.tally;
+    flushed.and(read).map_err(|error| tally.with_progress(error))?;
+    Ok(restored)
+}
+
+/// A running import.
+struct Restoring {
+    engine: Arc<Engine>,
+    chosen: Option<String>,
+    files: Option<Folder>,
+    store: Option<OpenStore>,
+    header: Option<Header>,
+    /// Whether the last line of an export was read.
+    ended: bool,
+    ids: LineIds,
+    pending: Pending,
+    /// The projects that the file describes, by slug.
+    projects: HashMap<String, Project>,
+    /// The projects that the workspace has, by what events call them.
+    present: HashSet<String>,
+    /// The number of definitions of each type that were read.
+    definitions: HashMap<String, usize>,
+    restored: Restored,
+}
+
+/// Events that are not appended yet, with the numbers of their lines.
+#[derive(Default)]
+struct Pending {
+    events: Vec<NewEvent>,
+    lines: Vec<u64>,
+    bytes: usize,
+}
+
+impl Restoring {
+    async fn read_all(&mut self, input: &mut Input, progress: &Progress) -> anyhow::Result<()> {
+        loop {
+            let consumed = input.consumed_bytes();
+            let Some((number, line)) = input.next_line()? else { break };
+            self.read_line(number, line).await.map_err(|error| match error.downcast_ref::<Placed>() {
+                Some(_) => error,
+                None => error.context(format!("line {number}")),
+            })?;
+            progress.advance(consumed, self.restored.tally.total());
+        }
+        self.flush().await?;
+        ensure!(self.header.is_none() || self.ended, "the file ends before its last line: it was cut off");
+        Ok(())
+    }
+
+    async fn read_line(&mut self, number: u64, line: &str) -> anyhow::Result<()> {
+        match Line::parse(line)? {
+            Line::Header(header) => {
+                self.flush().await?;
+                self.begin(header).await
+            }
+            Line::End(End { .. }) => {
+                self.ended = true;
+                self.flush().await
+            }
+            Line::Project(project) => {
+                self.projects.insert(project.slug.clone(), project);
+                Ok(())
+            }
+            Line::Definition(definition) => {
+                self.flush().await?;
+                self.define(definition).await
+            }
+            Line::Member(member) => {
+                let id = self.opened().await?.workspace.record().id.clone();
+                self.restored.members += u64::from(people::restore_member(&self.engine, &id, member).await?);
+                Ok(())
+            }
+            Line::Key(key) => {
+                let id = self.opened().await?.workspace.record().id.clone();
+                self.restored.keys += u64::from(people::restore_key(&self.engine, &id, key).await?);
+                Ok(())
+            }
+            Line::Event(text) => self.read_event(number, text).await,
+        }
+    }
+
+    /// Opens the workspace that an export belongs to, and creates it if the store does not have it.
+    async fn begin(&mut self, header: Header) -> anyhow::Result<()> {
+        self.ended = false;
+        if let (None, None, Some(about)) = (&self.store, &self.chosen, &header.workspace) {
+            if find(&self.engine, Some(&about.id)).await?.is_none() {
+                let record = record_of(about)?;
+                self.restored.key = self.engine.restore_workspace(&record, !header.members).await?;
+            }
+            self.store = Some(OpenStore::open(self.engine.clone(), Some(&about.id)).await?);
+        }
+        self.header = Some(header);
+        self.opened().await.map(drop)
+    }
+
+    /// Returns the workspace. A file without a first line does not say which one it is.
+    async fn opened(&mut self) -> anyhow::Result<&OpenStore> {
+        if self.store.is_none() {
+            self.store = Some(OpenStore::open(self.engine.clone(), self.chosen.as_deref()).await?);
+        }
+        self.store.as_ref().context("no workspace is open")
+    }
+
+    /// Applies a definition, unless the history of the type has it at its place.
+    async fn define(&mut self, line: Definition) -> anyhow::Result<()> {
+        let declaration: Value = json::parse_stored(line.definition.to_string().as_bytes())?;
+        let name = line.definition.get("type_name").and_then(serde_json::Value::as_str);
+        let name = name.context("/definition/type_name: required string")?.to_owned();
+        let number = {
+            let count = self.definitions.entry(name.clone()).or_default();
+            *count += 1;
+            *count
+        };
+        let store = self.opened().await?;
+        if store.workspace.is_defined_as(&declaration).map_err(shown)? {
+            return Ok(());
+        }
+        match store.workspace.definition(&name, number).await? {
+            Some(past) if past == declaration => Ok(()),
+            Some(_) => bail!("the type '{name}' has another definition in this workspace"),
+            None => store.workspace.define(&declaration).await.map(drop).map_err(shown),
+        }
+    }
+
+    async fn read_event(&mut self, number: u64, text: &str) -> anyhow::Result<()> {
+        let mut event = Event::parse(text)?;
+        let kept: Kept<'_> = serde_json::from_str(text)?;
+        if self.header.is_none() {
+            // Every event of an export has its id.
+            self.ids.assign(&mut event)?;
+        }
+        self.opened().await?;
+        if let Some(project) = event.project_id.as_deref() {
+            self.ensure_project(project).await?;
+        }
+        let is_file = event.aggregate_type == FILE;
+        let sha_and_size = if is_file && kept.bytes { Some(event.payload.get().to_owned()) } else { None };
+        let new = new_event(event, kept)?;
+        if is_file {
+            self.flush().await?;
+            return self.append_file(new, sha_and_size.as_deref()).await;
+        }
+        self.pending.bytes += text.len();
+        self.pending.events.push(new);
+        self.pending.lines.push(number);
+        if self.pending.events.len() >= MAX_EVENTS || self.pending.bytes >= MAX_BYTES {
+            self.flush().await?;
+        }
+        Ok(())
+    }
+
+    /// Appends an event of a file. `named` is the payload of an event whose bytes are in the folder.
+    async fn append_file(&mut self, event: NewEvent, named: Option<&str>) -> anyhow::Result<()> {
+        let bytes = match named {
+            None => None,
+            Some(payload) => {
+                let named: NamedBytes<'_> = serde_json::from_str(payload).context("/payload of a file")?;
+                let folder = self
+                    .files
+                    .as_ref()
+                    .context("the event names the bytes of a file: give their folder with --files")?;
+                let filename = event.payload.get("filename").and_then(Value::as_str).unwrap_or_default();
+                let content_disposition = attachment(filename);
+                let bytes = folder.read(&named.sha256, named.size).await?;
+                let bytes = bytes.map_err(Error::internal).boxed();
+                Some(FileBytes { bytes, content_disposition })
+            }
+        };
+        let store = self.store.as_ref().context("no workspace is open")?;
+        let appended = match event.payload.get("upload_id") {
+            Some(_) => store.workspace.append_file(event, bytes).await,
+            None => store.workspace.append(vec![event]).await,
+        };
+        self.restored.tally.count(&appended.map_err(shown)?);
+        Ok(())
+    }
+
+    /// Creates a project that an event belongs to, if the workspace lacks it and the file describes it.
+    async fn ensure_project(&mut self, name: &str) -> anyhow::Result<()> {
+        if self.present.contains(name) {
+            return Ok(());
+        }
+        // The event that creates the project may be among those that are not appended yet.
+        self.flush().await?;
+        let store = self.store.as_ref().context("no workspace is open")?;
+        if store.workspace.project(name).is_none() {
+            let Some(project) = self.projects.get(name) else { return Ok(()) };
+            let id = if store.workspace.is_free(&project.id) { project.id.clone() } else { project.slug.clone() };
+            let description = project.description.as_deref().map(Value::from);
+            let fields = [
+                ("name", Some(Value::from(project.name.as_str()))),
+                ("slug", Some(Value::from(project.slug.as_str()))),
+                ("description", description),
+            ];
+            let event = NewEvent {
+                aggregate_id: id,
+                aggregate_type: "project".into(),
+                event_type: "project.created".into(),
+                payload: fields.into_iter().filter_map(|(name, value)| Some((name, value?))).collect(),
+                expected: Expected::None,
+                ..NewEvent::default()
+            };
+            store.workspace.append(vec![event]).await.map_err(shown)?;
+        }
+        self.present.insert(name.to_owned());
+        Ok(())
+    }
+
+    /// Appends the pending events. If one of them is refused, those before it are appended, and the error names the
+    /// line.
+    async fn flush(&mut self) -> anyhow::Result<()> {
+        let Pending { events, lines, .. } = std::mem::take(&mut self.pending);
+        if events.is_empty() {
+            return Ok(());
+        }
+        let store = self.store.as_ref().context("no workspace is open")?;
+        let error = match store.workspace.append(events.clone()).await {
+            Ok(appended) => {
+                self.restored.tally.count(&appended);
+                return Ok(());
+            }
+            Err(error) => error,
+        };
+        let index = index_of(&error, events.len());
+        let place = match index {
+            Some(index) => {
+                let before: Vec<NewEvent> = events.into_iter().take(index).collect();
+                if !before.is_empty() {
+                    self.restored.tally.count(&store.workspace.append(before).await?);
+                }
+                format!("line {}", lines.get(index).copied().unwrap_or_default())
+            }
+            None => format!(
+                "lines {} to {}",
+                lines.first().copied().unwrap_or_default(),
+                lines.last().copied().unwrap_or_default()
+            ),
+        };
+        Err(shown(error).context(Placed(place)))
+    }
+}
+
+/// The lines that an error is about.
+#[derive(Debug)]
+struct Placed(String);
+
+impl std::fmt::Display for Placed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Tally {
+    fn count(&mut self, appended: &Appended) {
+        let repeated = appended.repeated.iter().filter(|repeated| **repeated).count() as u64;
+        self.repeated += repeated;
+        self.appended += appended.events.len() as u64 - repeated;
+    }
+}
+
+/// Returns the index of the event that an error is about.
+fn index_of(error: &Error, events: usize) -> Option<usize> {
+    if events == 1 {
+        return Some(0);
+    }
+    match error {
+        Error::Invalid { violations, .. } => {
+            let rest = violations.first()?.pointer.strip_prefix("/events/")?;
+            rest.split('/').next()?.parse().ok()
+        }
+        Error::Conflict { details, .. } => details.get("index")?.as_int()?.try_into().ok(),
+        _ => None,
+    }
+}
+
+/// Converts an error of the engine. An error that hides its cause is shown with it.
+fn shown(error: Error) -> anyhow::Error {
+    match error {
+        Error::Unavailable(_) | Error::Internal(_) => anyhow::Error::new(error),
+        error => anyhow!("{error}"),
+    }
+}
+
+fn new_event(event: Event<'_>, kept: Kept<'_>) -> anyhow::Result<NewEvent> {
+    let time = |name: &str, text: Cow<'_, str>| {
+        parse_date(&text)
+            .with_context(|| format!("{name}: expected a time like 2026-01-31T09:30:00.000Z, got '{text:.40}'"))
+    };
+    let recorded = match (kept.actor, kept.recorded_at) {
+        (Some(actor), Some(at)) => {
+            ensure!(
+                !actor.is_empty() && actor.len() <= MAX_ACTOR && !actor.chars().any(char::is_control),
+                "actor: expected 1 to {MAX_ACTOR} characters"
+            );
+            Some(Recorded { actor: actor.into(), at: time("recorded_at", at)? })
+        }
+        (None, None) => None,
+        _ => bail!("actor and recorded_at: expected both or neither"),
+    };
+    let expected = match (&recorded, kept.version) {
+        (Some(_), Some(version)) => Expected::Below(version),
+        _ => Expected::Any,
+    };
+    Ok(NewEvent {
+        aggregate_id: event.aggregate_id.into_owned(),
+        aggregate_type: event.aggregate_type.into_owned(),
+        event_type: event.event_type.into_owned(),
+        project: event.project_id.map(Cow::into_owned),
+        payload: object("payload", event.payload.get())?,
+        metadata: event.metadata.map(|metadata| object("metadata", metadata.get())).transpose()?.unwrap_or_default(),
+        event_id: event.event_id.map(Cow::into_owned),
+        expected,
+        occurred_at: event.occurred_at.map(|at| time("occurred_at", at)).transpose()?,
+        restore: event.restore.unwrap_or_default(),
+        recorded,
+        ..NewEvent::default()
+    })
+}
+
+fn object(name: &str, text: &str) -> anyhow::Result<Object> {
+    let value = json::parse_stored(text.as_bytes()).with_context(|| name.to_owned())?;
+    value.as_object().cloned().with_context(|| format!("{name}: expected an object"))
+}
+
+/// Returns the record of a workspace to create.
+fn record_of(about: &Workspace) -> anyhow::Result<WorkspaceRecord> {
+    let or = |text: &str, other: &str| if text.is_empty() { other.to_owned() } else { text.to_owned() };
+    let owner = if about.owner_id.is_empty() { uuid::Uuid::now_v7().to_string() } else { about.owner_id.clone() };
+    Ok(WorkspaceRecord {
+        id: about.id.as_str().into(),
+        name: or(&about.name, "imported"),
+        slug: or(&about.slug, "imported"),
+        owner_id: owner.into(),
+        created_at: parse_date(&about.created_at).context("/foldwork_export/workspace/created_at: expected a time")?,
+    })
+}

@@ -1,0 +1,203 @@
+//! Where an export reads from: a server that runs, or a store that no server has open.
+
+use std::borrow::Cow;
+
+use anyhow::Context;
+use futures_util::TryStreamExt;
+use reqwest::Method;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::folder::Folder;
+use super::lines::{Definition, Project, Workspace};
+use super::store::OpenStore;
+use crate::cli::client::{Answer, CallError, Client};
+use crate::cli::export::Selection;
+use crate::cli::projects::Projects;
+use crate::cli::retry;
+use crate::wire::event::EventBody;
+
+/// The number of events per page, which is the maximum that the server allows.
+const PAGE: u32 = 200;
+/// The number of definitions that are read at once.
+const DEFINITIONS: usize = 50;
+
+/// The workspace that an export reads.
+pub enum Source<'a> {
+    Server(&'a Client, &'a dyn Fn(&str)),
+    Store(&'a OpenStore),
+}
+
+/// A page of the log.
+#[derive(Debug, Deserialize)]
+pub struct Page<'a> {
+    #[serde(borrow)]
+    pub data: Vec<&'a RawValue>,
+    /// Given if the log has more events.
+    #[serde(borrow, default)]
+    next_cursor: Option<Cow<'a, str>>,
+    /// The position up to which the log was read.
+    #[serde(default)]
+    position: Option<u64>,
+}
+
+/// The part of a file's event that names its bytes.
+#[derive(Debug, Deserialize)]
+pub struct NamedBytes<'a> {
+    #[serde(borrow)]
+    path: Cow<'a, str>,
+    #[serde(borrow)]
+    upload_id: Cow<'a, str>,
+    #[serde(borrow)]
+    pub sha256: Cow<'a, str>,
+    pub size: u64,
+}
+
+impl Page<'_> {
+    /// Returns the position after which the next page begins. Returns `None` after the last page.
+    pub fn next(&self, after: u64, last: u64) -> Option<u64> {
+        let position = self.position.unwrap_or(last).max(last);
+        let has_more = self.next_cursor.is_some() || !self.data.is_empty();
+        (has_more && position > after).then_some(position)
+    }
+}
+
+impl Source<'_> {
+    /// Returns the workspace that is exported.
+    pub async fn workspace(&self) -> anyhow::Result<Workspace> {
+        match self {
+            Self::Server(client, note) => {
+                Ok(get(client, note, &["workspace"]).await.context("the workspace cannot be read")?.json()?)
+            }
+            Self::Store(store) => Ok(store.about()),
+        }
+    }
+
+    /// Returns all projects of the workspace.
+    pub async fn projects(&self) -> anyhow::Result<Projects> {
+        match self {
+            Self::Server(client, note) => Projects::load(client, note).await,
+            Self::Store(store) => {
+                let text = |value: &foldwork_engine::model::value::Value| value.as_str().map(str::to_owned);
+                let projects = store.workspace.projects().into_iter().map(|found| Project {
+                    id: found.id.to_string(),
+                    slug: found.state.get("slug").and_then(text).unwrap_or_default(),
+                    name: found.state.get("name").and_then(text).unwrap_or_default(),
+                    description: found.state.get("description").and_then(text),
+                });
+                Ok(projects.collect())
+            }
+        }
+    }
+
+    /// Returns definitions, oldest first, after the first `start`. A server knows only the definitions of now.
+    pub async fn definitions(&self, start: usize) -> anyhow::Result<Vec<Definition>> {
+        match self {
+            Self::Server(..) if start > 0 => Ok(Vec::new()),
+            Self::Server(client, note) => {
+                let types: Value =
+                    get(client, note, &["aggregate-types"]).await.context("the types cannot be read")?.json()?;
+                let types = types.get("data").and_then(Value::as_array).cloned().unwrap_or_default();
+                let defined = types.into_iter().filter(|found| found.get("managed") != Some(&Value::Bool(true)));
+                Ok(defined.map(|found| Definition { definition: declaration_of(found), position: 0 }).collect())
+            }
+            Self::Store(store) => {
+                let past = store.workspace.definitions(start, DEFINITIONS).await?;
+                let line = |past: foldwork_engine::workspace::offline::Past| -> anyhow::Result<Definition> {
+                    Ok(Definition { definition: serde_json::to_value(&past.declaration)?, position: past.position })
+                };
+                past.into_iter().map(line).collect()
+            }
+        }
+    }
+
+    /// Returns the names of all types.
+    pub async fn type_names(&self) -> anyhow::Result<Vec<String>> {
+        match self {
+            Self::Server(client, note) => {
+                let types: Value = get(client, note, &["aggregate-types"]).await?.json()?;
+                let types = types.get("data").and_then(Value::as_array).cloned().unwrap_or_default();
+                let names = types.iter().filter_map(|found| found.get("type_name")?.as_str());
+                Ok(names.map(str::to_owned).collect())
+            }
+            Self::Store(store) => Ok(store.workspace.type_names()),
+        }
+    }
+
+    /// Returns the JSON of a page of the log.
+    pub async fn page(&self, selection: &Selection, after: u64) -> anyhow::Result<String> {
+        match self {
+            Self::Server(client, note) => {
+                let request = || {
+                    let request =
+                        client.request(Method::GET, &["events"]).query(&[("limit", PAGE)]).query(&[("after", after)]);
+                    let types = (!selection.types.is_empty()).then(|| ("types", selection.types.join(",")));
+                    let aggregate_type = selection.aggregate_type.as_deref().map(|name| ("aggregate_type", name));
+                    request.query(types.as_slice()).query(aggregate_type.as_slice())
+                };
+                let response = retry::call(client, note, request).await;
+                Ok(response.with_context(|| format!("the events after position {after} cannot be read"))?.body)
+            }
+            Self::Store(store) => {
+                let events = store.workspace.events_after(after, PAGE as usize).await?;
+                let position = events.last().map_or(after, |last| last.position);
+                let chosen = events.iter().filter(|event| selection.admits(&event.event_type, &event.aggregate_type));
+                let data: Vec<EventBody> = chosen.map(|event| EventBody::from(&**event)).collect();
+                let next = (position > after).then_some("more");
+                let body = PageBody { data, next_cursor: next, position };
+                serde_json::to_string(&body).context("the events cannot be written as JSON")
+            }
+        }
+    }
+
+    /// Stores the bytes that a file's event names in a folder. Returns `false` if the file was replaced or deleted, so
+    /// that nobody has the bytes any more.
+    pub async fn save_bytes(&self, folder: &Folder, named: &NamedBytes<'_>) -> anyhow::Result<bool> {
+        let NamedBytes { path, upload_id, sha256, size } = named;
+        let saved = match self {
+            Self::Store(store) => match store.workspace.read_upload(path, upload_id).await? {
+                Some(bytes) => folder.store(sha256, *size, bytes).await.map(|is_same| (is_same, true)),
+                None => return Ok(false),
+            },
+            Self::Server(client, note) => {
+                let link: Value = match get(client, note, &["files", path]).await {
+                    Ok(link) => link.json()?,
+                    Err(error) if error.has_status(reqwest::StatusCode::NOT_FOUND) => return Ok(false),
+                    Err(error) => return Err(error).with_context(|| format!("the file '{path}' cannot be read")),
+                };
+                let url = link.get("url").and_then(Value::as_str).unwrap_or_default();
+                let response = match client.download(url).await {
+                    Err(error) if error.has_status(reqwest::StatusCode::NOT_FOUND) => return Ok(false),
+                    other => other.with_context(|| format!("the file '{path}' cannot be read"))?,
+                };
+                let bytes = Box::pin(response.bytes_stream().map_err(std::io::Error::other));
+                // Bytes with another hash are those of a later event.
+                folder.store(sha256, *size, bytes).await.map(|is_same| (is_same, false))
+            }
+        };
+        let (is_same, is_upload) = saved.with_context(|| format!("the bytes of the file '{path}'"))?;
+        anyhow::ensure!(is_same || !is_upload, "the bytes of the file '{path}' have another hash than its event");
+        Ok(is_same)
+    }
+}
+
+async fn get(client: &Client, note: &dyn Fn(&str), path: &[&str]) -> Result<Answer, CallError> {
+    retry::call(client, note, || client.request(Method::GET, path)).await
+}
+
+#[derive(serde::Serialize)]
+struct PageBody<'a> {
+    data: Vec<EventBody>,
+    next_cursor: Option<&'a str>,
+    position: u64,
+}
+
+/// Returns a type of a response in the form that clients send.
+pub fn declaration_of(mut found: Value) -> Value {
+    if let Some(fields) = found.as_object_mut() {
+        fields.remove("builtin");
+        fields.remove("managed");
+    }
+    found
+}

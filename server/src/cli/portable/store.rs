@@ -1,0 +1,96 @@
+//! The store of the configuration, opened by a command while no server has it open.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use foldwork_engine::clock::SystemClock;
+use foldwork_engine::model::access::WorkspaceRecord;
+use foldwork_engine::model::date::format_date;
+use foldwork_engine::workspace::offline::Offline;
+use foldwork_engine::{Engine, Plugins};
+
+use super::lines::Workspace;
+use crate::config::Config;
+use crate::serve;
+
+/// Whether a command works on a store instead of calling a server.
+#[derive(clap::Args, Debug, Default)]
+pub struct StoreArguments {
+    /// Works on the store of the configuration instead of calling a server. The server must be stopped.
+    #[arg(long)]
+    pub offline: bool,
+    /// The configuration file; the default is config.toml.
+    #[arg(long, value_name = "FILE", requires = "offline")]
+    config: Option<PathBuf>,
+    /// The id or the name of the workspace. By default, an import chooses the workspace with the id in the file, and
+    /// creates it if needed. An export needs this if the store has several workspaces.
+    #[arg(long, value_name = "WORKSPACE", requires = "offline")]
+    pub workspace: Option<String>,
+}
+
+/// A workspace of a store that no server has open.
+pub struct OpenStore {
+    pub engine: Arc<Engine>,
+    pub workspace: Offline,
+}
+
+impl StoreArguments {
+    /// Opens the store of the configuration.
+    pub async fn engine(&self) -> anyhow::Result<Arc<Engine>> {
+        let config = Config::load(self.config.as_deref())?;
+        let store = serve::open_store(&config).await?;
+        Ok(Engine::open(store, Arc::new(SystemClock), config.engine(), Plugins::none()?).await?)
+    }
+}
+
+impl OpenStore {
+    /// Opens a workspace, by default the only one.
+    pub async fn open(engine: Arc<Engine>, chosen: Option<&str>) -> anyhow::Result<Self> {
+        let record = match (find(&engine, chosen).await?, chosen) {
+            (Some(record), _) => record,
+            (None, Some(name)) => bail!("the store has no workspace '{name}'; {}", known(&engine).await?),
+            (None, None) => bail!("choose a workspace with --workspace; {}", known(&engine).await?),
+        };
+        let workspace = engine.offline(&record.id).await.context("the workspace cannot be opened")?;
+        Ok(Self { engine, workspace })
+    }
+
+    /// Returns the workspace as it is named in an export.
+    pub fn about(&self) -> Workspace {
+        let record = self.workspace.record();
+        Workspace {
+            id: record.id.to_string(),
+            name: record.name.clone(),
+            slug: record.slug.clone(),
+            owner_id: record.owner_id.to_string(),
+            created_at: format_date(record.created_at),
+        }
+    }
+}
+
+/// Returns the workspace with an id or a name. Without either, returns the only workspace.
+pub async fn find(engine: &Engine, chosen: Option<&str>) -> anyhow::Result<Option<WorkspaceRecord>> {
+    let mut all = engine.workspaces().await?;
+    let Some(chosen) = chosen else {
+        return Ok(if all.len() == 1 { all.pop() } else { None });
+    };
+    if let Some(index) = all.iter().position(|record| *record.id == *chosen) {
+        return Ok(Some(all.swap_remove(index)));
+    }
+    all.retain(|record| record.name == chosen);
+    if all.len() > 1 {
+        bail!("several workspaces have the name '{chosen}'; choose one by its id");
+    }
+    Ok(all.pop())
+}
+
+async fn known(engine: &Engine) -> anyhow::Result<String> {
+    let all = engine.workspaces().await?;
+    if all.is_empty() {
+        return Ok("it has none".to_owned());
+    }
+    let names: Vec<String> = all.iter().take(10).map(|record| format!("{} ({})", record.id, record.name)).collect();
+    let more = if all.len() > 10 { ", …" } else { "" };
+    Ok(format!("it has {}{more}", names.join(", ")))
+}

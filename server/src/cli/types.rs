@@ -1,0 +1,62 @@
+//! Defines the types that an export has, on a server.
+
+use std::collections::HashMap;
+
+use anyhow::{Context, bail};
+use reqwest::Method;
+use serde_json::Value;
+
+use super::client::Client;
+use super::portable::source::declaration_of;
+use super::retry;
+
+/// The types of the server, and those that the file has defined so far.
+#[derive(Debug, Default)]
+pub struct Types {
+    /// The definitions on the server, by the name of the type. Read with the first definition of the file.
+    present: Option<HashMap<String, Value>>,
+    /// The last definition of each type in the file.
+    defined: HashMap<String, Value>,
+}
+
+impl Types {
+    /// Defines a type that the server lacks, and redefines one that it has as the file had it before. Any other
+    /// definition on the server stays: it may be a later one of the same file.
+    pub async fn define(&mut self, client: &Client, definition: Value, note: &dyn Fn(&str)) -> anyhow::Result<()> {
+        let Some(name) = definition.get("type_name").and_then(Value::as_str).map(str::to_owned) else {
+            bail!("/definition/type_name: required string");
+        };
+        if self.present.is_none() {
+            self.present = Some(load(client, note).await?);
+        }
+        let present = self.present.get_or_insert_default();
+        let before = self.defined.insert(name.clone(), definition.clone());
+        let is_wanted = match present.get(&name) {
+            None => true,
+            Some(current) => *current != definition && before.as_ref() == Some(current),
+        };
+        if !is_wanted {
+            if present.get(&name) != Some(&definition) {
+                note(&format!("warning: the type '{name}' keeps the definition that it has on the server"));
+            }
+            return Ok(());
+        }
+        let request =
+            || client.request(Method::POST, &["aggregates", "define"]).query(&[("force", "true")]).json(&definition);
+        let made = retry::call(client, note, request).await;
+        made.with_context(|| format!("the type '{name}' cannot be defined"))?;
+        present.insert(name, definition);
+        Ok(())
+    }
+}
+
+async fn load(client: &Client, note: &dyn Fn(&str)) -> anyhow::Result<HashMap<String, Value>> {
+    let response = retry::call(client, note, || client.request(Method::GET, &["aggregate-types"])).await;
+    let types: Value = response.context("the types cannot be listed")?.json()?;
+    let types = types.get("data").and_then(Value::as_array).cloned().unwrap_or_default();
+    let named = types.into_iter().filter_map(|found| {
+        let name = found.get("type_name")?.as_str()?.to_owned();
+        Some((name, declaration_of(found)))
+    });
+    Ok(named.collect())
+}

@@ -1,0 +1,363 @@
+//! What an export holds, an import takes back whole: a workspace imported into an empty store shows what the exported
+//! one shows.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use foldwork_engine::clock::SystemClock;
+use foldwork_engine::model::event::{NewEvent, Recorded};
+use foldwork_engine::{Engine, Error, Plugins, Settings, Store};
+use foldwork_server::Config;
+use foldwork_server::cli::export::{Selection, Written, write_file};
+use foldwork_server::cli::input::Input;
+use foldwork_server::cli::portable::restore::{Restored, restore};
+use foldwork_server::cli::portable::source::Source;
+use foldwork_server::cli::portable::store::OpenStore;
+use foldwork_server::cli::progress::Progress;
+use foldwork_tests::server::{Server, worked};
+use poem::http::Method;
+use poem::{Body, Request};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// The aggregates of the workspace that the tests export.
+const AGGREGATES: [&str; 5] = ["trip", "one", "two", "gone", "back"];
+
+/// What a reader of the API compares, below `/api/v1`.
+const LISTS: [&str; 10] = [
+    "workspace",
+    "events?limit=200",
+    "aggregate-types",
+    "projects",
+    "agents",
+    "mailbox",
+    "files",
+    "members",
+    "keys",
+    "system/storage",
+];
+
+/// Pipelines that are compared: all events, states of now, and states of earlier moments.
+const PIPELINES: [&str; 5] = [
+    "[]",
+    r#"[{"$fold": {"deleted": true}}, {"$sort": {"_id": 1}}]"#,
+    r#"[{"$fold": {"at": "2025-01-02T12:00:00Z"}}, {"$sort": {"_id": 1}}]"#,
+    r#"[{"$fold": {"at": "2025-01-03T12:00:00Z"}}, {"$sort": {"_id": 1}}]"#,
+    r#"[{"$fold": {"position": 9}}, {"$sort": {"_id": 1}}]"#,
+];
+
+fn config() -> Config {
+    let mut config = Config::default();
+    config.plugins.enabled = vec!["linker".into()];
+    config
+}
+
+async fn call(server: &Server, method: Method, path: &str, body: Value) -> Value {
+    let request = Request::builder()
+        .method(method)
+        .uri_str(format!("/api/v1/{path}"))
+        .header("content-type", "application/json")
+        .header("authorization", format!("Bearer {}", server.key("owner").expect("an owner")));
+    let request = if body.is_null() { request.finish() } else { request.body(Body::from_string(body.to_string())) };
+    let response = server.call(request).await;
+    let status = response.status();
+    let text = response.into_body().into_string().await.expect("a text");
+    assert!(status.is_success(), "{path}: {status} {text}");
+    serde_json::from_str(&text).unwrap_or(Value::Null)
+}
+
+async fn post(server: &Server, path: &str, body: Value) -> Value {
+    call(server, Method::POST, path, body).await
+}
+
+async fn get(server: &Server, path: &str) -> Value {
+    call(server, Method::GET, path, Value::Null).await
+}
+
+fn event(id: &str, event_type: &str, day: u32, payload: Value) -> Value {
+    let aggregate_type = event_type.split('.').next().unwrap_or_default();
+    json!({
+        "aggregate_id": id, "aggregate_type": aggregate_type, "event_type": event_type, "payload": payload,
+        "occurred_at": format!("2025-01-{day:02}T00:00:00Z"),
+    })
+}
+
+/// Starts a server with a workspace that has something of everything.
+async fn mixed() -> Server {
+    let server = Server::start_with(&config()).await.expect("a server");
+    post(&server, "projects", json!({"name": "The Docs", "slug": "docs", "description": "All of it."})).await;
+    post(&server, "projects", json!({"name": "Empty"})).await;
+    let amount = |fold: &str| json!({"name": "amount", "type": "number", "required": fold == "sum", "fold": fold});
+    let of = |fold: &str| json!({"type_name": "trip", "fields": [amount(fold)]});
+    post(&server, "aggregates/define", of("sum")).await;
+    post(
+        &server,
+        "events",
+        json!({"events": [
+            event("trip", "trip.created", 1, json!({"amount": 2})),
+            event("trip", "trip.changed", 3, json!({"amount": 3})),
+        ]}),
+    )
+    .await;
+    // Under the first definition the next event would not be valid, and under the second the first one folds otherwise.
+    post(&server, "aggregates/define?force=true", of("last")).await;
+    let mut one = event("one", "article.created", 1, json!({"title": "One", "slug": "one", "body": "See [two](two)."}));
+    one["project_id"] = "docs".into();
+    let mut two = event("two", "article.created", 2, json!({"title": "Two", "slug": "two"}));
+    two["project_id"] = "docs".into();
+    let mut restored = event("back", "article.changed", 4, json!({"title": "Back again"}));
+    restored["restore"] = true.into();
+    post(
+        &server,
+        "events",
+        json!({"events": [
+            one, two,
+            event("trip-2", "trip.created", 2, json!({})),
+            event("gone", "article.created", 1, json!({"title": "Gone"})),
+            event("gone", "article.deleted", 2, json!({})),
+            event("back", "article.created", 1, json!({"title": "Back"})),
+            event("back", "article.deleted", 2, json!({})),
+            restored,
+        ]}),
+    )
+    .await;
+    for (name, data) in [("kept.txt", "SGVsbG8="), ("kept.txt", "V29ybGQh"), ("gone.txt", "R29uZQ==")] {
+        post(&server, "files", json!({"filename": name, "data": data, "aggregate_id": "one"})).await;
+    }
+    let files = get(&server, "files").await;
+    let gone = files["data"].as_array().expect("files").iter().find(|file| file["filename"] == "gone.txt");
+    post(&server, "files/delete", json!({"path": gone.expect("the file")["path"]})).await;
+    let agent = post(&server, "agents", json!({"name": "Writer", "description": "Writes."})).await;
+    let task = json!({"title": "Review", "assignee_type": "agent", "assignee_id": agent["id"], "project_id": "docs"});
+    let task = post(&server, "mailbox", task).await;
+    post(&server, &format!("mailbox/{}/read", task["id"].as_str().expect("an id")), json!({})).await;
+    let workspace = server.workspace("owner").await.expect("a workspace");
+    worked(&workspace).await.expect("the plugins catch up");
+    server
+}
+
+/// Returns everything that the API shows of a workspace.
+async fn shown(server: &Server) -> Vec<(String, Value)> {
+    worked(&server.workspace("owner").await.expect("a workspace")).await.expect("the plugins catch up");
+    let mut all = Vec::new();
+    for path in LISTS {
+        all.push((path.to_owned(), get(server, path).await));
+    }
+    for id in AGGREGATES {
+        let path = format!("aggregates/{id}/events");
+        all.push((path.clone(), get(server, &path).await));
+    }
+    for id in ["one", "two"] {
+        let path = format!("aggregates/{id}/graph");
+        all.push((path.clone(), get(server, &path).await));
+    }
+    for pipeline in PIPELINES {
+        let query = json!({"pipeline": serde_json::from_str::<Value>(pipeline).expect("JSON")});
+        all.push((pipeline.to_owned(), post(server, "aggregates/query", query).await["results"].clone()));
+    }
+    for file in get(server, "files").await["data"].as_array().expect("files") {
+        let path = file["path"].as_str().expect("a path");
+        let link = get(server, &format!("files/{}", path.replace('/', "%2F"))).await;
+        let url = link["url"].as_str().expect("a link");
+        let at = url.find("/files-dl").map_or(url, |at| &url[at..]);
+        let response = server.call(Request::builder().uri_str(at).finish()).await;
+        assert!(response.status().is_success(), "{at}: {}", response.status());
+        let bytes = response.into_body().into_string().await.expect("text");
+        all.push((format!("the bytes of {path}"), bytes.into()));
+    }
+    all
+}
+
+/// An engine over a store, without a server.
+async fn engine(store: &Store) -> Arc<Engine> {
+    let plugins = Plugins::none().expect("no plugins");
+    Engine::open(store.share(), Arc::new(SystemClock), Settings::default(), plugins).await.expect("an engine")
+}
+
+/// A folder with an export of a server's first workspace.
+struct Exported {
+    folder: TempDir,
+}
+
+impl Exported {
+    fn new() -> Exported {
+        Exported { folder: tempfile::tempdir().expect("a folder") }
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn bytes(&self) -> PathBuf {
+        self.folder.path().join("files")
+    }
+
+    async fn write(&self, store: &Store, name: &str, selection: &Selection) -> Written {
+        let opened = OpenStore::open(engine(store).await, Some("default")).await.expect("a workspace");
+        let (source, bytes) = (Source::Store(&opened), self.bytes());
+        let written =
+            write_file(&source, selection, &self.file(name), Some(&bytes), true, &Progress::start(None)).await;
+        opened.workspace.close().await.expect("closed");
+        written.expect("exported")
+    }
+
+    async fn import(&self, store: &Store, name: &str) -> anyhow::Result<Restored> {
+        import(store, &self.file(name), Some(&self.bytes())).await
+    }
+
+    fn lines(&self, name: &str) -> Vec<String> {
+        std::fs::read_to_string(self.file(name)).expect("the export").lines().map(str::to_owned).collect()
+    }
+}
+
+async fn import(store: &Store, file: &Path, files: Option<&Path>) -> anyhow::Result<Restored> {
+    restore(engine(store).await, None, Input::open(file).expect("the file"), files, &Progress::start(None)).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_workspace_imported_into_an_empty_store_shows_what_it_showed() {
+    let server = mixed().await;
+    let before = shown(&server).await;
+    let exported = Exported::new();
+    let written = exported.write(&server.store, "all.ndjson", &Selection::default()).await;
+    assert_eq!(written.left_out, 0);
+    let lines = exported.lines("all.ndjson");
+    assert!(lines[0].starts_with(r#"{"foldwork_export":1,"#), "{}", lines[0]);
+    assert_eq!(lines.iter().filter(|line| line.starts_with(r#"{"project":"#)).count(), 2);
+    assert_eq!(lines.iter().filter(|line| line.starts_with(r#"{"definition":"#)).count(), 2);
+    assert_eq!(std::fs::read_dir(exported.bytes()).expect("a folder").count(), 1, "only what a file still names");
+
+    let store = Store::connect("mem://").await.expect("a store");
+    let first = exported.import(&store, "all.ndjson").await.expect("imported");
+    assert_eq!((first.tally.appended, first.tally.repeated), (written.events, 0));
+    assert!(first.key.is_none() && first.members == 1 && first.keys > 1);
+    let again = exported.import(&store, "all.ndjson").await.expect("imported again");
+    assert_eq!((again.tally.appended, again.tally.repeated), (0, written.events));
+    assert_eq!((again.members, again.keys), (0, 0));
+
+    let copy = Exported::new();
+    copy.write(&store, "all.ndjson", &Selection::default()).await;
+    assert_eq!(copy.lines("all.ndjson"), lines, "an export of the import is the same file");
+
+    let owner = server.key("owner").expect("an owner").to_owned();
+    let target = Server::start_over(&config(), store, &owner).await.expect("a server");
+    for ((path, before), (_, after)) in before.into_iter().zip(shown(&target).await) {
+        assert_eq!(after, before, "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_export_after_a_deletion_continues_an_earlier_import() {
+    let server = mixed().await;
+    let exported = Exported::new();
+    exported.write(&server.store, "first.ndjson", &Selection::default()).await;
+    let after = server.workspace("owner").await.expect("a workspace").reader.position();
+    let mut restored = event("gone", "article.changed", 5, json!({"title": "Here"}));
+    restored["restore"] = true.into();
+    post(&server, "events", json!({"events": [restored]})).await;
+    let selection = Selection { after, ..Selection::default() };
+    assert_eq!(exported.write(&server.store, "second.ndjson", &selection).await.events, 1);
+    assert!(exported.lines("second.ndjson").iter().any(|line| line.contains(r#""restore":true"#)));
+
+    let store = Store::connect("mem://").await.expect("a store");
+    exported.import(&store, "first.ndjson").await.expect("imported");
+    exported.import(&store, "second.ndjson").await.expect("imported");
+    let copy = Exported::new();
+    copy.write(&store, "all.ndjson", &Selection::default()).await;
+    exported.write(&server.store, "all.ndjson", &Selection::default()).await;
+    assert_eq!(copy.lines("all.ndjson"), exported.lines("all.ndjson"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_import_that_ended_early_is_continued() {
+    let server = mixed().await;
+    let exported = Exported::new();
+    let written = exported.write(&server.store, "all.ndjson", &Selection::default()).await;
+    let lines = exported.lines("all.ndjson");
+    let store = Store::connect("mem://").await.expect("a store");
+    for count in [lines.len() / 3, lines.len() / 2, lines.len() - 1] {
+        std::fs::write(exported.file("part.ndjson"), lines[..count].join("\n")).expect("written");
+        let refused = exported.import(&store, "part.ndjson").await.expect_err("cut off").to_string();
+        assert!(refused.contains("stopped after"), "{refused}");
+    }
+    let rest = exported.import(&store, "all.ndjson").await.expect("imported");
+    assert_eq!((rest.tally.appended, rest.tally.repeated), (0, written.events));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bad_line_is_named_and_those_before_it_are_imported() {
+    let server = mixed().await;
+    let exported = Exported::new();
+    exported.write(&server.store, "all.ndjson", &Selection::default()).await;
+    let lines = exported.lines("all.ndjson");
+    let trip = lines.iter().position(|line| line.contains("trip.changed")).expect("the event");
+    let kept = lines.iter().position(|line| line.contains(r#""bytes":true"#)).expect("the file");
+    let last = lines.len() - 1;
+    let cases: [(usize, &str, &str, &str); 9] = [
+        (trip, r#""aggregate_type":"trip""#, r#""aggregate_type":"trap""#, "unknown aggregate type 'trap'"),
+        (trip, r#""event_type":"trip.changed""#, r#""event_type":"trip.""#, "expected trip.<verb>"),
+        (trip, r#""occurred_at":"2025"#, r#""occurred_at":"x2025"#, "expected a time like"),
+        (trip, r#""version":2"#, r#""version":1"#, "the stream is at version 1"),
+        (trip, r#""actor":"#, r#""someone":"#, "expected both or neither"),
+        (trip, r#""payload":{"#, r#""payload":{"_a":1,"#, "a field name must not be empty, start with _"),
+        (kept, r#""sha256":""#, r#""sha256":"x"#, "a SHA-256 in lower-case hexadecimal is expected"),
+        (kept, r#""path":"019"#, r#""path":"119"#, "belongs to the workspace"),
+        (last, r#"{"end""#, r#"{"fin""#, "missing field"),
+    ];
+    for (index, from, to, expected) in cases {
+        let mut changed = lines.clone();
+        assert!(changed[index].contains(from), "{from} in {}", changed[index]);
+        changed[index] = changed[index].replacen(from, to, 1);
+        std::fs::write(exported.file("bad.ndjson"), changed.join("\n")).expect("written");
+        let store = Store::connect("mem://").await.expect("a store");
+        let refused = format!("{:#}", exported.import(&store, "bad.ndjson").await.expect_err("refused"));
+        assert!(refused.contains(&format!("line {}: ", index + 1)), "{to}: {refused}");
+        assert!(refused.contains(expected), "{to}: {refused}");
+        let rest = exported.import(&store, "all.ndjson").await.expect("the rest");
+        let before = lines[..index].iter().filter(|line| line.starts_with(r#"{"actor""#)).count() as u64;
+        assert_eq!(rest.tally.repeated, before, "{to}");
+    }
+    let store = Store::connect("mem://").await.expect("a store");
+    let refused = import(&store, &exported.file("all.ndjson"), None).await.expect_err("refused");
+    assert!(format!("{refused:#}").contains("--files"), "{refused:#}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_of_events_without_a_first_line_is_imported() {
+    let store = Store::connect("mem://").await.expect("a store");
+    engine(&store).await.first_start(None).await.expect("started");
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("old.ndjson");
+    let line = json!({"aggregate_id": "a", "aggregate_type": "article", "event_type": "article.created",
+        "payload": {"title": "Old"}, "occurred_at": "2020-01-01T00:00:00Z"});
+    std::fs::write(&file, format!("{line}\n{line}\n")).expect("written");
+    let first = import(&store, &file, None).await.expect("imported");
+    assert_eq!((first.tally.appended, first.tally.repeated), (2, 0));
+    let again = import(&store, &file, None).await.expect("imported");
+    assert_eq!((again.tally.appended, again.tally.repeated), (0, 2));
+    // Without the actor and the time of another log, the payload is checked like that of any append.
+    std::fs::write(
+        &file,
+        json!({"aggregate_id": "b", "aggregate_type": "article", "event_type": "article.created",
+        "payload": {"title": 1}})
+        .to_string(),
+    )
+    .expect("written");
+    let refused = format!("{:#}", import(&store, &file, None).await.expect_err("refused"));
+    assert!(refused.contains("line 1: ") && refused.contains("/payload/title"), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_an_import_keeps_the_actor_and_the_time_of_another_log() {
+    let server = Server::start().await.expect("a server");
+    let event = NewEvent {
+        aggregate_id: "a".into(),
+        aggregate_type: "article".into(),
+        event_type: "article.created".into(),
+        recorded: Some(Recorded { actor: "key:somebody".into(), at: 1 }),
+        ..NewEvent::default()
+    };
+    let writer = server.workspace("owner").await.expect("a workspace").writer;
+    let refused = writer.append_events(vec![event]).await.expect_err("refused");
+    assert!(matches!(refused, Error::Forbidden { code: "recorded_elsewhere", .. }), "{refused}");
+}
