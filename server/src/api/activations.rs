@@ -1,23 +1,20 @@
 //! `/license/activations`: the devices of a user.
 
 use poem_openapi::param::Path;
-use poem_openapi::{ApiResponse, Object, OpenApi};
-use serde::Serialize;
+use poem_openapi::{ApiResponse, OpenApi};
 
 use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
 use crate::http::error::ApiResult;
 use crate::wire::activation::ActivationBody;
 use crate::wire::body::JsonResponse;
+use crate::wire::page::{Listed, PageBody};
 
 pub struct Api;
 
-/// All devices of the caller.
-#[derive(Object, Serialize)]
-struct ActivationPage {
-    data: Vec<ActivationBody>,
-    #[oai(nullable)]
-    next_cursor: Option<String>,
+impl Listed for ActivationBody {
+    const PAGE: &'static str = "ActivationPage";
+    const DESCRIPTION: &'static str = "All devices of the caller.";
 }
 
 #[derive(ApiResponse)]
@@ -33,10 +30,10 @@ impl Api {
     ///
     /// Only active devices count towards the plan's limit. Revoked devices do not.
     #[oai(path = "/license/activations", method = "get", operation_id = "list_activations")]
-    async fn list_activations(&self, access: ApiRead) -> ApiResult<JsonResponse<ActivationPage>> {
+    async fn list_activations(&self, access: ApiRead) -> ApiResult<JsonResponse<PageBody<ActivationBody>>> {
         let activations = access.0.list_activations().await?;
         let data = activations.iter().map(ActivationBody::from).collect();
-        Ok(JsonResponse::new(&ActivationPage { data, next_cursor: None }))
+        Ok(JsonResponse::new(&PageBody { data, next_cursor: None }))
     }
 
     /// Revokes one of the caller's devices. A revoked device no longer counts towards the plan's limit, and its next

@@ -18,7 +18,7 @@ use crate::wire::body::{Body, JsonResponse};
 use crate::wire::closed_sets::{AgentStatuses, AgentSwitch, OneOf};
 use crate::wire::idempotency::{Created, Outcome, idempotent};
 use crate::wire::json::{AnyObject, Text};
-use crate::wire::page::{limit, paged, read_cursor};
+use crate::wire::page::{Listed, PageBody, limit, read_cursor};
 use crate::wire::patch;
 
 pub struct Api;
@@ -64,12 +64,9 @@ impl From<&AgentView> for AgentBody {
     }
 }
 
-/// A page of agents.
-#[derive(Object, Serialize)]
-struct AgentPage {
-    data: Vec<AgentBody>,
-    #[oai(nullable)]
-    next_cursor: Option<String>,
+impl Listed for AgentBody {
+    const PAGE: &'static str = "AgentPage";
+    const DESCRIPTION: &'static str = "A page of agents.";
 }
 
 /// The card of an agent: a description for callers that want to assign tasks to the agent.
@@ -213,13 +210,12 @@ impl Api {
         Query(rows): Query<Option<u64>>,
         /// The `next_cursor` of the previous page.
         cursor: Query<Option<String>>,
-    ) -> ApiResult<JsonResponse<AgentPage>> {
+    ) -> ApiResult<JsonResponse<PageBody<AgentBody>>> {
         let status = status.as_deref().map(read_status).transpose()?;
         let list = format!("{LIST}/{}", status.map_or("", AgentStatus::name));
         let before = read_cursor(&list, cursor.as_deref())?;
         let page = access.0.list_agents(status, before, limit(rows)?).await?;
-        let (data, next_cursor) = paged(page, &list, |view| AgentBody::from(&view));
-        Ok(JsonResponse::new(&AgentPage { data, next_cursor }))
+        Ok(JsonResponse::new(&PageBody::new(page, &list, |view| AgentBody::from(&view))))
     }
 
     /// Registers an agent.

@@ -6,7 +6,7 @@ use foldwork_engine::{Error, Writer};
 use poem_openapi::param::{Header, Path, Query};
 use poem_openapi::types::MaybeUndefined;
 use poem_openapi::{ApiResponse, Object, OpenApi};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::section::Section;
 use crate::auth::{ApiWrite, ContentRead};
@@ -17,7 +17,7 @@ use crate::wire::article::ArticleBody;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::closed_sets::{OneOf, Publication};
 use crate::wire::idempotency::{Created, Outcome, idempotent};
-use crate::wire::page::{limit, named_cursor, not_of_this_list, read_named_cursor};
+use crate::wire::page::{Listed, PageBody, limit, named_cursor, not_of_this_list, read_named_cursor};
 use crate::wire::patch;
 
 pub struct Api;
@@ -53,12 +53,9 @@ struct ChangeArticle {
     tags: MaybeUndefined<Vec<String>>,
 }
 
-/// A page of articles.
-#[derive(Object, Serialize)]
-struct ArticlePage {
-    data: Vec<ArticleBody>,
-    #[oai(nullable)]
-    next_cursor: Option<String>,
+impl Listed for ArticleBody {
+    const PAGE: &'static str = "ArticlePage";
+    const DESCRIPTION: &'static str = "A page of articles.";
 }
 
 #[derive(ApiResponse)]
@@ -109,7 +106,7 @@ impl Api {
         status: Query<Option<OneOf<Publication>>>,
         /// The revision to return; the default is `draft`.
         perspective: Query<Option<OneOf<Publication>>>,
-    ) -> ApiResult<JsonResponse<ArticlePage>> {
+    ) -> ApiResult<JsonResponse<PageBody<ArticleBody>>> {
         let perspective = read_perspective(perspective.as_deref())?;
         let published = match status.as_deref() {
             None => None,
@@ -126,7 +123,7 @@ impl Api {
         let page = access.0.list_articles(&filter, perspective, before, limit).await?;
         let next_cursor = page.next.and(page.items.last()).map(|last| named_cursor(LIST, last.id.as_str()));
         let data = page.items.iter().map(|article| ArticleBody::from(&**article)).collect();
-        Ok(JsonResponse::new(&ArticlePage { data, next_cursor }))
+        Ok(JsonResponse::new(&PageBody { data, next_cursor }))
     }
 
     /// Creates an article, which is a draft until it is published.

@@ -4,146 +4,33 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use foldwork_engine::model::builtin::ARTICLE;
-use foldwork_engine::model::date::parse_date;
-use foldwork_engine::model::event::{Event, Expected, NewEvent};
+use foldwork_engine::model::event::{Event, Expected};
 use foldwork_engine::model::slug::SLUG;
 use foldwork_engine::model::value::Value;
 use foldwork_engine::workspace::answers::RequestId;
 use foldwork_engine::workspace::events::{Direction, Limit, LogFilter};
 use foldwork_engine::{Appended, Error, Writer};
-use poem::web::Data;
 use poem_openapi::param::{Header, Path, Query};
 use poem_openapi::{Object, OpenApi, Union};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::follow::{Log, Start, is_stream, stream_of};
+use super::live::{Live, wait_time};
 use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
 use crate::http::error::ApiResult;
 use crate::http::etag::expected;
 use crate::http::offloading::offload;
 use crate::http::routes::API;
-use crate::http::shutdown::Shutdown;
-use crate::http::streams::Streams;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::closed_sets::{EventOrder, OneOf};
 use crate::wire::event::EventBody;
 use crate::wire::idempotency::{Created, Outcome, idempotent};
-use crate::wire::json::{AnyObject, ExpectedVersion};
-use crate::wire::page::{PageBytes, Whole, limit, paged};
+use crate::wire::new_event::{AppendBody, BatchBody, new_events};
+use crate::wire::page::{Listed, PageBody, Whole, cursor as cursor_at, limit, read_cursor};
 use crate::wire::written;
 
 pub struct Api;
-
-/// The maximum value of `wait_ms` in milliseconds.
-const MAX_WAIT_MS: u64 = 30_000;
-
-/// An event to append.
-#[derive(Object, Deserialize, Default)]
-#[serde(default)]
-#[oai(rename = "NewEvent")]
-struct EventInput {
-    /// The id of the aggregate whose stream receives the event. Not needed if the path names the aggregate.
-    #[oai(nullable)]
-    aggregate_id: Option<String>,
-    #[oai(nullable)]
-    aggregate_type: Option<String>,
-    /// The type of the event, written `<type>.<verb>`.
-    #[oai(nullable)]
-    event_type: Option<String>,
-    /// The id or slug of the aggregate's project.
-    #[oai(nullable)]
-    project_id: Option<String>,
-    #[oai(nullable)]
-    payload: Option<AnyObject>,
-    #[oai(nullable)]
-    metadata: Option<AnyObject>,
-    /// An id chosen by the client, which makes the append idempotent: the server never appends two events with the same
-    /// id.
-    #[oai(nullable)]
-    event_id: Option<String>,
-    /// The expected version of the stream, or `none`, `exists` or `any`.
-    #[oai(nullable)]
-    expected_version: Option<ExpectedVersion>,
-    /// The time at which the event occurred, RFC 3339; the default is the time of the append.
-    #[oai(nullable)]
-    occurred_at: Option<String>,
-    /// Whether to restore the aggregate if it is deleted. Without `restore`, only `<type>.created` restores a deleted
-    /// aggregate; any other event is a conflict.
-    #[oai(nullable)]
-    restore: Option<bool>,
-}
-
-/// One event, or several (`events`) that are appended atomically.
-#[derive(Object, Deserialize, Default)]
-#[serde(default)]
-struct AppendBody {
-    #[oai(nullable)]
-    events: Option<Vec<EventInput>>,
-    #[oai(nullable)]
-    aggregate_id: Option<String>,
-    #[oai(nullable)]
-    aggregate_type: Option<String>,
-    /// The type of the event, written `<type>.<verb>`.
-    #[oai(nullable)]
-    event_type: Option<String>,
-    /// The id or slug of the aggregate's project.
-    #[oai(nullable)]
-    project_id: Option<String>,
-    #[oai(nullable)]
-    payload: Option<AnyObject>,
-    #[oai(nullable)]
-    metadata: Option<AnyObject>,
-    /// An id chosen by the client, which makes the append idempotent: the server never appends two events with the same
-    /// id.
-    #[oai(nullable)]
-    event_id: Option<String>,
-    /// The expected version of the stream, or `none`, `exists` or `any`.
-    #[oai(nullable)]
-    expected_version: Option<ExpectedVersion>,
-    /// The time at which the event occurred, RFC 3339; the default is the time of the append.
-    #[oai(nullable)]
-    occurred_at: Option<String>,
-    /// Whether to restore the aggregate if it is deleted. Without `restore`, only `<type>.created` restores a deleted
-    /// aggregate; any other event is a conflict.
-    #[oai(nullable)]
-    restore: Option<bool>,
-}
-
-impl AppendBody {
-    /// Returns the events and whether the body has a list of events.
-    fn into_events(self) -> (Vec<EventInput>, bool) {
-        let AppendBody { events, aggregate_id, aggregate_type, event_type, project_id, .. } = self;
-        if let Some(events) = events {
-            return (events, true);
-        }
-        let AppendBody { payload, metadata, event_id, expected_version, occurred_at, restore, .. } = self;
-        let event = EventInput {
-            aggregate_id,
-            aggregate_type,
-            event_type,
-            project_id,
-            payload,
-            metadata,
-            event_id,
-            expected_version,
-            occurred_at,
-            restore,
-        };
-        (vec![event], false)
-    }
-}
-
-/// Events for any streams, appended in order and atomically.
-#[derive(Object, Deserialize)]
-struct BatchBody {
-    events: Vec<EventInput>,
-    /// Whether an article gets another slug instead of a slug that another article of its project has, or that is not
-    /// valid: a number is appended. Otherwise such an event is refused. Imports set this.
-    #[serde(default)]
-    #[oai(nullable)]
-    rename_slugs: Option<bool>,
-}
 
 /// An event whose article got another slug than the request has.
 #[derive(Object, Serialize)]
@@ -170,12 +57,9 @@ struct AppendedBody {
     renamed: Option<Vec<RenamedSlug>>,
 }
 
-/// A page of events.
-#[derive(Object, Serialize)]
-struct EventPage {
-    data: Vec<EventBody>,
-    #[oai(nullable)]
-    next_cursor: Option<String>,
+impl Listed for EventBody {
+    const PAGE: &'static str = "EventPage";
+    const DESCRIPTION: &'static str = "A page of events.";
 }
 
 /// A page of the log.
@@ -294,27 +178,24 @@ impl Api {
         cursor: Query<Option<String>>,
         #[oai(name = "Accept")] accept: Header<Option<String>>,
         #[oai(name = "Last-Event-ID")] last_event_id: Header<Option<String>>,
-        shutdown: Data<&Shutdown>,
-        streams: Data<&Streams>,
-        page_bytes: Data<&PageBytes>,
-    ) -> ApiResult<Log<EventPage>> {
-        let (reader, bytes) = (access.0, page_bytes.0.0);
+        live: Live,
+    ) -> ApiResult<Log<PageBody<EventBody>>> {
+        let reader = access.0;
         let direction = read_direction(direction.as_deref())?;
         if is_stream(accept.as_deref()) {
-            let permit = streams.enter(&reader.record().id)?;
+            let permit = live.streams.enter(&reader.record().id)?;
             let after = Start::position(last_event_id.as_deref())?;
             // Returns an error for a missing stream before the streaming response begins.
             let start = Start::of_aggregate(&reader, &aggregate_id, after_version.0.map(u64::from), after);
             let start = start.await?;
-            return Ok(stream_of(reader, start, bytes, permit, shutdown.clone()));
+            return Ok(stream_of(reader, start, permit, live));
         }
         let list = format!("events/{}/{direction:?}", *aggregate_id);
-        let after = crate::wire::page::read_cursor(&list, cursor.as_deref())?.or(after_version.0.map(u64::from));
-        let limit = Limit { events: limit(rows)?, bytes };
+        let after = read_cursor(&list, cursor.as_deref())?.or(after_version.0.map(u64::from));
+        let limit = Limit { events: limit(rows)?, bytes: live.page_bytes };
         let page = reader.stream(&aggregate_id, after, limit, direction).await?;
         let bytes = page.items.iter().map(Event::size_bytes).sum();
-        let (data, next_cursor) = offload(bytes, || paged(page, &list, |event| EventBody::from(&event)));
-        let page = EventPage { data, next_cursor };
+        let page = offload(bytes, || PageBody::new(page, &list, |event| EventBody::from(&event)));
         Ok(Log::Page(JsonResponse::large(&page, bytes)))
     }
 
@@ -340,36 +221,28 @@ impl Api {
         cursor: Query<Option<String>>,
         #[oai(name = "Accept")] accept: Header<Option<String>>,
         #[oai(name = "Last-Event-ID")] last_event_id: Header<Option<String>>,
-        shutdown: Data<&Shutdown>,
-        streams: Data<&Streams>,
-        page_bytes: Data<&PageBytes>,
+        live: Live,
     ) -> ApiResult<Log<LogPageBody>> {
         const LIST: &str = "events";
-        let bytes = page_bytes.0.0;
         let event_types =
             types.as_deref().unwrap_or_default().split(',').map(str::trim).filter(|name| !name.is_empty());
         let filter =
             LogFilter { event_types: event_types.map(str::to_owned).collect(), aggregate_type: aggregate_type.0 };
         if is_stream(accept.as_deref()) {
             let after = Start::position(last_event_id.as_deref())?.or(after.0.map(u64::from)).unwrap_or(0);
-            let permit = streams.enter(&access.0.record().id)?;
-            return Ok(stream_of(access.0, Start::Log { after, filter }, bytes, permit, shutdown.clone()));
+            let permit = live.streams.enter(&access.0.record().id)?;
+            return Ok(stream_of(access.0, Start::Log { after, filter }, permit, live));
         }
-        let after = crate::wire::page::read_cursor(LIST, cursor.as_deref())?.or(after.0.map(u64::from)).unwrap_or(0);
-        let wait = Duration::from_millis(wait_ms.0.map_or(0, u64::from).min(MAX_WAIT_MS));
-        let limit = Limit { events: limit(rows)?, bytes };
-        let mut grant = access.0.grant();
-        let page = tokio::select! {
-            page = access.0.log(after, limit, &filter, wait) => page,
-            () = grant.ended(), if !wait.is_zero() => Err(Error::Unauthenticated("the key was revoked or has expired")),
-            // When the server shuts down, the request returns without waiting longer.
-            () = shutdown.clone().begun() => access.0.log(after, limit, &filter, Duration::ZERO).await,
-        };
-        let page = page?;
+        let after = read_cursor(LIST, cursor.as_deref())?.or(after.0.map(u64::from)).unwrap_or(0);
+        let limit = Limit { events: limit(rows)?, bytes: live.page_bytes };
+        let (reader, wait) = (access.0, wait_time(wait_ms.0));
+        let (page, page_now) =
+            (reader.log(after, limit, &filter, wait), reader.log(after, limit, &filter, Duration::ZERO));
+        let page = live.wait(reader.grant(), wait, page, page_now).await?;
         let bytes = page.items.iter().map(|event| event.size_bytes()).sum();
         let page = offload(bytes, || LogPageBody {
             data: page.items.iter().map(|event| EventBody::from(&**event)).collect(),
-            next_cursor: page.next.map(|next| crate::wire::page::cursor(LIST, next)),
+            next_cursor: page.next.map(|next| cursor_at(LIST, next)),
             position: page.position,
         });
         Ok(Log::Page(JsonResponse::large(&page, bytes)))
@@ -400,62 +273,4 @@ fn renamed(slugs: &[Option<Value>], appended: &Appended) -> Vec<RenamedSlug> {
         Some(RenamedSlug { index, aggregate_id: event.aggregate_id.to_string(), slug })
     });
     renamed.collect()
-}
-
-fn new_events(inputs: Vec<EventInput>, stream: Option<&str>, is_batch: bool) -> Result<Vec<NewEvent>, Error> {
-    let new =
-        |(index, input)| new_event(input, stream).map_err(|error| if is_batch { error.at_event(index) } else { error });
-    inputs.into_iter().enumerate().map(new).collect()
-}
-
-fn new_event(input: EventInput, stream: Option<&str>) -> Result<NewEvent, Error> {
-    let required =
-        |value: Option<String>, name: &str| value.ok_or_else(|| Error::invalid_at(format!("/{name}"), "required"));
-    let aggregate_id = match (input.aggregate_id, stream) {
-        (Some(id), Some(stream)) if id != stream => {
-            return Err(Error::invalid_at("/aggregate_id", "differs from the stream of the path"));
-        }
-        (_, Some(stream)) => stream.to_owned(),
-        (id, None) => required(id, "aggregate_id")?,
-    };
-    let occurred_at = match input.occurred_at {
-        None => None,
-        Some(text) => {
-            let wrong = || Error::invalid_at("/occurred_at", "expected an RFC 3339 time");
-            Some(parse_date(&text).ok_or_else(wrong)?)
-        }
-    };
-    Ok(NewEvent {
-        aggregate_id,
-        aggregate_type: required(input.aggregate_type, "aggregate_type")?,
-        event_type: required(input.event_type, "event_type")?,
-        project: input.project_id,
-        payload: input.payload.unwrap_or_default().into_object(),
-        metadata: input.metadata.unwrap_or_default().into_object(),
-        event_id: input.event_id,
-        expected: read_expected(input.expected_version)?,
-        occurred_at,
-        restore: input.restore.unwrap_or(false),
-        ..NewEvent::default()
-    })
-}
-
-/// Parses the `expected_version` of a request body.
-pub(super) fn read_expected(expected: Option<ExpectedVersion>) -> Result<Expected, Error> {
-    let wrong = || {
-        let allowed = "expected a version, \"none\", \"exists\" or \"any\"";
-        Error::invalid_at("/expected_version", allowed)
-    };
-    match expected.map(|expected| expected.0) {
-        None | Some(Value::Null) => Ok(Expected::Any),
-        Some(Value::Int(0)) => Ok(Expected::None),
-        Some(Value::Int(version)) => u64::try_from(version).map(Expected::Version).map_err(|_| wrong()),
-        Some(Value::String(word)) => match &*word {
-            "none" => Ok(Expected::None),
-            "exists" => Ok(Expected::Exists),
-            "any" => Ok(Expected::Any),
-            _ => Err(wrong()),
-        },
-        Some(_) => Err(wrong()),
-    }
 }

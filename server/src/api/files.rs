@@ -25,7 +25,7 @@ use crate::http::offloading::offload;
 use crate::http::routes::API;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::idempotency::request_id;
-use crate::wire::page::{limit, paged, read_cursor};
+use crate::wire::page::{Listed, PageBody, limit, read_cursor};
 use crate::wire::raw_body::RawBody;
 
 pub struct Api;
@@ -100,12 +100,9 @@ impl From<&Aggregate> for FileBody {
     }
 }
 
-/// A page of files.
-#[derive(Object, Serialize)]
-struct FilePage {
-    data: Vec<FileBody>,
-    #[oai(nullable)]
-    next_cursor: Option<String>,
+impl Listed for FileBody {
+    const PAGE: &'static str = "FilePage";
+    const DESCRIPTION: &'static str = "A page of files.";
 }
 
 /// A link for downloading a file's bytes. The link needs no token.
@@ -175,11 +172,10 @@ impl Api {
         #[oai(name = "limit")] Query(rows): Query<Option<u64>>,
         /// The `next_cursor` of the previous page.
         cursor: Query<Option<String>>,
-    ) -> ApiResult<JsonResponse<FilePage>> {
+    ) -> ApiResult<JsonResponse<PageBody<FileBody>>> {
         let before = read_cursor(LIST, cursor.as_deref())?;
         let page = access.0.list_files(prefix.as_deref(), before, limit(rows)?).await?;
-        let (data, next_cursor) = paged(page, LIST, |found| FileBody::from(&*found));
-        Ok(JsonResponse::new(&FilePage { data, next_cursor }))
+        Ok(JsonResponse::new(&PageBody::new(page, LIST, |found| FileBody::from(&*found))))
     }
 
     /// Stores a file whose bytes are in the JSON body, encoded in base64. A file at the same path is replaced.

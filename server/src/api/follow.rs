@@ -18,6 +18,7 @@ use poem_openapi::registry::{MetaResponses, Registry};
 use poem_openapi::types::Type;
 use tokio::time::Instant;
 
+use super::live::Live;
 use crate::http::offloading::offload;
 use crate::http::shutdown::Shutdown;
 use crate::http::streams::StreamPermit;
@@ -108,28 +109,16 @@ pub fn is_stream(accept: Option<&str>) -> bool {
 
 /// Returns the events as a streaming response. The stream holds its permit and at most one page of `page_bytes` in
 /// memory. The stream ends when the client disconnects, when the client's access ends, or when the server shuts down.
-pub fn stream_of<T: Type>(
-    reader: Reader,
-    start: Start,
-    page_bytes: usize,
-    permit: StreamPermit,
-    shutdown: Shutdown,
-) -> Log<T> {
-    let limit = Limit { events: PAGE, bytes: page_bytes };
+pub fn stream_of<T: Type>(reader: Reader, start: Start, permit: StreamPermit, live: Live) -> Log<T> {
+    let limit = Limit { events: PAGE, bytes: live.page_bytes };
     let grant = reader.grant();
     let follower = Follower { reader, limit, start, next_look: Instant::now(), _permit: permit };
-    sent_until(events(follower), grant, shutdown)
+    sent_until(events(follower), grant, live.shutdown)
 }
 
 /// Returns the feed of an agent as a streaming response, like [`stream_of`].
-pub fn stream_of_feed<T: Type>(
-    listener: &Listener,
-    feed: Feed,
-    page_bytes: usize,
-    permit: StreamPermit,
-    shutdown: Shutdown,
-) -> Log<T> {
-    let limit = Limit { events: PAGE, bytes: page_bytes };
+pub fn stream_of_feed<T: Type>(listener: &Listener, feed: Feed, permit: StreamPermit, live: Live) -> Log<T> {
+    let limit = Limit { events: PAGE, bytes: live.page_bytes };
     let pages = stream::unfold((feed, permit), move |(mut feed, permit)| async move {
         match feed.wait(limit, KEEP_ALIVE).await {
             Ok(page) => Some((page.items, (feed, permit))),
@@ -141,7 +130,7 @@ pub fn stream_of_feed<T: Type>(
         }
     });
     let chunks = pages.flat_map(|items| stream::iter(chunks(items, put_delivery)));
-    sent_until(chunks.boxed(), listener.grant(), shutdown)
+    sent_until(chunks.boxed(), listener.grant(), live.shutdown)
 }
 
 fn put_delivery(item: &Item, chunk: &mut Vec<u8>) {

@@ -11,6 +11,7 @@ use crate::auth::Session;
 use crate::http::error::ApiResult;
 use crate::wire::body::JsonResponse;
 use crate::wire::closed_sets::{OneOf, Roles};
+use crate::wire::page::{Listed, PageBody};
 
 pub struct Api;
 
@@ -43,12 +44,9 @@ impl InvitationBody {
     }
 }
 
-/// The user's open invitations.
-#[derive(Object, Serialize)]
-struct InvitationPage {
-    data: Vec<InvitationBody>,
-    #[oai(nullable)]
-    next_cursor: Option<String>,
+impl Listed for InvitationBody {
+    const PAGE: &'static str = "InvitationPage";
+    const DESCRIPTION: &'static str = "The user's open invitations.";
 }
 
 /// A workspace that the user is a member of.
@@ -86,10 +84,10 @@ impl Api {
     /// The list has the invitations to the user's verified e-mail address, at most 200 on one page. The user need not
     /// be a member of any workspace.
     #[oai(path = "/invitations", method = "get", operation_id = "list_invitations")]
-    async fn list_invitations(&self, session: Session) -> ApiResult<JsonResponse<InvitationPage>> {
+    async fn list_invitations(&self, session: Session) -> ApiResult<JsonResponse<PageBody<InvitationBody>>> {
         let invitations = session.0.invitations().await?;
         let data = invitations.iter().map(InvitationBody::new).collect();
-        Ok(JsonResponse::new(&InvitationPage { data, next_cursor: None }))
+        Ok(JsonResponse::new(&PageBody { data, next_cursor: None }))
     }
 
     /// Accepts an invitation. The user becomes a member of the invitation's workspace.

@@ -20,6 +20,7 @@ use crate::wire::body::{Body, JsonResponse};
 use crate::wire::closed_sets::{OneOf, Scopes};
 use crate::wire::idempotency::{Created, Outcome, idempotent_kept, to_json_bytes};
 use crate::wire::key::KeyBody;
+use crate::wire::page::{Listed, PageBody};
 
 pub struct Api;
 
@@ -145,12 +146,9 @@ enum Exchanged {
     Done(JsonResponse<CreatedKey>, #[oai(header = "Location")] String),
 }
 
-/// All keys of the workspace.
-#[derive(Object, Serialize)]
-struct KeyPage {
-    data: Vec<KeyBody>,
-    #[oai(nullable)]
-    next_cursor: Option<String>,
+impl Listed for KeyBody {
+    const PAGE: &'static str = "KeyPage";
+    const DESCRIPTION: &'static str = "All keys of the workspace.";
 }
 
 #[derive(ApiResponse)]
@@ -168,10 +166,10 @@ impl Api {
     /// The list has one page with all keys, because a workspace has few keys. The field `display`, such as
     /// `sk_ab12…9f`, identifies a key without its secret.
     #[oai(path = "/keys", method = "get", operation_id = "list_keys")]
-    async fn list_keys(&self, access: ApiRead) -> ApiResult<JsonResponse<KeyPage>> {
+    async fn list_keys(&self, access: ApiRead) -> ApiResult<JsonResponse<PageBody<KeyBody>>> {
         let keys = access.0.list_keys().await?;
         let data = keys.iter().map(KeyBody::from).collect();
-        Ok(JsonResponse::new(&KeyPage { data, next_cursor: None }))
+        Ok(JsonResponse::new(&PageBody { data, next_cursor: None }))
     }
 
     /// Creates a key. The secret is in this response only.

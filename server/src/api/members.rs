@@ -13,6 +13,7 @@ use crate::http::error::ApiResult;
 use crate::http::routes::API;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::closed_sets::{Memberships, OneOf, Roles, Scopes};
+use crate::wire::page::{Listed, PageBody};
 use crate::wire::plan::PlanBody;
 
 pub struct Api;
@@ -71,12 +72,9 @@ impl MemberBody {
     }
 }
 
-/// All members and invited persons.
-#[derive(Object, Serialize)]
-struct MemberPage {
-    data: Vec<MemberBody>,
-    #[oai(nullable)]
-    next_cursor: Option<String>,
+impl Listed for MemberBody {
+    const PAGE: &'static str = "MemberPage";
+    const DESCRIPTION: &'static str = "All members and invited persons.";
 }
 
 /// A person to invite.
@@ -132,11 +130,11 @@ impl Api {
     ///
     /// The list has one page with all members and invited persons.
     #[oai(path = "/members", method = "get", operation_id = "list_members")]
-    async fn list_members(&self, access: ApiRead) -> ApiResult<JsonResponse<MemberPage>> {
+    async fn list_members(&self, access: ApiRead) -> ApiResult<JsonResponse<PageBody<MemberBody>>> {
         let shows_email = access.0.caller().holds(Scope::EmailRead);
         let members = access.0.list_members().await?;
         let data: Vec<MemberBody> = members.iter().map(|member| MemberBody::new(member, shows_email)).collect();
-        Ok(JsonResponse::new(&MemberPage { data, next_cursor: None }))
+        Ok(JsonResponse::new(&PageBody { data, next_cursor: None }))
     }
 
     /// Invites an e-mail address.

@@ -12,6 +12,7 @@ mod graph;
 mod invitations;
 mod keys;
 mod licenses;
+mod live;
 mod mailbox;
 mod members;
 mod operators;

@@ -16,6 +16,7 @@ use crate::http::error::ApiResult;
 use crate::wire::body::JsonResponse;
 use crate::wire::closed_sets::{LanguageKinds, OneOf};
 use crate::wire::json::{AnyObject, AnyValue};
+use crate::wire::page::{Listed, PageBody};
 
 pub struct Api;
 
@@ -59,12 +60,9 @@ struct Operator {
     remark: Option<String>,
 }
 
-/// The entries of the catalogue that match the filters.
-#[derive(Object, Serialize)]
-struct OperatorPage {
-    data: Vec<Operator>,
-    #[oai(nullable)]
-    next_cursor: Option<String>,
+impl Listed for Operator {
+    const PAGE: &'static str = "OperatorPage";
+    const DESCRIPTION: &'static str = "The entries of the catalogue that match the filters.";
 }
 
 #[OpenApi(tag = "Section::Aggregates")]
@@ -80,7 +78,7 @@ impl Api {
         kind: Query<Option<OneOf<LanguageKinds>>>,
         /// Only the entry with this name, with or without the leading `$`.
         name: Query<Option<String>>,
-    ) -> ApiResult<JsonResponse<OperatorPage>> {
+    ) -> ApiResult<JsonResponse<PageBody<Operator>>> {
         let kind = kind.0.as_deref().map(read_kind).transpose()?;
         let bare = |name: &str| name.trim_start_matches('$').to_owned();
         let name = name.0.as_deref().map(bare);
@@ -89,7 +87,7 @@ impl Api {
                 && name.as_ref().is_none_or(|name| bare(entry.word.name) == *name)
         });
         let data = entries.map(|entry| Operator::from(&entry)).collect();
-        Ok(JsonResponse::new(&OperatorPage { data, next_cursor: None }))
+        Ok(JsonResponse::new(&PageBody { data, next_cursor: None }))
     }
 }
 

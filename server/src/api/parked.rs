@@ -12,7 +12,7 @@ use crate::auth::{ApiRead, ApiWrite};
 use crate::http::error::ApiResult;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::closed_sets::{Hooks, OneOf};
-use crate::wire::page::limit;
+use crate::wire::page::{Listed, PageBody, limit};
 
 pub struct Api;
 
@@ -42,12 +42,9 @@ pub struct ParkedBody {
     parked_at: String,
 }
 
-/// A page of parked steps.
-#[derive(Object, Serialize)]
-struct ParkedPage {
-    data: Vec<ParkedBody>,
-    #[oai(nullable)]
-    next_cursor: Option<String>,
+impl Listed for ParkedBody {
+    const PAGE: &'static str = "ParkedPage";
+    const DESCRIPTION: &'static str = "A page of parked steps.";
 }
 
 /// A selection of the parked steps to replay.
@@ -91,14 +88,14 @@ impl Api {
         Query(rows): Query<Option<u64>>,
         /// The `next_cursor` of the previous page.
         cursor: Query<Option<String>>,
-    ) -> ApiResult<JsonResponse<ParkedPage>> {
+    ) -> ApiResult<JsonResponse<PageBody<ParkedBody>>> {
         let rows = limit(rows)?;
         let after = cursor.0.as_deref().map(read_cursor).transpose()?;
         let mut steps = access.0.list_parked(plugin.0.as_deref(), after.as_ref(), rows + 1).await?;
         let more = steps.len() > rows;
         steps.truncate(rows);
         let next_cursor = steps.last().filter(|_| more).map(|last| hex::encode(last.id.text()));
-        Ok(JsonResponse::new(&ParkedPage { data: steps.iter().map(ParkedBody::from).collect(), next_cursor }))
+        Ok(JsonResponse::new(&PageBody { data: steps.iter().map(ParkedBody::from).collect(), next_cursor }))
     }
 
     /// Replays one parked step.

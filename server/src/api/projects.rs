@@ -4,7 +4,7 @@ use foldwork_engine::Writer;
 use foldwork_engine::workspace::projects::NewProject;
 use poem_openapi::param::{Header, Query};
 use poem_openapi::{Object, OpenApi};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
@@ -12,7 +12,7 @@ use crate::http::error::ApiResult;
 use crate::http::routes::API;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::idempotency::{Created, Outcome, idempotent};
-use crate::wire::page::{limit, paged, read_cursor};
+use crate::wire::page::{Listed, PageBody, limit, read_cursor};
 use crate::wire::project::ProjectBody;
 
 pub struct Api;
@@ -28,12 +28,9 @@ struct CreateProject {
     description: Option<String>,
 }
 
-/// A page of projects.
-#[derive(Object, Serialize)]
-struct ProjectPage {
-    data: Vec<ProjectBody>,
-    #[oai(nullable)]
-    next_cursor: Option<String>,
+impl Listed for ProjectBody {
+    const PAGE: &'static str = "ProjectPage";
+    const DESCRIPTION: &'static str = "A page of projects.";
 }
 
 const LIST: &str = "projects";
@@ -52,11 +49,10 @@ impl Api {
         Query(rows): Query<Option<u64>>,
         /// The `next_cursor` of the previous page.
         cursor: Query<Option<String>>,
-    ) -> ApiResult<JsonResponse<ProjectPage>> {
+    ) -> ApiResult<JsonResponse<PageBody<ProjectBody>>> {
         let before = read_cursor(LIST, cursor.as_deref())?;
         let page = access.0.list_projects(before, limit(rows)?).await?;
-        let (data, next_cursor) = paged(page, LIST, |project| ProjectBody::from(&*project));
-        Ok(JsonResponse::new(&ProjectPage { data, next_cursor }))
+        Ok(JsonResponse::new(&PageBody::new(page, LIST, |project| ProjectBody::from(&*project))))
     }
 
     /// Creates a project.

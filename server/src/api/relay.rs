@@ -1,8 +1,5 @@
 //! Operations for the programs of agents: connecting, heartbeats, and the feed for programs without a WebSocket.
 
-use std::time::Duration;
-
-use foldwork_engine::Error;
 use foldwork_engine::model::agent::{AgentProfile, HEARTBEAT_MS};
 use foldwork_engine::model::date::format_date;
 use foldwork_engine::model::value::Object as Fields;
@@ -15,22 +12,18 @@ use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
 use super::follow::{Log, Start, is_stream, stream_of_feed};
+use super::live::{Live, wait_time};
 use super::section::Section;
 use crate::auth::AgentListen;
 use crate::http::error::ApiResult;
 use crate::http::offloading::offload;
 use crate::http::public_url::PublicUrl;
-use crate::http::shutdown::Shutdown;
-use crate::http::streams::Streams;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::delivery;
 use crate::wire::json::{AnyObject, SerialisedObject, Text};
-use crate::wire::page::{PageBytes, Whole, cursor as cursor_at, limit, read_cursor};
+use crate::wire::page::{Whole, cursor as cursor_at, limit, read_cursor};
 
 pub struct Api;
-
-/// The maximum value of `wait_ms` in milliseconds.
-const MAX_WAIT_MS: u64 = 30_000;
 
 /// The agents to connect.
 #[derive(Object, Deserialize, Default)]
@@ -167,11 +160,9 @@ impl Api {
         cursor: Query<Option<String>>,
         #[oai(name = "Accept")] accept: Header<Option<String>>,
         #[oai(name = "Last-Event-ID")] last_event_id: Header<Option<String>>,
-        shutdown: Data<&Shutdown>,
-        streams: Data<&Streams>,
-        page_bytes: Data<&PageBytes>,
+        live: Live,
     ) -> ApiResult<Log<FeedPage>> {
-        let (listener, bytes) = (access.0, page_bytes.0.0);
+        let listener = access.0;
         let agent = listener.agent(&agent_id).await?;
         let list = format!("agents/{}/events", agent.id);
         let requested = match is_stream(accept.as_deref()) {
@@ -184,19 +175,13 @@ impl Api {
         };
         let mut feed = listener.feed(&agent, after);
         if is_stream(accept.as_deref()) {
-            let permit = streams.enter(&listener.record().id)?;
-            return Ok(stream_of_feed(&listener, feed, bytes, permit, shutdown.clone()));
+            let permit = live.streams.enter(&listener.record().id)?;
+            return Ok(stream_of_feed(&listener, feed, permit, live));
         }
-        let wait = Duration::from_millis(wait_ms.0.map_or(0, u64::from).min(MAX_WAIT_MS));
-        let limit = Limit { events: limit(rows)?, bytes };
-        let mut grant = listener.grant();
-        let page = tokio::select! {
-            page = feed.wait(limit, wait) => page,
-            () = grant.ended(), if !wait.is_zero() => Err(Error::Unauthenticated("the key was revoked or has expired")),
-            // When the server shuts down, the request returns without waiting longer.
-            () = shutdown.clone().begun() => listener.feed(&agent, after).next(limit).await,
-        };
-        let page = page?;
+        let limit = Limit { events: limit(rows)?, bytes: live.page_bytes };
+        let wait = wait_time(wait_ms.0);
+        let page_now = async { listener.feed(&agent, after).next(limit).await };
+        let page = live.wait(listener.grant(), wait, feed.wait(limit, wait), page_now).await?;
         let bytes = page.items.iter().map(Item::size_bytes).sum();
         let body = offload(bytes, || FeedPage {
             data: page.items.into_iter().filter_map(delivered).collect(),

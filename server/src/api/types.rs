@@ -13,6 +13,7 @@ use crate::http::routes::API;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::closed_sets::{FieldFolds, FieldTypes, OneOf};
 use crate::wire::json::{AnyObject, AnyValue, Number};
+use crate::wire::page::{Listed, PageBody};
 use crate::wire::received::Forwarded;
 
 pub struct Api;
@@ -110,12 +111,9 @@ struct EventSchema {
     seen: Option<AnyObject>,
 }
 
-/// All aggregate types.
-#[derive(Object, Serialize)]
-struct TypePage {
-    data: Vec<AggregateType>,
-    #[oai(nullable)]
-    next_cursor: Option<String>,
+impl Listed for AggregateType {
+    const PAGE: &'static str = "TypePage";
+    const DESCRIPTION: &'static str = "All aggregate types.";
 }
 
 #[derive(ApiResponse)]
@@ -158,9 +156,9 @@ impl Api {
     ///
     /// Built-in and custom types are on one page.
     #[oai(path = "/aggregate-types", method = "get", operation_id = "list_types")]
-    async fn list_types(&self, access: ApiRead) -> JsonResponse<TypePage> {
+    async fn list_types(&self, access: ApiRead) -> JsonResponse<PageBody<AggregateType>> {
         let data = access.0.list_types().iter().map(|definition| AggregateType::from(&**definition)).collect();
-        JsonResponse::new(&TypePage { data, next_cursor: None })
+        JsonResponse::new(&PageBody { data, next_cursor: None })
     }
 
     /// Returns the schema of a type: its fields, its traits, and the fields of its events, both as declared and as

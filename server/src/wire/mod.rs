@@ -11,6 +11,7 @@ pub mod idempotency;
 pub mod json;
 pub mod key;
 pub mod names;
+pub mod new_event;
 pub mod page;
 pub mod patch;
 pub mod plan;

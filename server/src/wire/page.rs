@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use foldwork_engine::Error;
 use foldwork_engine::workspace::Page;
 use foldwork_engine::workspace::query::page::{Continuation, Paging};
-use poem_openapi::registry::MetaSchemaRef;
+use poem_openapi::registry::{MetaSchema, MetaSchemaRef, Registry};
 use poem_openapi::types::{ParseError, ParseFromJSON, ParseFromParameter, ParseResult, ToJSON, Type};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// The default and the maximum number of rows per page.
 pub const DEFAULT_LIMIT: u64 = 50;
@@ -77,10 +77,66 @@ impl ParseFromParameter for Whole {
     }
 }
 
-/// Returns the rows of a page and the cursor of the next page. The cursor is valid only for `list`.
-pub fn paged<S, T>(page: Page<S>, list: &str, write: impl FnMut(S) -> T) -> (Vec<T>, Option<String>) {
-    let next_cursor = page.next.map(|next| cursor(list, next));
-    (page.items.into_iter().map(write).collect(), next_cursor)
+/// A page of a list.
+#[derive(Serialize)]
+pub struct PageBody<T> {
+    pub data: Vec<T>,
+    pub next_cursor: Option<String>,
+}
+
+impl<T> PageBody<T> {
+    /// Converts a page. The page's cursor is valid only for `list`.
+    pub fn new<S>(page: Page<S>, list: &str, write: impl FnMut(S) -> T) -> PageBody<T> {
+        let next_cursor = page.next.map(|next| cursor(list, next));
+        PageBody { data: page.items.into_iter().map(write).collect(), next_cursor }
+    }
+}
+
+/// An item of a list. The pages of the list have the schema of a [`PageBody`].
+pub trait Listed: Type {
+    /// The name of the schema of a page.
+    const PAGE: &'static str;
+    /// The description of a page.
+    const DESCRIPTION: &'static str;
+}
+
+impl<T: Listed> Type for PageBody<T> {
+    const IS_REQUIRED: bool = true;
+    type RawValueType = Self;
+    type RawElementValueType = Self;
+
+    fn name() -> Cow<'static, str> {
+        T::PAGE.into()
+    }
+
+    fn schema_ref() -> MetaSchemaRef {
+        MetaSchemaRef::Reference(T::PAGE.to_owned())
+    }
+
+    fn register(registry: &mut Registry) {
+        registry.create_schema::<Self, _>(T::PAGE.to_owned(), |registry| {
+            T::register(registry);
+            let next_cursor = MetaSchema { nullable: true, ..MetaSchema::new("string") };
+            MetaSchema {
+                title: Some(T::PAGE.to_owned()),
+                description: Some(T::DESCRIPTION),
+                required: vec!["data"],
+                properties: vec![
+                    ("data", Vec::<T>::schema_ref()),
+                    ("next_cursor", MetaSchemaRef::Inline(Box::new(next_cursor))),
+                ],
+                ..MetaSchema::new("object")
+            }
+        });
+    }
+
+    fn as_raw_value(&self) -> Option<&Self> {
+        Some(self)
+    }
+
+    fn raw_element_iter<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Self> + 'a> {
+        Box::new(std::iter::empty())
+    }
 }
 
 /// Returns the number of rows per page, which must be 1 to 200; the default is 50.

@@ -11,10 +11,10 @@ use foldwork_engine::model::violation::Violations;
 use foldwork_engine::workspace::mailbox::tasks::TaskFilter;
 use foldwork_engine::workspace::mailbox::{TaskCommand, Worker};
 
-use crate::api::events::read_expected;
 use crate::http::etag::expected;
 use crate::wire::json::ExpectedVersion;
 use crate::wire::names;
+use crate::wire::new_event::read_expected;
 use crate::wire::received::{FromFields, Sent, SentText, first_text};
 use crate::wire::task::{
     ActOnTasks, ApproveTask, AskTask, AssignTask, DeferTask, EditTask, MarkTask, RejectTask, SentFilter, drafts,

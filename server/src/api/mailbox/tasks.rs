@@ -16,9 +16,9 @@ use crate::http::routes::API;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::closed_sets::{AssigneesOrNone, OneOf, Sources};
 use crate::wire::idempotency::{Created, Outcome, idempotent};
-use crate::wire::page::{limit, paged, read_cursor};
+use crate::wire::page::{PageBody, limit, read_cursor};
 use crate::wire::received::Received;
-use crate::wire::task::{CreateTask, TaskBody, TaskPage, WholeTaskBody, drafts};
+use crate::wire::task::{CreateTask, TaskBody, WholeTaskBody, drafts};
 
 pub struct Api;
 
@@ -63,7 +63,7 @@ impl Api {
         Query(rows): Query<Option<u64>>,
         /// The `next_cursor` of the previous page.
         cursor: Query<Option<String>>,
-    ) -> ApiResult<JsonResponse<TaskPage>> {
+    ) -> ApiResult<JsonResponse<PageBody<TaskBody>>> {
         let filter = FilterTexts {
             status: status.0,
             assignee_type: assignee_type.as_deref().map(str::to_owned),
@@ -76,8 +76,7 @@ impl Api {
         let filter = filter.filter()?;
         let before = read_cursor(LIST, cursor.as_deref())?;
         let page = access.0.list_tasks(&filter, before, limit(rows)?).await?;
-        let (data, next_cursor) = paged(page, LIST, |task| TaskBody::from(&*task));
-        Ok(JsonResponse::new(&TaskPage { data, next_cursor }))
+        Ok(JsonResponse::new(&PageBody::new(page, LIST, |task| TaskBody::from(&*task))))
     }
 
     /// Creates a task.

@@ -21,6 +21,7 @@ pub use self::person::*;
 use super::body::JsonResponse;
 use super::closed_sets::{Assignees, OneOf, Priorities, Sources, TaskActions, TaskStatuses, WaitedFor};
 use super::json::{AnyObject, Text};
+use super::page::Listed;
 use crate::http::error::ApiError;
 use crate::http::etag::etag;
 
@@ -180,12 +181,9 @@ impl From<HeldLease> for LeaseBody {
     }
 }
 
-/// A page of tasks.
-#[derive(Object, Serialize)]
-pub struct TaskPage {
-    pub data: Vec<TaskBody>,
-    #[oai(nullable)]
-    pub next_cursor: Option<String>,
+impl Listed for TaskBody {
+    const PAGE: &'static str = "TaskPage";
+    const DESCRIPTION: &'static str = "A page of tasks.";
 }
 
 /// The results of the action, one per task.

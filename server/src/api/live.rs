@@ -1,0 +1,55 @@
+//! What the lists that grow while a client reads them need of the server, and the wait for their next items.
+
+use std::time::Duration;
+
+use foldwork_engine::{Error, Grant};
+use poem::web::Data;
+use poem::{FromRequest, Request, RequestBody};
+
+use crate::http::shutdown::Shutdown;
+use crate::http::streams::Streams;
+use crate::wire::page::{PageBytes, Whole};
+
+/// The maximum value of `wait_ms` in milliseconds.
+const MAX_WAIT_MS: u64 = 30_000;
+
+/// The parts of the server on which a wait or a stream depends.
+pub struct Live {
+    pub shutdown: Shutdown,
+    /// The permits for streams.
+    pub streams: Streams,
+    /// The maximum size of a page, in bytes.
+    pub page_bytes: usize,
+}
+
+impl<'a> FromRequest<'a> for Live {
+    async fn from_request(request: &'a Request, body: &mut RequestBody) -> poem::Result<Live> {
+        let shutdown = Data::<&Shutdown>::from_request(request, body).await?;
+        let streams = Data::<&Streams>::from_request(request, body).await?;
+        let page_bytes = Data::<&PageBytes>::from_request(request, body).await?;
+        Ok(Live { shutdown: shutdown.clone(), streams: streams.clone(), page_bytes: page_bytes.0.0 })
+    }
+}
+
+impl Live {
+    /// Returns `page`, which waits up to `wait` for its first item. Fails if the caller's access ends meanwhile. When
+    /// the server shuts down, returns `page_now` without waiting longer.
+    pub async fn wait<T>(
+        &self,
+        mut grant: Grant,
+        wait: Duration,
+        page: impl Future<Output = Result<T, Error>>,
+        page_now: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        tokio::select! {
+            page = page => page,
+            () = grant.ended(), if !wait.is_zero() => Err(Error::Unauthenticated("the key was revoked or has expired")),
+            () = self.shutdown.clone().begun() => page_now.await,
+        }
+    }
+}
+
+/// Returns the time that a request waits: the parameter `wait_ms`, at most 30 seconds.
+pub fn wait_time(wait_ms: Option<Whole>) -> Duration {
+    Duration::from_millis(wait_ms.map_or(0, u64::from).min(MAX_WAIT_MS))
+}
