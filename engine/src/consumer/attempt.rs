@@ -78,7 +78,7 @@ impl Calls<'_> {
     /// Calls a hook for each input, in order. `step_of` returns the event and aggregate of an input.
     ///
     /// A call that requests appends is no success yet: the caller reports whether the log accepts them.
-    pub async fn run<I, T: RequestsAppends>(
+    pub async fn run<I, T>(
         &mut self,
         inputs: &[Arc<I>],
         step_of: impl Fn(&I) -> Step<'_>,
@@ -86,7 +86,7 @@ impl Calls<'_> {
     ) -> Result<Vec<Attempt<T>>, Interrupted>
     where
         I: Send + Sync + 'static,
-        T: Send + 'static,
+        T: RequestsAppends + Send + 'static,
     {
         let on_error = self.state.plugins.about(self.plugin).on_error;
         let mut attempts = Vec::with_capacity(inputs.len());

@@ -22,15 +22,18 @@ enum Fields {
     Shaped(Shape, Box<[Value]>),
 }
 
+/// The name and the value of a field.
+type Field = (Arc<str>, Value);
+
 /// Fields with their names. The object of an event may also have numbers that are kept as written.
 #[derive(Clone)]
 enum Owned {
-    Plain(Vec<(Arc<str>, Value)>),
-    Written(Box<(Vec<(Arc<str>, Value)>, Numbers)>),
+    Plain(Vec<Field>),
+    Written(Box<(Vec<Field>, Numbers)>),
 }
 
 impl Deref for Owned {
-    type Target = Vec<(Arc<str>, Value)>;
+    type Target = Vec<Field>;
 
     fn deref(&self) -> &Self::Target {
         match self {
@@ -79,7 +82,7 @@ impl Object {
     }
 
     /// Returns the fields for writing. An object of a shape first copies the names.
-    fn own(&mut self) -> &mut Vec<(Arc<str>, Value)> {
+    fn own(&mut self) -> &mut Vec<Field> {
         if let Fields::Shaped(shape, values) = &mut self.fields {
             let values = std::mem::take(values).into_vec();
             self.fields = Fields::Own(Owned::Plain(shape.iter().cloned().zip(values).collect()));
@@ -224,7 +227,7 @@ impl Object {
 /// An iterator over the fields of an object.
 #[derive(Clone)]
 pub enum Iter<'o> {
-    Own(std::slice::Iter<'o, (Arc<str>, Value)>),
+    Own(std::slice::Iter<'o, Field>),
     Shaped(std::iter::Zip<std::slice::Iter<'o, Arc<str>>, std::slice::Iter<'o, Value>>),
 }
 
@@ -269,8 +272,8 @@ impl fmt::Debug for Object {
 }
 
 impl IntoIterator for Object {
-    type Item = (Arc<str>, Value);
-    type IntoIter = std::vec::IntoIter<(Arc<str>, Value)>;
+    type Item = Field;
+    type IntoIter = std::vec::IntoIter<Field>;
 
     fn into_iter(mut self) -> Self::IntoIter {
         std::mem::take(self.own()).into_iter()
