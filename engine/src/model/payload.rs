@@ -29,7 +29,14 @@ pub fn check(
     check_shape(payload, definition, at, violations);
     for (name, value) in payload.iter().filter(|(name, _)| is_field_name(name)) {
         if let Some(field) = definition.field(name) {
-            check_value(field, value, payload.written(name), Some(matching), &format!("{at}/{}", segment(name)), violations);
+            check_value(
+                field,
+                value,
+                payload.written(name),
+                Some(matching),
+                &format!("{at}/{}", segment(name)),
+                violations,
+            );
         }
     }
     if verb == CREATED {
