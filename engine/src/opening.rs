@@ -90,7 +90,8 @@ impl Opener {
     pub async fn open_offline(&self, workspace_id: &Arc<str>) -> Result<Offline> {
         let record = self.access.workspace(workspace_id).await?;
         let log = self.store.workspace(workspace_id).await?;
-        Offline::open(State::load(record, log, self.environment()).await?).await
+        let state = State::load(record, &log, self.environment()).await?;
+        Offline::open(state, log).await
     }
 
     /// Returns the environment that all workspaces of the engine share.

@@ -205,7 +205,8 @@ impl<'a> Staging<'a> {
             return Err(Error::aggregate_deleted(version));
         }
         let mut payload = new.payload;
-        if new.recorded.is_none() {
+        let is_imported = new.recorded.is_some();
+        if !is_imported {
             payload::fill_defaults(&mut payload, crate::model::event::verb(&new.event_type), &definition);
         }
         let (actor, recorded_at) = match new.recorded {
@@ -235,7 +236,7 @@ impl<'a> Staging<'a> {
         let mut after = Aggregate::fold(before.as_deref(), &event, &definition);
         // An import brings the slugs of another log as they are.
         if *definition.type_name == *ARTICLE
-            && new.recorded.is_none()
+            && !is_imported
             && let Some(slug) = slugs::decide(&self.view, before.as_deref(), &after, new.renames_slug)?
         {
             Arc::make_mut(&mut event.payload).insert(SLUG, slug);

@@ -48,6 +48,14 @@ impl DatabaseReader {
         let found = self.query("SELECT * FROM definition ORDER BY id", []).await?;
         convert::list(found.first())?.map(read_definition).collect()
     }
+
+    /// Returns at most `limit` definitions of the history, oldest first, after the first `start`.
+    pub async fn read_defined(&self, start: usize, limit: usize) -> Result<Vec<PastDefinition>> {
+        let statement = "SELECT id, text, revision FROM defined ORDER BY id LIMIT $limit START $start";
+        let values = [("start", convert::integer(start)), ("limit", convert::integer(limit))];
+        let found = self.query(statement, values).await?;
+        convert::list(found.first())?.map(read_defined).collect()
+    }
 }
 
 impl Database {
@@ -61,14 +69,6 @@ impl Database {
     /// Writes a definition, even if other definitions have changed in the meantime.
     pub async fn write_definition(&self, definition: &Definition) -> Result<()> {
         self.write(&["BEGIN;", WRITE, "COMMIT;"].concat(), definition, 0, 0).await
-    }
-
-    /// Returns at most `limit` definitions of the history, oldest first, after the first `start`.
-    pub async fn read_defined(&self, start: usize, limit: usize) -> Result<Vec<PastDefinition>> {
-        let statement = "SELECT id, text, revision FROM defined ORDER BY id LIMIT $limit START $start";
-        let values = [("start", convert::integer(start)), ("limit", convert::integer(limit))];
-        let found = self.query(statement, values).await?;
-        convert::list(found.first())?.map(read_defined).collect()
     }
 
     async fn write(&self, statement: &str, definition: &Definition, types_changed: u64, position: u64) -> Result<()> {

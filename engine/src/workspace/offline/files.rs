@@ -53,7 +53,7 @@ impl Offline {
             let message = "another file of the workspace has this upload";
             return Err(Error::invalid_at(format!("/payload/{UPLOAD_ID}"), message));
         }
-        let mut receiving = Receiving::with_id(&self.state, upload.clone(), None);
+        let mut receiving = Receiving::with_id(&self.state, self.appender.database(), upload.clone(), None);
         let outcome = async {
             match bytes {
                 Some(FileBytes { bytes, content_disposition }) => {

@@ -18,6 +18,7 @@ use crate::core::State;
 use crate::core::append::Appender;
 use crate::error::{Error, Result};
 use crate::model::access::WorkspaceRecord;
+use crate::store::Database;
 
 /// A workspace that no server has open.
 pub struct Offline {
@@ -28,10 +29,10 @@ pub struct Offline {
 
 impl Offline {
     /// Starts to work on a loaded workspace. Bytes that an import has left unfinished are removed first.
-    pub(crate) async fn open(state: State) -> Result<Offline> {
+    pub(crate) async fn open(state: State, db: Database) -> Result<Offline> {
         let state = Arc::new(state);
-        state.storage.clear_leftovers(&state.db, &state.record.id).await?;
-        let (appender, appending) = Appender::start(state.clone());
+        state.storage.clear_leftovers(&db, &state.record.id).await?;
+        let (appender, appending) = Appender::start(state.clone(), db);
         Ok(Offline { state, appender, appending })
     }
 
@@ -48,8 +49,9 @@ impl Offline {
     /// Commits what is still to be committed, and removes the bytes of files that were replaced or deleted.
     pub async fn close(self) -> Result<()> {
         let Offline { state, appender, appending } = self;
+        let db = appender.database().clone();
         drop(appender);
         appending.await.map_err(Error::internal)?;
-        state.storage.clear_leftovers(&state.db, &state.record.id).await
+        state.storage.clear_leftovers(&db, &state.record.id).await
     }
 }

@@ -16,7 +16,7 @@ use foldwork_engine::model::json;
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::workspace::offline::FileBytes;
 use foldwork_engine::{Appended, Engine, Error};
-use futures_util::{StreamExt, TryStreamExt};
+use futures_util::StreamExt;
 use serde::Deserialize;
 
 use super::folder::Folder;
@@ -255,7 +255,7 @@ impl Restoring {
                 let filename = event.payload.get("filename").and_then(Value::as_str).unwrap_or_default();
                 let content_disposition = attachment(filename);
                 let bytes = folder.read(&named.sha256, named.size).await?;
-                let bytes = bytes.map_err(Error::internal).boxed();
+                let bytes = bytes.boxed();
                 Some(FileBytes { bytes, content_disposition })
             }
         };
