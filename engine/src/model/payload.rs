@@ -26,17 +26,11 @@ pub fn check(
     at: &str,
     violations: &mut Violations,
 ) {
-    check_shape(payload, definition, at, violations);
-    for (name, value) in payload.iter().filter(|(name, _)| is_field_name(name)) {
-        if let Some(field) = definition.field(name) {
-            check_value(
-                field,
-                value,
-                payload.written(name),
-                Some(matching),
-                &format!("{at}/{}", segment(name)),
-                violations,
-            );
+    for (name, value) in payload.iter() {
+        let at = format!("{at}/{}", segment(name));
+        check_field_shape(name, value, definition, &at, violations);
+        if let Some(field) = definition.field(name).filter(|_| is_field_name(name)) {
+            check_value(field, value, payload.written(name), Some(matching), &at, violations);
         }
     }
     if verb == CREATED {
@@ -53,13 +47,16 @@ pub fn check(
 /// names of its fields.
 pub fn check_shape(payload: &Object, definition: &Definition, at: &str, violations: &mut Violations) {
     for (name, value) in payload.iter() {
-        let at = format!("{at}/{}", segment(name));
-        depth::check_field(value, definition.field(name).map_or(Fold::Last, |field| field.fold), &at, violations);
-        if &**name == UNSET {
-            check_unset(value, &at, violations);
-        } else if !is_field_name(name) {
-            violations.add(at, "a field name must not be empty, start with _ or $, or contain a null character");
-        }
+        check_field_shape(name, value, definition, &format!("{at}/{}", segment(name)), violations);
+    }
+}
+
+fn check_field_shape(name: &str, value: &Value, definition: &Definition, at: &str, violations: &mut Violations) {
+    depth::check_field(value, definition.field(name).map_or(Fold::Last, |field| field.fold), at, violations);
+    if name == UNSET {
+        check_unset(value, at, violations);
+    } else if !is_field_name(name) {
+        violations.add(at, "a field name must not be empty, start with _ or $, or contain a null character");
     }
 }
 

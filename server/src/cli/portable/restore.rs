@@ -357,11 +357,7 @@ fn index_of(error: &Error, events: usize) -> Option<usize> {
         return Some(0);
     }
     match error {
-        Error::Invalid { violations, .. } => {
-            let rest = violations.first()?.pointer.strip_prefix("/events/")?;
-            rest.split('/').next()?.parse().ok()
-        }
-        Error::Conflict { details, .. } => details.get("index")?.as_int()?.try_into().ok(),
+        Error::Invalid { index, .. } | Error::Conflict { index, .. } => *index,
         _ => None,
     }
 }
