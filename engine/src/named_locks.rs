@@ -1,8 +1,9 @@
 //! Named locks: at most one task holds a name at a time. Tasks that hold different names do not wait for each other.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::OwnedMutexGuard;
 
 /// The locks of all names that are held or waited for.
@@ -28,7 +29,7 @@ impl NamedLocks {
     }
 
     fn under_way(&self) -> MutexGuard<'_, HashMap<String, Arc<tokio::sync::Mutex<()>>>> {
-        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+        self.under_way.lock()
     }
 }
 

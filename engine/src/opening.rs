@@ -1,7 +1,9 @@
 //! Opens workspaces: loads them from the store and starts their tasks.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::access::Access;
 use crate::clock::Clock;
@@ -108,6 +110,6 @@ impl Opener {
     }
 
     fn failures(&self) -> MutexGuard<'_, HashSet<Arc<str>>> {
-        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
+        self.failed.lock()
     }
 }

@@ -1,9 +1,10 @@
 //! The open workspaces of this process. Each workspace is opened once, on first use, and may be closed while unused.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use futures_util::future::join_all;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tracing::Instrument;
@@ -148,6 +149,6 @@ impl Registry {
     }
 
     fn entries(&self) -> MutexGuard<'_, HashMap<Arc<str>, Entry>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.lock()
     }
 }

@@ -1,11 +1,11 @@
 //! A clock that stands still: time moves when a test moves it, and ids come in sequence.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
 
 use foldwork_engine::clock::Clock;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use parking_lot::{Condvar, Mutex};
 use tokio::sync::watch;
 
 /// 2026-01-01T00:00:00.000Z.
@@ -99,17 +99,17 @@ impl FixedClock {
 
 impl Gate {
     fn set(&self, stage: Stage) {
-        *self.stage.lock().unwrap_or_else(PoisonError::into_inner) = stage;
+        *self.stage.lock() = stage;
         self.moved.notify_all();
     }
 
     fn wait_while(&self, is_waiting: impl Fn(Stage) -> bool) {
-        let stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
-        drop(self.moved.wait_while(stage, |stage| is_waiting(*stage)).unwrap_or_else(PoisonError::into_inner));
+        let mut stage = self.stage.lock();
+        self.moved.wait_while(&mut stage, |stage| is_waiting(*stage));
     }
 
     fn pass(&self) {
-        let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stage = self.stage.lock();
         if *stage == Stage::Closed {
             *stage = Stage::Occupied;
             drop(stage);

@@ -1,7 +1,7 @@
 //! An identity provider inside the test: it rotates keys, signs tokens, and counts requests.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der};
 use aws_lc_rs::rsa::{KeyPair as RsaPair, KeySize};
@@ -11,6 +11,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use foldwork_engine::{AccessSettings, FetchKeys, Fetched, IssuerSettings, Trust};
 use jsonwebtoken::jwk::Jwk;
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 /// The claims `iss` and `aud` of valid tokens.
@@ -104,7 +105,7 @@ impl Provider {
     }
 
     pub fn publish_text(&self, text: Vec<u8>) {
-        *self.published.lock().unwrap_or_else(PoisonError::into_inner) = text;
+        *self.published.lock() = text;
     }
 
     /// Makes the provider fail every request, or ends the outage.
@@ -148,7 +149,7 @@ impl FetchKeys for Provider {
             self.requests.fetch_add(1, Ordering::SeqCst);
             match self.is_out.load(Ordering::SeqCst) {
                 true => Err("nobody answers".to_owned()),
-                false => Ok(self.published.lock().unwrap_or_else(PoisonError::into_inner).clone()),
+                false => Ok(self.published.lock().clone()),
             }
         })
     }

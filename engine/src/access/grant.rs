@@ -2,10 +2,11 @@
 //! lower role there, or when its credential expires. Such a change may happen in this process or in another process.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::select_all;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 use super::Access;
@@ -53,7 +54,7 @@ impl HeldRights {
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock()
     }
 }
 

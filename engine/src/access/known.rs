@@ -1,8 +1,9 @@
 //! A cache of keys and users. Keys and users are kept only if no other process can change them.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use sha2::{Digest, Sha256};
 
 use super::settings::AccessSettings;
@@ -95,7 +96,7 @@ impl Known {
     }
 
     fn entries(&self) -> MutexGuard<'_, Entries> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.lock()
     }
 }
 

@@ -3,11 +3,10 @@
 //! The secrets are in the control database and rotate automatically. Signatures of the previous secret stay valid for
 //! the maximum lifetime of signed data.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use aws_lc_rs::hmac;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -76,7 +75,7 @@ struct Known {
 
 impl SigningKeys {
     fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 }
 

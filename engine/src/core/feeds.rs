@@ -2,8 +2,9 @@
 //! only by events that concern this agent.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 use super::followed::Followed;
@@ -42,7 +43,7 @@ struct Concern {
 
 impl Feeds {
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     /// Clears the window and starts it at a position. The window does not contain earlier events.

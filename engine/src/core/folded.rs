@@ -3,7 +3,9 @@
 //!
 //! Publishing events updates all three together, so that readers see a consistent state.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::feeds::Feeds;
 use super::progress::Progress;
@@ -224,7 +226,7 @@ impl Folded {
 
     /// Returns the approximate memory of the fold, in bytes. The size of the states is cached until the next event.
     pub fn size_bytes(&self) -> usize {
-        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counted = self.counted.lock();
         let snapshot = self.resident.snapshot();
         if counted.0 != snapshot.position() {
             *counted = (snapshot.position(), snapshot.iter().map(|aggregate| aggregate.size_bytes()).sum());

@@ -1,7 +1,8 @@
 //! Measures the calls of a plugin in one workspace: their number, duration and last failure.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::hook::{Failure, Outcome};
 
@@ -40,7 +41,7 @@ impl Meter {
     pub fn note<T>(&self, plugin: &str, microseconds: u64, outcome: &Outcome<T>) {
         let name = plugin.to_owned();
         metrics::histogram!("foldwork_plugin_call_seconds", "plugin" => name.clone()).record(microseconds as f64 / 1e6);
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = self.inner.lock();
         inner.runs += 1;
         match outcome {
             Ok(done) => {
@@ -60,7 +61,7 @@ impl Meter {
     }
 
     pub fn read(&self) -> Measures {
-        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let inner = self.inner.lock();
         let mut times: Vec<u64> = inner.times.iter().copied().collect();
         times.sort_unstable();
         let at = |share: f64| {

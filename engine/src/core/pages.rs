@@ -1,7 +1,9 @@
 //! The page cache: the rows of query results whose further pages may be requested.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::model::value::Value;
 
@@ -55,7 +57,7 @@ pub struct PageCache {
 
 impl PageCache {
     pub fn take(&self, page: Continuation, now_ms: i64) -> Option<Rows> {
-        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = self.entries.lock();
         entries.retain(|entry| entry.until > now_ms);
         let index = entries.iter().position(|entry| entry.key == page.key())?;
         let mut entry = entries.remove(index)?;
@@ -68,7 +70,7 @@ impl PageCache {
     pub fn put(&self, page: Continuation, rows: Rows, now_ms: i64) {
         let bytes = rows.rows.iter().map(Value::size_bytes).sum();
         let key = page.key();
-        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = self.entries.lock();
         entries.retain(|entry| entry.until > now_ms && entry.key != key);
         if bytes <= KEPT_BYTES {
             entries.push_back(Entry { key, rows, bytes, until: now_ms.saturating_add(KEPT_MS) });
@@ -80,7 +82,7 @@ impl PageCache {
 
     /// Returns the size of the cached rows, in bytes.
     pub fn size_bytes(&self) -> usize {
-        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let entries = self.entries.lock();
         entries.iter().map(|entry| entry.bytes).sum()
     }
 }

@@ -4,9 +4,10 @@
 //! Presence and acknowledgements are not events. Updates within one second are written together. Updates lost in a
 //! crash are repeated by the next heartbeat, or by delivering and acknowledging the same events again.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tokio::sync::Notify;
 
@@ -186,7 +187,7 @@ impl Presence {
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 }
 

@@ -1,8 +1,9 @@
 //! Published revisions of articles. They come from a cache in memory, from the store, or from folding the log.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use indexmap::IndexMap;
+use parking_lot::Mutex;
 
 use super::State;
 use crate::error::Result;
@@ -31,13 +32,13 @@ struct Kept {
 
 impl PublishedRevisions {
     fn get(&self, id: &AggregateId, version: u64, revision: u64) -> Option<Arc<Aggregate>> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.kept.lock();
         let (of, article) = kept.revisions.get(id)?;
         (article.version == version && *of == revision).then(|| article.clone())
     }
 
     fn put(&self, revision: u64, article: Arc<Aggregate>) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         let bytes = article.size_bytes();
         if bytes > MAX_BYTES {
             return;
@@ -53,7 +54,7 @@ impl PublishedRevisions {
 
     /// Returns the size of the cached revisions, in bytes.
     pub fn size_bytes(&self) -> usize {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).bytes
+        self.kept.lock().bytes
     }
 }
 

@@ -2,8 +2,9 @@
 //! follows.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 use super::followed::Followed;
@@ -30,7 +31,7 @@ struct Last {
 
 impl Streams {
     fn followed(&self) -> MutexGuard<'_, Followed<AggregateId, Last>> {
-        self.followed.lock().unwrap_or_else(PoisonError::into_inner)
+        self.followed.lock()
     }
 
     /// Returns a receiver that changes when the aggregate has new events.

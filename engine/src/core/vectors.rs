@@ -1,9 +1,10 @@
 //! Vector search: keeps the vectors of labels up to date, and finds the labels nearest to a query.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxHashSet;
 use sha2::{Digest, Sha256};
 use tokio::sync::OnceCell;
@@ -176,5 +177,5 @@ fn hash_of(label: &str) -> String {
 
 // Every change under these locks is a single insertion or removal, so a panic cannot leave a partial change behind.
 fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }

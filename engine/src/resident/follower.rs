@@ -3,8 +3,9 @@
 //! The follower must see each event together with the state directly after the event. The resident states are usually
 //! later than that.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxHashMap;
 
 use super::Resident;
@@ -61,6 +62,6 @@ impl FollowerStates {
     }
 
     fn lock(&self) -> MutexGuard<'_, FxHashMap<AggregateId, Option<Arc<Aggregate>>>> {
-        self.states.lock().unwrap_or_else(PoisonError::into_inner)
+        self.states.lock()
     }
 }

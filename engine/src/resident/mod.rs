@@ -14,8 +14,9 @@ pub mod tail;
 pub mod workload;
 
 use std::hash::{BuildHasher, Hash};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::model::aggregate::Aggregate;
@@ -152,7 +153,7 @@ impl Resident {
     }
 
     fn make_columns(&self, paths: &[&Arc<str>]) {
-        let _one = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = self.making.lock();
         let snapshot = self.snapshot();
         let mut built: Vec<BuiltColumn> =
             self.read().columns.missing(paths).into_iter().map(BuiltColumn::new).collect();
@@ -193,7 +194,7 @@ impl Resident {
 
     /// Replaces parts of an aggregate by equal parts of other aggregates, which saves memory.
     pub fn share(&self, aggregate: Arc<Aggregate>) -> Arc<Aggregate> {
-        self.sharing.lock().unwrap_or_else(PoisonError::into_inner).share(aggregate)
+        self.sharing.lock().share(aggregate)
     }
 
     /// Publishes aggregates folded up to `position`. Keeps later versions that are already resident. New aggregates
@@ -209,7 +210,7 @@ impl Resident {
 
     /// Replaces the facts of aggregates. Ignores aggregates that are not resident.
     pub fn set_facts(&self, facts: impl IntoIterator<Item = (AggregateId, Arc<Object>)>) {
-        let mut sharing = self.sharing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sharing = self.sharing.lock();
         let mut inner = self.write();
         for (id, facts) in facts {
             if let Some(slot) = inner.slot(&id) {
@@ -220,11 +221,11 @@ impl Resident {
 
     // A panic during a write cannot leave a partial aggregate, because each write replaces one pointer.
     fn read(&self) -> RwLockReadGuard<'_, Inner> {
-        self.inner.read().unwrap_or_else(PoisonError::into_inner)
+        self.inner.read()
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, Inner> {
-        self.inner.write().unwrap_or_else(PoisonError::into_inner)
+        self.inner.write()
     }
 }
 

@@ -1,7 +1,8 @@
 //! The shapes of the events seen so far: for each event type, the payload's fields and the types of their values.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::model::event::Event;
 use crate::model::value::{Object, Value};
@@ -31,7 +32,7 @@ struct Inner {
 
 impl ObservedSchema {
     pub fn note(&self, event: &Event) {
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = self.inner.lock();
         if !inner.event_types.contains_key(&*event.event_type) {
             if inner.event_types.len() >= MAX_EVENT_TYPES {
                 return;
@@ -57,7 +58,7 @@ impl ObservedSchema {
 
     /// Returns the shapes of a type's events: pairs of event type and `{field: [types]}`.
     pub fn of_type(&self, type_name: &str) -> Vec<(String, Object)> {
-        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let inner = self.inner.lock();
         let of_type = |event_type: &&String| event_type.split_once('.').is_some_and(|(name, _)| name == type_name);
         let names = inner.event_types.keys().filter(of_type);
         names.map(|name| (name.clone(), inner.event_types.get(name).map(to_object).unwrap_or_default())).collect()
@@ -65,19 +66,19 @@ impl ObservedSchema {
 
     /// Returns all shapes in the form to be stored, or `None` if they have not changed since the last call.
     pub fn take_changed(&self) -> Option<Object> {
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = self.inner.lock();
         let changed = std::mem::take(&mut inner.changed);
         changed.then(|| inner.event_types.iter().map(|(name, fields)| (name.as_str(), to_object(fields))).collect())
     }
 
     /// Marks the shapes as changed, because the result of [`ObservedSchema::take_changed`] could not be stored.
     pub fn put_back(&self) {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).changed = true;
+        self.inner.lock().changed = true;
     }
 
     /// Restores stored shapes.
     pub fn restore(&self, stored: &Object) {
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = self.inner.lock();
         for (event_type, fields) in stored.iter().take(MAX_EVENT_TYPES) {
             let known = inner.event_types.entry(event_type.to_string()).or_default();
             for (name, types) in fields.as_object().into_iter().flat_map(Object::iter).take(MAX_FIELDS) {

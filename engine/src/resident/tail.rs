@@ -1,7 +1,9 @@
 //! The last events of the log, kept in memory for readers close to the end of the log.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::model::event::Event;
 
@@ -31,12 +33,12 @@ struct Inner {
 impl Tail {
     /// Sets the position of the last event of the log. Called before any event is added.
     pub fn begin_at(&self, position: u64) {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).end = position;
+        self.inner.lock().end = position;
     }
 
     /// Adds the next events of the log to the window. Removes the oldest events if the window exceeds its limits.
     pub fn extend(&self, events: &[Arc<Event>]) {
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = self.inner.lock();
         for event in events {
             let follows = inner.events.back().is_none_or(|last| last.position + 1 == event.position);
             if !follows {
@@ -55,13 +57,13 @@ impl Tail {
 
     /// Returns the size of the events in the window, in bytes.
     pub fn size_bytes(&self) -> usize {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).bytes
+        self.inner.lock().bytes
     }
 
     /// Returns up to `limit` events after a position, or `None` if the window begins later than the first of these
     /// events.
     pub fn after(&self, position: u64, limit: usize) -> Option<Vec<Arc<Event>>> {
-        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let inner = self.inner.lock();
         // An empty window begins after the log's end, so no later event is missing from it.
         let first = inner.events.front().map_or(inner.end + 1, |first| first.position);
         let skip = usize::try_from((position + 1).checked_sub(first)?).ok()?;

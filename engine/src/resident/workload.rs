@@ -2,8 +2,9 @@
 //! the agent holds.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Resident;
@@ -70,7 +71,7 @@ impl Workloads {
         if observed.is_empty() {
             return;
         }
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = self.inner.lock();
         for id in observed {
             // The state is read under the lock, so that a later call never applies an earlier state.
             match resident.get(id.as_str()) {
@@ -85,13 +86,13 @@ impl Workloads {
 
     /// Returns the agents whose first events are before a position, newest first.
     pub fn agents_before(&self, position: u64) -> Vec<AggregateId> {
-        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let inner = self.inner.lock();
         inner.registered.range(..position).rev().map(|(_, id)| id.clone()).collect()
     }
 
     /// Returns the tasks that the given agents hold.
     pub fn held_by(&self, agents: &[Arc<str>]) -> Vec<AggregateId> {
-        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let inner = self.inner.lock();
         let mut seen = FxHashSet::default();
         let agents = agents.iter().filter(|agent| seen.insert(Arc::clone(agent)));
         agents.filter_map(|agent| inner.held.get(agent)).flatten().cloned().collect()
@@ -99,7 +100,7 @@ impl Workloads {
 
     /// Returns the workload of an agent.
     pub fn of(&self, agent: &str) -> Workload {
-        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let inner = self.inner.lock();
         let Some(counted) = inner.agents.get(agent) else { return Workload::default() };
         let oldest_pending_at = counted.pending.first().map(|(created_at, _)| *created_at);
         Workload { oldest_pending_at, ..counted.workload }
@@ -283,7 +284,7 @@ mod tests {
         observe(vec![task("t1", 3, "a", "pending"), claimed("t2", 3, "b")]);
         assert_eq!((held(&["a"]), held(&["b"])), (Vec::new(), vec!["t2".to_owned(), "t3".to_owned()]));
         observe(vec![task("t2", 4, "b", "approved"), task("t3", 3, "b", "failed")]);
-        let inner = workloads.inner.lock().expect("no panic");
+        let inner = workloads.inner.lock();
         assert!(inner.holders.is_empty() && inner.held.is_empty());
     }
 
@@ -308,7 +309,7 @@ mod tests {
         assert_eq!(workloads.of("a"), Workload::default());
         assert_eq!(workloads.of("b"), Workload { review: 1, ..Workload::default() });
         observe(&[task("t", 4, "b", "canceled"), task("ttt", 2, "b", "failed")]);
-        let inner = workloads.inner.lock().expect("no panic");
+        let inner = workloads.inner.lock();
         assert!(inner.tasks.is_empty() && inner.agents.is_empty());
     }
 }

@@ -5,8 +5,9 @@
 //! that was opened earlier may have an outdated head and cannot commit.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::MutexGuard;
 
 use super::{Error, Result};
@@ -29,7 +30,7 @@ impl AppendRights {
     /// progress, so that later reads see every event that earlier handles committed.
     pub async fn claim(&self, database: &str) -> AppendRight {
         let latest = {
-            let mut all = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut all = self.latest.lock();
             all.entry(database.to_owned()).or_default().clone()
         };
         let number = {

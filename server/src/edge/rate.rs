@@ -8,11 +8,11 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU32;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
+use parking_lot::Mutex;
 use poem::http::{HeaderValue, StatusCode, header};
 use poem::{Endpoint, IntoResponse, Request, Response};
 use sha2::{Digest, Sha256};
@@ -45,7 +45,7 @@ impl<E> Limited<E> {
     }
 
     fn is_valid(&self, token: &[u8; 32]) -> bool {
-        let mut valid = self.valid.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut valid = self.valid.lock();
         valid.get_mut(token).is_some_and(|last_used| {
             *last_used = Instant::now();
             true
@@ -54,7 +54,7 @@ impl<E> Limited<E> {
 
     /// Records the result of authenticating a token.
     fn found(&self, token: [u8; 32], is_valid: bool) {
-        let mut valid = self.valid.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut valid = self.valid.lock();
         if !is_valid {
             valid.remove(&token);
             return;
@@ -134,7 +134,7 @@ impl<K: Hash + Eq + Clone> Allowances<K> {
 
     /// Removes callers whose allowance is full again.
     fn sweep(&self) {
-        let Ok(mut swept) = self.swept.try_lock() else { return };
+        let Some(mut swept) = self.swept.try_lock() else { return };
         if swept.elapsed() >= SWEEP_INTERVAL {
             *swept = Instant::now();
             self.limiter.retain_recent();

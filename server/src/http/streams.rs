@@ -1,8 +1,9 @@
 //! Limits the number of open event streams or sockets per workspace.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use poem::http::{HeaderValue, StatusCode, header};
 
 use super::error::ApiError;
@@ -33,7 +34,7 @@ impl Streams {
 
     /// Returns a permit for one more stream of a workspace, or an error if the limit is reached.
     pub fn enter(&self, workspace: &Arc<str>) -> Result<StreamPermit, ApiError> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         let count = open.get(workspace).copied().unwrap_or(0);
         if count >= self.allowed {
             let message = format!("the workspace has {count} open {}; the limit is {}", self.what, self.allowed);
@@ -47,7 +48,7 @@ impl Streams {
 
 impl Drop for StreamPermit {
     fn drop(&mut self) {
-        let mut open = self.streams.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.streams.open.lock();
         if let Some(count) = open.get_mut(&self.workspace) {
             *count -= 1;
             if *count == 0 {

@@ -5,13 +5,14 @@
 //! is lost or sent twice.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use foldwork_engine::workspace::events::Limit;
 use foldwork_engine::workspace::feed::{Feed, Item};
 use foldwork_engine::{Error, Listener};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
@@ -103,7 +104,7 @@ impl Drop for Membership {
 
 impl Hubs {
     fn entries(&self) -> MutexGuard<'_, HashMap<Arc<str>, Entry>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Returns a new reference to the hub of the listener's workspace. Starts the hub if the workspace has no open
@@ -151,18 +152,18 @@ impl Hub {
             follower: Mutex::default(),
         });
         let follower = tokio::spawn(follow(hub.clone(), feed)).abort_handle();
-        *hub.follower.lock().unwrap_or_else(PoisonError::into_inner) = Some(follower);
+        *hub.follower.lock() = Some(follower);
         hub
     }
 
     fn stop(&self) {
-        if let Some(follower) = self.follower.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(follower) = self.follower.lock().take() {
             follower.abort();
         }
     }
 
     fn channels(&self) -> MutexGuard<'_, Channels> {
-        self.channels.lock().unwrap_or_else(PoisonError::into_inner)
+        self.channels.lock()
     }
 
     /// Adds a member to the channel of an agent. The member receives messages of clients immediately, and events after

@@ -1,9 +1,10 @@
 //! The queue of messages to a socket. If the queue exceeds a limit, its messages are dropped and the socket is closed.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use super::broadcast::Broadcast;
@@ -129,7 +130,7 @@ impl Queue {
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock()
     }
 
     /// Records that the peer has sent a binary frame, and therefore understands binary frames.

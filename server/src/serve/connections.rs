@@ -6,14 +6,15 @@ use std::convert::Infallible;
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
+use parking_lot::Mutex;
 use poem::endpoint::BoxEndpoint;
 use poem::http::uri::Scheme;
 use poem::web::{LocalAddr, RemoteAddr};
@@ -185,7 +186,7 @@ pub struct ConnectionPermit {
 
 impl Permits {
     fn take(self: &Arc<Self>, address: IpAddr) -> Result<ConnectionPermit, Refusal> {
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self.taken.lock();
         if taken.all >= self.max {
             return Err(Refusal::Full);
         }
@@ -202,7 +203,7 @@ impl Permits {
 
 impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        let mut taken = self.permits.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self.permits.taken.lock();
         taken.all -= 1;
         metrics::gauge!("foldwork_connections_open").set(taken.all as f64);
         if let Some(count) = taken.by_address.get_mut(&self.address) {

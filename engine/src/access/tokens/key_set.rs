@@ -1,10 +1,11 @@
 //! An issuer's public keys: fetched on demand at a limited rate, and kept while the issuer is unavailable.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use jsonwebtoken::jwk::{AlgorithmParameters, Jwk, KeyOperations, PublicKeyUse};
 use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey};
+use parking_lot::{Mutex, MutexGuard};
 use serde::Deserialize;
 
 /// The maximum size of a key set in bytes, and the maximum number of keys.
@@ -134,7 +135,7 @@ impl KeySet {
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 }
 

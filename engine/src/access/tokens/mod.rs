@@ -7,13 +7,14 @@ mod issuer;
 pub mod key_set;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use claims::Claims;
 use issuer::{Issuer, Refused};
 use key_set::FetchKeys;
+use parking_lot::{Mutex, MutexGuard};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
@@ -106,7 +107,7 @@ impl Tokens {
     }
 
     fn verified(&self) -> MutexGuard<'_, HashMap<[u8; 32], Arc<Identity>>> {
-        self.verified.lock().unwrap_or_else(PoisonError::into_inner)
+        self.verified.lock()
     }
 }
 

@@ -4,8 +4,9 @@
 //! text to number, which a query reads once for each of its constants.
 
 use std::hash::BuildHasher;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
 
+use parking_lot::RwLock;
 use rustc_hash::FxBuildHasher;
 
 use super::index::Index;
@@ -51,13 +52,13 @@ impl Dictionary {
 
     /// Returns the number of a text, if this view contains the text.
     pub fn code(&self, text: &str) -> Option<u32> {
-        self.find(&self.index.read().unwrap_or_else(PoisonError::into_inner), hash(text), text)
+        self.find(&self.index.read(), hash(text), text)
     }
 
     /// Returns the number of a text. Adds the text if the dictionary does not contain it.
     pub fn code_or_add(&mut self, text: &Arc<str>) -> u32 {
         let shared = self.index.clone();
-        let mut index = shared.write().unwrap_or_else(PoisonError::into_inner);
+        let mut index = shared.write();
         let hash = hash(text);
         if let Some(code) = self.find(&index, hash, text) {
             return code;

@@ -7,8 +7,9 @@ mod tests;
 mod walk;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
 
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use rustc_hash::FxHashMap;
 
 pub use walk::{Kinds, Neighbourhood, Past, Walk};
@@ -174,11 +175,11 @@ impl Graph {
 
     // A panic during a write may leave an edge in one direction only. A rebuild of the graph repairs such edges.
     fn read(&self) -> RwLockReadGuard<'_, Edges> {
-        self.inner.read().unwrap_or_else(PoisonError::into_inner)
+        self.inner.read()
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, Edges> {
-        self.inner.write().unwrap_or_else(PoisonError::into_inner)
+        self.inner.write()
     }
 }
 

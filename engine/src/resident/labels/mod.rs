@@ -10,9 +10,10 @@ pub mod scores;
 mod script;
 mod words;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 
+use parking_lot::{Mutex, MutexGuard, RwLock, RwLockWriteGuard};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 pub use candidates::Filter;
@@ -65,7 +66,7 @@ impl Labels {
     /// Replaces the labels that plugins found for an aggregate.
     pub fn set_further(&self, id: &AggregateId, labels: Vec<Arc<str>>) {
         {
-            let mut further = self.further.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut further = self.further.lock();
             match labels.is_empty() {
                 true => drop(further.remove(id)),
                 false => drop(further.insert(id.clone(), labels.into())),
@@ -82,7 +83,7 @@ impl Labels {
 
     /// Returns the approximate size of the index in bytes, or 0 before the first search.
     pub fn size_bytes(&self) -> usize {
-        let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
+        let index = self.index.read();
         index.as_ref().map_or(0, Index::size_bytes)
     }
 
@@ -96,7 +97,7 @@ impl Labels {
         if aggregate.deleted {
             return None;
         }
-        let further = self.further.lock().unwrap_or_else(PoisonError::into_inner).get(&aggregate.id).cloned();
+        let further = self.further.lock().get(&aggregate.id).cloned();
         let own = definition.label_of(&aggregate.state);
         let labels: Vec<_> = own.into_iter().chain(further.iter().flat_map(|labels| labels.iter()).cloned()).collect();
         let body = match aggregate.state.get(BODY) {
@@ -118,7 +119,7 @@ impl Labels {
         // Changes must be marked before the texts are read. Otherwise a change during the build could be missing from
         // the index.
         self.used.store(true, Ordering::SeqCst);
-        if self.index.read().unwrap_or_else(PoisonError::into_inner).is_some() {
+        if self.index.read().is_some() {
             return;
         }
         let mut slot = self.write();
@@ -162,7 +163,7 @@ impl Labels {
     /// further: first those whose label equals the query exactly, then the most recently changed, then by id.
     pub fn search(&self, query: &str, filter: Filter, limit: usize) -> Vec<Hit> {
         let query = LabelQuery::new(query, filter);
-        let slot = self.index.read().unwrap_or_else(PoisonError::into_inner);
+        let slot = self.index.read();
         let Some(index) = slot.as_ref() else { return Vec::new() };
         let mut scorer = Scorer::new(index, &query);
         let mut found: FxHashMap<&AggregateId, Hit> = FxHashMap::default();
@@ -189,11 +190,11 @@ impl Labels {
     // A panic during a write may leave an index with missing entries. Such an index is still better than no search at
     // all.
     fn write(&self) -> RwLockWriteGuard<'_, Option<Index>> {
-        self.index.write().unwrap_or_else(PoisonError::into_inner)
+        self.index.write()
     }
 
     fn changed(&self) -> MutexGuard<'_, FxHashSet<AggregateId>> {
-        self.changed.lock().unwrap_or_else(PoisonError::into_inner)
+        self.changed.lock()
     }
 }
 

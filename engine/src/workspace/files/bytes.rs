@@ -1,6 +1,8 @@
 //! The stored bytes of files: their keys, and their removal once no file refers to them.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::core::storage::Storage;
 use crate::error::Error;
@@ -16,11 +18,11 @@ pub struct PreviousUpload(Arc<Mutex<Option<Arc<str>>>>);
 impl PreviousUpload {
     /// Records the upload that a file refers to before the event.
     pub fn note(&self, before: Option<&Aggregate>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = named_bytes(before).map(|(id, _)| id);
+        *self.0.lock() = named_bytes(before).map(|(id, _)| id);
     }
 
     fn take(&self) -> Option<Arc<str>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.0.lock().take()
     }
 }
 

@@ -3,8 +3,9 @@
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use regex_automata::hybrid::dfa;
 use regex_automata::hybrid::regex::{Cache, Regex};
 use regex_automata::nfa::thompson;
@@ -85,11 +86,11 @@ struct Patterns {
 
 impl Patterns {
     fn compiled(&self, pattern: &str) -> Result<Arc<Pattern>, Refused> {
-        if let Some(known) = self.compiled.lock().unwrap_or_else(PoisonError::into_inner).get(pattern) {
+        if let Some(known) = self.compiled.lock().get(pattern) {
             return Ok(known.clone());
         }
         let made = Arc::new(Pattern::compile(pattern)?);
-        let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut compiled = self.compiled.lock();
         // If a script keeps creating patterns, the cache is emptied. A script with a few patterns never fills the
         // cache.
         if compiled.len() >= CACHE_SIZE {
@@ -201,7 +202,7 @@ impl Pattern {
         text: &str,
         mut on_match: impl FnMut(Match, Groups<'_>) -> Result<ControlFlow<()>, Refused>,
     ) -> Result<End, Refused> {
-        let kept = self.cache.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let kept = self.cache.lock().take();
         let mut cache: Cache = kept.unwrap_or_else(|| self.regex.create_cache());
         let mut searched = self.groups.as_ref().map(|groups| (groups, groups.create_cache(), groups.create_captures()));
         let mut at = 0;
@@ -244,7 +245,7 @@ impl Pattern {
         // Only automata that were never rebuilt are kept, because a rebuilt automaton would fail earlier in the next
         // search.
         if cache.forward().clear_count() + cache.reverse().clear_count() == 0 {
-            *self.cache.lock().unwrap_or_else(PoisonError::into_inner) = Some(cache);
+            *self.cache.lock() = Some(cache);
         }
         Ok(end)
     }
