@@ -41,5 +41,6 @@ pub use error::{Error, Result};
 pub use store::append::Batch;
 pub use store::{Sizes, Store};
 pub use workspace::rights::{
-    ContentReader, Listener, McpReader, McpWriter, Operator, Owner, ProfileReader, Reader, Right, Unlocker, Writer,
+    AgentWriter, ContentReader, Listener, McpReader, McpWriter, Operator, Owner, ProfileReader, Reader, Right,
+    Unlocker, Writer,
 };

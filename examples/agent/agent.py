@@ -1,9 +1,9 @@
 """An agent for Foldwork that proposes tags for articles. Copy it and replace `propose` with your own work.
 
     pip install -r requirements.txt
-    FOLDWORK_SERVER=http://127.0.0.1:8080 FOLDWORK_TOKEN=sk_... python agent.py
+    FOLDWORK_SERVER=http://127.0.0.1:8080 FOLDWORK_AGENT=... FOLDWORK_TOKEN=sk_... python agent.py
 
-The agent registers itself and listens on its channel. It claims each task that it gets, delivers a proposal with an
+The token is a key that is bound to the agent, so it decides nothing. The agent listens on its channel. It claims each task that it gets, delivers a proposal with an
 effect, and leaves the review to people. The server sends unacknowledged events again, also after a lost connection, and
 every action of the agent is safe to repeat.
 """
@@ -21,7 +21,7 @@ from realtime import AsyncRealtimeClient
 
 SERVER = os.environ.get("FOLDWORK_SERVER", "http://127.0.0.1:8080")
 TOKEN = os.environ["FOLDWORK_TOKEN"]
-NAME = os.environ.get("AGENT_NAME", "tagger")
+AGENT = os.environ["FOLDWORK_AGENT"]
 # A credential is valid for an hour and is renewed before that.
 CONNECTION_S = 50 * 60
 
@@ -50,29 +50,6 @@ def call_now(method, path, body=None):
 
 async def call(method, path, body=None):
     return await asyncio.to_thread(call_now, method, path, body)
-
-
-async def register():
-    """Returns the agent's id. Registers the agent once, and finds it by name afterwards."""
-    try:
-        agent = await call("POST", "/agents", {
-            "name": NAME,
-            "description": "Proposes tags for articles by the words that they use most.",
-            "subscribed_traits": ["content-bearing"],
-            "capabilities": {"tagging": True},
-        })
-        return agent["id"]
-    except Refused as refused:
-        if refused.status != 409:
-            raise
-    cursor = ""
-    while cursor is not None:
-        page = await call("GET", f"/agents?limit=200{cursor and '&cursor=' + cursor}")
-        for agent in page["data"]:
-            if agent["name"] == NAME:
-                return agent["id"]
-        cursor = page["next_cursor"]
-    raise SystemExit(f"the agent {NAME} exists but is not listed")
 
 
 def propose(article):
@@ -169,7 +146,7 @@ async def main():
     stopped = asyncio.current_task().cancel
     for name in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(name, stopped)
-    agent, wait = await register(), 1
+    agent, wait = AGENT, 1
     while True:
         try:
             await listen(agent)

@@ -2,9 +2,9 @@
  * An agent for Foldwork that proposes tags for articles. Copy it and replace `propose` with your own work.
  *
  *     npm install
- *     FOLDWORK_SERVER=http://127.0.0.1:8080 FOLDWORK_TOKEN=sk_... node agent.ts
+ *     FOLDWORK_SERVER=http://127.0.0.1:8080 FOLDWORK_AGENT=... FOLDWORK_TOKEN=sk_... node agent.ts
  *
- * The agent registers itself and listens on its channel. It claims each task that it gets, delivers a proposal with an
+ * The token is a key that is bound to the agent, so it decides nothing. The agent listens on its channel. It claims each task that it gets, delivers a proposal with an
  * effect, and leaves the review to people. The server sends unacknowledged events again, also after a lost connection,
  * and every action of the agent is safe to repeat. Node 22.18 or newer runs this file directly.
  */
@@ -15,13 +15,12 @@ import { RealtimeClient } from '@supabase/realtime-js'
 
 const SERVER = process.env.FOLDWORK_SERVER ?? 'http://127.0.0.1:8080'
 const TOKEN = process.env.FOLDWORK_TOKEN
-const NAME = process.env.AGENT_NAME ?? 'tagger'
+const AGENT = process.env.FOLDWORK_AGENT ?? ''
 // A credential is valid for an hour and is renewed before that.
 const CONNECTION_MS = 50 * 60 * 1000
 
 type Task = { id: string; title: string; source: { aggregate_id: string } }
 type Delivery = { event: string; payload: { task: Task; position: number } }
-type Agent = { id: string; name: string }
 
 class Refused extends Error {
   readonly status: number
@@ -39,30 +38,6 @@ async function call<T>(method: string, path: string, body?: unknown): Promise<T>
   const answer = await response.json()
   if (!response.ok) throw new Refused(response.status, answer)
   return answer as T
-}
-
-/** Returns the agent's id. Registers the agent once, and finds it by name afterwards. */
-async function register(): Promise<string> {
-  try {
-    const agent = await call<Agent>('POST', '/agents', {
-      name: NAME,
-      description: 'Proposes tags for articles by the words that they use most.',
-      subscribed_traits: ['content-bearing'],
-      capabilities: { tagging: true },
-    })
-    return agent.id
-  } catch (error) {
-    if (!(error instanceof Refused && error.status === 409)) throw error
-  }
-  let cursor: string | null = ''
-  while (cursor !== null) {
-    const after: string = cursor && `&cursor=${encodeURIComponent(cursor)}`
-    const page: { data: Agent[]; next_cursor: string | null } = await call('GET', `/agents?limit=200${after}`)
-    const known = page.data.find((agent) => agent.name === NAME)
-    if (known) return known.id
-    cursor = page.next_cursor
-  }
-  throw new Error(`there is an agent ${NAME} that is not listed`)
 }
 
 /** Does the actual work: returns the three most frequent words of at least five letters in the article. */
@@ -156,7 +131,7 @@ async function listen(agent: string): Promise<void> {
   }
 }
 
-const agent = await register()
+const agent = AGENT
 for (let wait = 1; ; wait = Math.min(wait * 2, 30)) {
   try {
     await listen(agent)

@@ -36,6 +36,7 @@ pub struct Config {
     pub memory: Memory,
     pub pipeline: Pipeline,
     pub plugins: Plugins,
+    pub mailbox: Mailbox,
     pub mcp: Mcp,
     pub realtime: Realtime,
     pub search: Search,
@@ -94,6 +95,12 @@ impl Default for Pipeline {
             wait_ms: 2_000,
         }
     }
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Mailbox {
+    pub own_deliveries: bool,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -196,6 +203,7 @@ impl Config {
             resident_bytes: self.memory.resident_bytes,
             idle_ms: i64::from(self.memory.idle_minutes) * 60_000,
             quota_bytes: self.files.quota_bytes,
+            own_deliveries: self.mailbox.own_deliveries,
             ..Settings::default()
         }
     }

@@ -54,7 +54,7 @@ fn command(number: usize) -> Option<TaskCommand> {
         1 => Some(TaskCommand::Defer { until: None, reason: None }),
         2..=4 => Some(TaskCommand::Reject { reason: None }),
         5 => Some(TaskCommand::Read),
-        _ => Some(TaskCommand::Approve { comment: None }),
+        _ => Some(TaskCommand::Approve { comment: None, accept_stale: false }),
     }
 }
 

@@ -123,8 +123,8 @@ class Writer:
             "event_type": "article.updated", "payload": {"mark": tag, "note": f"text of {tag}"}}}
         seconds = seconds or self.chance.randint(1, LONGEST_S)
         body = {
-            "approve": lambda: {"comment": tag},
-            "edit": lambda: {"comment": tag, "text": f"edited by {tag}"},
+            "approve": lambda: {"comment": tag, "accept_stale": True},
+            "edit": lambda: {"comment": tag, "text": f"edited by {tag}", "accept_stale": True},
             "reject": lambda: {"reason": tag},
             "cancel": lambda: {"reason": tag},
             "defer*": lambda: {"for_seconds": seconds, "reason": tag},

@@ -36,6 +36,8 @@ class Server:
             # The tests check results, for which a debug build may need longer.
             FOLDWORK_PIPELINE__TIMEOUT_MS="600000",
             FOLDWORK_PIPELINE__MEMORY_BYTES=str(1 << 30),
+            # One key works as agents and as people.
+            FOLDWORK_MAILBOX__OWN_DELIVERIES="true",
             # All queries of a load use one key.
             FOLDWORK_PIPELINE__WORKSPACE_QUERIES="0",
             FOLDWORK_PIPELINE__KEY_QUERIES="0",

@@ -70,6 +70,7 @@ impl Server {
         let mut config = Config::default();
         // Most scenarios test effects of the request alone.
         config.plugins.enabled.clear();
+        config.mailbox.own_deliveries = true;
         Server::start_with(&config).await
     }
 
@@ -78,6 +79,7 @@ impl Server {
         let mut config = Config::default();
         config.plugins.folder = root().join("tests/plugins").to_string_lossy().into_owned();
         config.plugins.enabled = enabled;
+        config.mailbox.own_deliveries = true;
         Server::start_with(&config).await
     }
 
@@ -99,10 +101,18 @@ impl Server {
         Server::start_with_native(agents(names)?).await
     }
 
+    /// Starts a server with agents, where nobody decides on what the same key has delivered.
+    pub async fn start_with_others_deciding(names: &[String]) -> anyhow::Result<Server> {
+        let mut config = Config::default();
+        config.plugins.enabled.clear();
+        Server::start_on(&config, agents(names)?, settings(), Arc::new(Provider::default())).await
+    }
+
     /// Starts a server with plugins that the test has made.
     pub async fn start_with_native(plugins: Plugins) -> anyhow::Result<Server> {
         let mut config = Config::default();
         config.plugins.enabled.clear();
+        config.mailbox.own_deliveries = true;
         Server::start_on(&config, plugins, settings(), Arc::new(Provider::default())).await
     }
 

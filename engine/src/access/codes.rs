@@ -53,7 +53,7 @@ impl Access {
         let secret = access::key_from(self.clock.random());
         let id: Arc<str> = self.clock.new_id().to_string().into();
         let (name, expires_at) = (name.unwrap_or(found.name), found.key_expires_at);
-        let new = NewKey { name, scopes: found.scopes, expires_at, opens_all: false };
+        let new = NewKey { name, scopes: found.scopes, expires_at, ..NewKey::default() };
         let record = record_of(&secret, id, found.workspace_id, found.user_id, new, now);
         let record = KeyRecord { derived_from: Some(found.derived_from), ..record };
         match self.control.exchange_sign_in_code(&hash, &record).await? {

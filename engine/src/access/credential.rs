@@ -91,6 +91,8 @@ impl Access {
             session: None,
             scopes: [].into(),
             opens_all: false,
+            agents: claims.agents.clone(),
+            above: [].into(),
             expires_at: Some(claims.expires_at),
             role,
             plan: Arc::new(default_plan(&self.policy().settings).begun_at(claims.expires_at)),

@@ -23,6 +23,8 @@ pub struct NewKey {
     pub expires_at: Option<i64>,
     /// Whether the key grants access to every workspace of its user, and not only to the workspace of its creation.
     pub opens_all: bool,
+    /// The ids of the agents to which the key is bound. `None` if it is not bound.
+    pub agents: Option<Vec<Arc<str>>>,
 }
 
 /// A created key.
@@ -146,6 +148,7 @@ pub(super) fn record_of(
         display: access::display_of(key),
         hash: hash_of(key),
         opens_all: new.opens_all,
+        agents: new.agents.map(Arc::from),
         created_at: now,
         expires_at: new.expires_at,
         last_used_at: None,

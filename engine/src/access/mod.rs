@@ -136,7 +136,8 @@ impl Access {
         }
         let caller = self.caller(user, member, key.scopes.as_slice().into(), now);
         let (key_id, opens_all) = (Some(key.id.clone()), key.opens_all);
-        Ok(Caller { key_id, opens_all, expires_at: key.expires_at, ..caller })
+        let above = key.ancestors.iter().chain(&key.derived_from).cloned().collect();
+        Ok(Caller { key_id, opens_all, agents: key.agents.clone(), above, expires_at: key.expires_at, ..caller })
     }
 
     async fn authenticate_token(&self, bearer: &str, workspace: Option<&str>) -> Result<Caller> {
@@ -159,6 +160,8 @@ impl Access {
             session: None,
             scopes,
             opens_all: true,
+            agents: None,
+            above: [].into(),
             expires_at: None,
             role: member.role,
             is_lapsed: user.plan.is_lapsed(now),

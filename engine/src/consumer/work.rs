@@ -59,7 +59,8 @@ pub fn worker(plugins: &Plugins, roster: &Roster, context: &EventContext) -> Opt
 /// Returns whether an event can leave a task waiting for its agent.
 fn asks_for_work(event: &Event) -> Option<bool> {
     Some(match TaskEvent::parse(&event.event_type)? {
-        TaskEvent::Created | TaskEvent::Assigned | TaskEvent::Asked | TaskEvent::Resumed => true,
+        TaskEvent::Created | TaskEvent::Assigned | TaskEvent::Asked => true,
+        TaskEvent::Resumed | TaskEvent::Retried => true,
         // A scripted agent claims no task, so these events do not concern it.
         TaskEvent::Released | TaskEvent::Expired | TaskEvent::Claimed => false,
         TaskEvent::Unassigned | TaskEvent::Message | TaskEvent::Artifact | TaskEvent::InputRequested => false,
@@ -176,21 +177,29 @@ fn show(view: &FollowerView<'_>, node: &Aggregate, linked: bool) -> Option<Value
 pub fn delivery(context: &EventContext, plugin: &Arc<str>, product: Product) -> Delivery {
     let event = &context.event;
     let draft = |artifact: Artifact| Draft {
-        supersedes: None,
         name: Some(artifact.name),
         parts: Some(artifact.parts),
+        // A script returns its whole output each time.
+        drops_effect: true,
         effect: artifact.effect.map(|effect| Effect {
             aggregate_id: None,
             event_type: effect.event_type,
             payload: effect.payload,
+            expected_version: None,
         }),
+        ..Draft::default()
     };
     Delivery {
         task_id: context.after.id.to_string(),
         drafts: product.artifacts.into_iter().map(draft).collect(),
         message: product.message.as_deref().map(Message::of_text),
         unreviewed: !product.review,
-        stamp: Stamp { seed: format!("{}/{plugin}", event.event_id), by: plugin.to_string(), at_ms: event.occurred_at },
+        stamp: Stamp {
+            seed: format!("{}/{plugin}", event.event_id),
+            by: plugin.to_string(),
+            at_ms: event.occurred_at,
+            sender: None,
+        },
         agent_id: Task::new(&context.after).assigned_agent().unwrap_or_default().to_owned(),
         metadata: caused_by(event, plugin),
         event_id: derived_id(&event.event_id, &format!("{plugin}/work"), 0),

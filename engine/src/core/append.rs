@@ -15,6 +15,7 @@ use crate::core::request::RequestId;
 use crate::core::staging::{Staged, Staging};
 use crate::core::view::View;
 use crate::error::{Error, Result};
+use crate::model::aggregate::Aggregate;
 use crate::model::event::{Event, NewEvent};
 use crate::store::{self, Database, append::Batch, retry};
 
@@ -61,6 +62,8 @@ pub struct Appended {
     pub events: Vec<Arc<Event>>,
     /// Whether each event was already in the log, in the order of `events`.
     pub repeated: Vec<bool>,
+    /// The states after each of the events. Empty if the append repeats an earlier request.
+    pub states: Vec<Arc<Aggregate>>,
     /// Whether the append repeats an earlier request and returns the response of that request.
     pub replayed: bool,
 }

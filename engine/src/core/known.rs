@@ -93,7 +93,7 @@ impl Known {
 
 /// Reads the events of a stored response from the log.
 async fn read(state: &State, runs: &[Run]) -> store::Result<Appended> {
-    let mut appended = Appended { events: Vec::new(), repeated: Vec::new(), replayed: true };
+    let mut appended = Appended { events: Vec::new(), repeated: Vec::new(), states: Vec::new(), replayed: true };
     for run in runs {
         let events = state.db.read_run(*run).await?;
         if events.len() as u64 != run.count {

@@ -6,6 +6,7 @@ pub mod admission;
 pub mod append;
 pub mod background;
 pub mod batches;
+mod checks;
 pub mod clearing;
 pub mod deadlines;
 pub mod feeds;
@@ -17,6 +18,7 @@ pub mod meter;
 pub mod pages;
 pub mod plugins;
 pub mod presence;
+mod preview;
 pub mod progress;
 pub mod published;
 pub mod redefine;
@@ -96,6 +98,8 @@ pub struct Settings {
     pub quota_bytes: u64,
     /// The time after which an upload counts as dead if its lease is not renewed, in milliseconds.
     pub upload_lease_ms: u64,
+    /// Whether a key or a session may decide on output that it has delivered itself.
+    pub own_deliveries: bool,
 }
 
 impl Default for Settings {
@@ -108,6 +112,7 @@ impl Default for Settings {
             idle_ms: 600_000,
             quota_bytes: 0,
             upload_lease_ms: 60_000,
+            own_deliveries: false,
         }
     }
 }

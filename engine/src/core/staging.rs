@@ -9,6 +9,7 @@ use rustc_hash::FxHashMap;
 
 use crate::core::State;
 use crate::core::append::{Append, Appended};
+use crate::core::checks;
 use crate::core::known::{self, Known, KnownAnswer};
 use crate::core::request::RequestId;
 use crate::core::slugs;
@@ -18,18 +19,13 @@ use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::article;
 use crate::model::builtin::{ARTICLE, FILE};
-use crate::model::definition::Definition;
-use crate::model::depth::{self, MAX_KEPT_DEPTH};
 use crate::model::event::{Event, NewEvent};
 use crate::model::feed;
 use crate::model::file;
 use crate::model::id::{self, AggregateId};
-use crate::model::pattern::Matching;
 use crate::model::payload;
 use crate::model::slug::SLUG;
 use crate::model::value::Object;
-use crate::model::violation::Violations;
-use crate::offload::offload;
 use crate::store;
 use crate::store::answers::StoredAnswer;
 
@@ -160,6 +156,7 @@ impl<'a> Staging<'a> {
         let mut appended = Appended {
             events: Vec::with_capacity(new_events.len()),
             repeated: Vec::with_capacity(new_events.len()),
+            states: Vec::with_capacity(new_events.len()),
             replayed: false,
         };
         for (index, new) in new_events.into_iter().enumerate() {
@@ -172,6 +169,7 @@ impl<'a> Staging<'a> {
                 Err(error) => Err(error),
             };
             let (event, repeated) = staged.map_err(|error| if many { error.at_event(index) } else { error })?;
+            appended.states.extend(self.view.aggregate(event.aggregate_id.as_str()));
             appended.events.push(event);
             appended.repeated.push(repeated);
         }
@@ -184,17 +182,14 @@ impl<'a> Staging<'a> {
         append: &Append,
         undo: &mut Vec<(AggregateId, Option<Arc<Aggregate>>)>,
     ) -> Result<Arc<Event>> {
-        let aggregate_id = AggregateId::parse(&new.aggregate_id).ok_or_else(|| {
-            let allowed = "expected a letter or digit, then up to 127 letters, digits and . _ : -";
-            Error::invalid_at("/aggregate_id", format!("invalid aggregate id: {allowed}"))
-        })?;
+        let aggregate_id = checks::aggregate_id(&new)?;
         if let Some(event_id) = new.event_id.as_deref().filter(|event_id| !id::is_valid_id(event_id)) {
             let shown: String = event_id.chars().take(64).collect();
             return Err(Error::invalid_at("/event_id", format!("'{shown}' is not a valid event id")));
         }
-        let definition = self.check_type(&new, append)?;
+        let definition = self.view.check_type(&new, append.managed)?;
         let before = self.view.aggregate(aggregate_id.as_str());
-        let project_id = self.check_stream(&new, before.as_deref())?;
+        let project_id = self.view.check_stream(&new, before.as_deref())?;
         let version = before.as_ref().map_or(0, |before| before.version);
         if !new.expected.allows(version) {
             return Err(Error::version_conflict(version));
@@ -273,70 +268,6 @@ impl<'a> Staging<'a> {
             self.taken.extend(current.map(|(upload, _)| (index, upload)));
             self.freed.extend(previous.map(|upload| (index, upload)));
         }
-    }
-
-    /// Checks that the type exists, that the append may write to it, and that the event type and payload are valid.
-    fn check_type(&self, new: &NewEvent, append: &Append) -> Result<Arc<Definition>> {
-        let mut wrong = Violations::default();
-        let Some(definition) = self.view.definition(&new.aggregate_type) else {
-            let shown: String = new.aggregate_type.chars().take(64).collect();
-            wrong.add("/aggregate_type", format!("unknown aggregate type '{shown}'"));
-            return Err(wrong.into_vec().into());
-        };
-        if definition.managed && !append.managed {
-            let message = format!("only its own operations may append to the type '{}'", definition.type_name);
-            return Err(Error::Forbidden { code: "managed_type", message });
-        }
-        if new.recorded.is_some() && !append.managed {
-            let message = "only an import may append an event with the actor and the time of another log";
-            return Err(Error::forbidden("recorded_elsewhere", message));
-        }
-        let verb = new.event_type.strip_prefix(&*definition.type_name).and_then(|rest| rest.strip_prefix('.'));
-        if !verb.is_some_and(id::is_valid_name) {
-            let message = format!("expected {}.<verb> of lower-case letters, digits, _ and -", definition.type_name);
-            wrong.add("/event_type", message);
-        }
-        let matching = Matching::new(&self.view.state.patterns);
-        let mut check = || {
-            let at = "/payload";
-            // The type may have been redefined since another log recorded the event. Managed types have one definition,
-            // and their operations rely on it.
-            if new.recorded.is_some() && !definition.managed {
-                payload::check_shape(&new.payload, definition, at, &mut wrong);
-            } else {
-                payload::check(&new.payload, verb.unwrap_or_default(), definition, &matching, at, &mut wrong);
-            }
-        };
-        if payload::is_quick(&new.payload, definition, &matching) {
-            check()
-        } else {
-            offload(check)
-        }
-        if !new.metadata.nests_within(MAX_KEPT_DEPTH) {
-            wrong.add("/metadata", depth::too_deep(MAX_KEPT_DEPTH));
-        }
-        wrong.finish(definition.clone()).map_err(Error::from)
-    }
-
-    /// Checks the type and project of a stream: a new stream must have a known project, and an existing stream must
-    /// match both. Returns the project's id.
-    fn check_stream(&self, new: &NewEvent, before: Option<&Aggregate>) -> Result<Option<Arc<str>>> {
-        let project_id = match new.project.as_deref() {
-            None => None,
-            Some(project) => Some(self.view.project_id(project).ok_or_else(|| {
-                let shown: String = project.chars().take(64).collect();
-                Error::invalid_at("/project_id", format!("unknown project '{shown}'"))
-            })?),
-        };
-        let Some(before) = before else { return Ok(project_id) };
-        if *before.aggregate_type != *new.aggregate_type {
-            let message = format!("the stream is of type '{}'", before.aggregate_type);
-            return Err(Error::conflict("aggregate_type_mismatch", message));
-        }
-        if project_id.is_some() && project_id != before.project_id {
-            return Err(Error::conflict("project_mismatch", "the stream belongs to another project"));
-        }
-        Ok(before.project_id.clone())
     }
 }
 

@@ -1,8 +1,9 @@
 //! Decisions about the actions of agents on tasks, and about those of a task's creator.
 
+use super::artifacts::versions;
 use super::decision::{
-    NOT_LEASE_HOLDER, advance, conflict, event, find_agent, find_enabled_agent, find_expected, resolution,
-    state_conflict,
+    NOT_LEASE_HOLDER, advance, conflict, deliverers, event, find_agent, find_enabled_agent, find_expected, resolution,
+    signed, state_conflict,
 };
 use crate::core::view::View;
 use crate::error::{Error, Result};
@@ -13,7 +14,6 @@ use crate::model::task::record::field;
 use crate::model::task::transition::Circumstances;
 use crate::model::task::{Act, Status, Task, TaskEvent, Verb};
 use crate::model::value::{Object, Value};
-use crate::model::violation::Violation;
 
 /// The error code for work on a task that is assigned to somebody else.
 const NOT_ASSIGNEE: &str = "not_assignee";
@@ -39,6 +39,8 @@ impl Worker {
 pub enum Work {
     Claim {
         seconds: i64,
+        /// The worker that claims the task, of several workers of the same agent.
+        instance: Option<String>,
     },
     Message {
         message: Message,
@@ -112,16 +114,20 @@ pub fn decide(
         || Stamp { by: worker.agent_id.clone().or(holder(&task)).unwrap_or(stamp.by.clone()), ..stamp.clone() };
     let act = Act::Agent(work.verb());
     let new_event = match work {
-        Work::Claim { seconds } => return claimed(view, &task, worker, *seconds, stamp),
+        Work::Claim { seconds, instance } => {
+            return claimed(view, &task, worker, *seconds, instance.as_deref(), stamp);
+        }
         Work::Message { message } => message_event(view, &task, worker, message, stamp)?,
         Work::Artifact { drafts } => {
             let next = held(&task, act, Circumstances::default(), worker)?;
-            let artifacts = versions(&task, drafts, &by_agent())?;
-            event(&task, TaskEvent::Artifact, next, Object::from_iter([(field::ARTIFACTS, artifacts)]))
+            let artifacts = versions(view, &task, drafts, &by_agent())?;
+            let mut fields = Object::from_iter([(field::ARTIFACTS, artifacts)]);
+            fields.push(field::DELIVERED_BY, deliverers(Some(&task), stamp));
+            event(&task, TaskEvent::Artifact, next, fields)
         }
         Work::Complete { drafts, message, unreviewed } => {
             let next = held(&task, act, Circumstances { unreviewed: *unreviewed, ..Circumstances::default() }, worker)?;
-            completed(&task, next, drafts, message.as_ref(), &by_agent())?
+            completed(view, &task, next, drafts, message.as_ref(), &by_agent())?
         }
         Work::RequestInput { message, schema } => {
             let next = held(&task, act, Circumstances::default(), worker)?;
@@ -158,7 +164,13 @@ pub fn decide(
             event(&task, TaskEvent::Canceled, next, Object::from_iter(fields))
         }
     };
-    Ok(vec![new_event])
+    // A message without an agent is one of the caller, and so is a cancellation.
+    let author = match work {
+        Work::Cancel { .. } => None,
+        Work::Message { .. } => worker.agent_id.clone(),
+        _ => worker.agent_id.clone().or(holder(&task)),
+    };
+    Ok(vec![signed(new_event, stamp, author.as_deref())])
 }
 
 /// Returns the id of the agent that holds a task, or otherwise of the agent that the task is assigned to.
@@ -197,13 +209,21 @@ fn not_assignee(task: &Task<'_>, act: Act) -> Error {
     error
 }
 
-fn claimed(view: &View<'_>, task: &Task<'_>, worker: &Worker, seconds: i64, stamp: &Stamp) -> Result<Vec<NewEvent>> {
+fn claimed(
+    view: &View<'_>,
+    task: &Task<'_>,
+    worker: &Worker,
+    seconds: i64,
+    instance: Option<&str>,
+    stamp: &Stamp,
+) -> Result<Vec<NewEvent>> {
     let act = Act::Agent(Verb::Claim);
     let agent_id = worker.agent_id.as_deref().ok_or_else(|| Error::invalid_at("/agent_id", "required string"))?;
     let agent = find_agent(view, agent_id)?;
     if let Some(lease) = task.lease() {
-        // If the same agent claims the task again, the claim only renews the lease, and a renewal is not an event.
-        return if lease.agent_id == agent_id { Ok(Vec::new()) } else { Err(state_conflict(task, act)) };
+        // If the same worker claims the task again, the claim only renews the lease, and a renewal is not an event.
+        let is_same = lease.agent_id == agent_id && lease.instance == instance;
+        return if is_same { Ok(Vec::new()) } else { Err(state_conflict(task, act)) };
     }
     find_enabled_agent(view, agent.id.as_str())?;
     let next = advance(task, act, Circumstances::default())?;
@@ -220,11 +240,14 @@ fn claimed(view: &View<'_>, task: &Task<'_>, worker: &Worker, seconds: i64, stam
         (field::TAKEN_FROM, task.status().name().into()),
         (field::UNREAD, false.into()),
     ]);
+    if let Some(instance) = instance {
+        fields.push(field::INSTANCE, instance);
+    }
     if !is_assigned {
         fields.push(field::ASSIGNEE_TYPE, "agent");
         fields.push(field::ASSIGNEE_ID, agent_id);
     }
-    Ok(vec![event(task, TaskEvent::Claimed, next, fields)])
+    Ok(vec![signed(event(task, TaskEvent::Claimed, next, fields), stamp, Some(agent_id))])
 }
 
 /// Returns the event of a message. A message of the agent that works on the task may change the task's status. If no
@@ -253,6 +276,7 @@ fn message_event(
 }
 
 fn completed(
+    view: &View<'_>,
     task: &Task<'_>,
     next: Status,
     drafts: &[Draft],
@@ -260,8 +284,9 @@ fn completed(
     stamp: &Stamp,
 ) -> Result<NewEvent> {
     let mut fields = Object::from_iter([(field::UNREAD, true)]);
+    fields.push(field::DELIVERED_BY, deliverers(Some(task), stamp));
     if !drafts.is_empty() {
-        fields.push(field::ARTIFACTS, versions(task, drafts, stamp)?);
+        fields.push(field::ARTIFACTS, versions(view, task, drafts, stamp)?);
     }
     if let Some(message) = message {
         fields.push(field::MESSAGES, vec![message.entry(Role::Agent, stamp)]);
@@ -292,36 +317,4 @@ pub(super) fn again_or_failed(
     }
     fields.push(field::ATTEMPT, task.attempt() + 1);
     event(task, back, next, fields)
-}
-
-/// Returns the stored artifacts of a task that is created with artifacts.
-pub fn first_versions(drafts: &[Draft], stamp: &Stamp) -> Result<Value> {
-    stored_artifacts(&[], drafts, stamp)
-}
-
-/// Returns the stored form of a request's artifacts. Each artifact is either new or the next version of the artifact
-/// that it names.
-pub(super) fn versions(task: &Task<'_>, drafts: &[Draft], stamp: &Stamp) -> Result<Value> {
-    stored_artifacts(&task.current_artifacts(), drafts, stamp)
-}
-
-fn stored_artifacts(current: &[&Object], drafts: &[Draft], stamp: &Stamp) -> Result<Value> {
-    let mut entries: Vec<Value> = Vec::with_capacity(drafts.len());
-    for (number, draft) in drafts.iter().enumerate() {
-        let superseded = match &draft.supersedes {
-            None => None,
-            Some(id) => {
-                let is_meant = |artifact: &&&Object| artifact.get("id").and_then(Value::as_str) == Some(id);
-                Some(*current.iter().find(is_meant).ok_or_else(|| {
-                    let message = "the task has no such artifact, or the artifact has a later version".to_owned();
-                    Error::from(vec![Violation { pointer: format!("/artifacts/{number}/id"), message }])
-                })?)
-            }
-        };
-        if superseded.is_none() && draft.parts.is_none() {
-            return Err(Error::invalid_at(format!("/artifacts/{number}/parts"), "required: parts, text or data"));
-        }
-        entries.push(draft.entry(superseded, number, stamp).into());
-    }
-    Ok(entries.into())
 }

@@ -9,6 +9,7 @@ use crate::model::aggregate::Aggregate;
 use crate::model::builtin::{AGENT, TASK};
 use crate::model::date::format_date;
 use crate::model::event::{Expected, NewEvent};
+use crate::model::task::content::Stamp;
 use crate::model::task::record::field;
 use crate::model::task::transition::{self, Circumstances};
 use crate::model::task::{Act, Status, Task, TaskEvent};
@@ -18,6 +19,9 @@ use crate::model::value::{Object, Value};
 pub const TASK_STATE_CONFLICT: &str = "task_state_conflict";
 /// The error code for work on a task that another agent holds, or that no agent holds any longer.
 pub const NOT_LEASE_HOLDER: &str = "not_lease_holder";
+
+/// The maximum number of keys and sessions that a task keeps as its deliverers.
+const MAX_DELIVERERS: usize = 100;
 
 /// Returns the found aggregate if it is a task and not deleted. Fails otherwise.
 pub fn find(found: Option<Arc<Aggregate>>, id: &str) -> Result<Arc<Aggregate>> {
@@ -79,6 +83,9 @@ pub(super) fn event(task: &Task<'_>, kind: TaskEvent, next: Status, fields: Obje
     let mut clear = |names: &[&str]| names.iter().for_each(|name| drop(payload.insert(*name, Value::Null)));
     if is_left(Status::InProgress) {
         clear(&[field::CLAIMED_BY, field::CLAIM, field::LEASE_SECONDS, field::LEASE_UNTIL, field::TAKEN_FROM]);
+        if task.get(field::INSTANCE).is_some() {
+            clear(&[field::INSTANCE]);
+        }
     }
     if is_left(Status::Deferred) {
         clear(&[field::DEFERRED_UNTIL, field::TAKEN_FROM]);
@@ -95,6 +102,25 @@ pub(super) fn event(task: &Task<'_>, kind: TaskEvent, next: Status, fields: Obje
         payload,
         ..NewEvent::default()
     }
+}
+
+/// Returns an event that names the caller of its request: the person, the key and the agent.
+pub fn signed(mut event: NewEvent, stamp: &Stamp, agent_id: Option<&str>) -> NewEvent {
+    if let Some(sender) = &stamp.sender {
+        event.metadata.push("user_id", sender.user_id.clone());
+        event.metadata.push("key_id", sender.key_id.clone().map(Value::from));
+        event.metadata.push("agent_id", agent_id.map(Value::from));
+    }
+    event
+}
+
+/// Returns the keys and sessions that have delivered a task's output, and the one that delivers now.
+pub fn deliverers(task: Option<&Task<'_>>, stamp: &Stamp) -> Option<Value> {
+    let origin = Value::from(stamp.sender.as_ref()?.origin.clone());
+    let mut known = task.map(|task| task.deliverers().to_vec()).unwrap_or_default();
+    known.retain(|known| *known != origin);
+    known.push(origin);
+    Some(known.split_off(known.len().saturating_sub(MAX_DELIVERERS)).into())
 }
 
 /// Returns the record of how a task ended: the action, the actor and the time, with one detail.

@@ -1,6 +1,6 @@
 //! Deliveries of scripted agents. A delivery needs no claim and is checked like all other actions on tasks.
 
-use super::agent::versions;
+use super::artifacts::versions;
 use super::decision::{advance, event, find, resolution};
 use super::effect;
 use crate::core::view::View;
@@ -45,7 +45,7 @@ pub fn decide(view: &View<'_>, delivery: &Delivery) -> Result<Vec<NewEvent>> {
     let task = Task::new(&found);
     let circumstances = Circumstances { unreviewed: *unreviewed, ..Circumstances::default() };
     let next = advance(&task, Act::Agent(Verb::Deliver), circumstances)?;
-    let artifacts = versions(&task, &delivery.drafts, stamp)?;
+    let artifacts = versions(view, &task, &delivery.drafts, stamp)?;
     let mut fields = Object::from_iter([(field::ARTIFACTS, artifacts.clone()), (field::UNREAD, true.into())]);
     if let Some(message) = &delivery.message {
         let author = Stamp { by: delivery.agent_id.clone(), ..stamp.clone() };
@@ -68,7 +68,7 @@ pub fn decide(view: &View<'_>, delivery: &Delivery) -> Result<Vec<NewEvent>> {
     if *unreviewed {
         let objects: Vec<&Object> = artifacts.as_array().into_iter().flatten().filter_map(Value::as_object).collect();
         let is_deleted = |event: &NewEvent| view.aggregate(&event.aggregate_id).is_some_and(|about| about.deleted);
-        let effects = effect::events(view, &task, &objects)?.into_iter().filter(|event| !is_deleted(event));
+        let effects = effect::events(view, &task, &objects, true)?.into_iter().filter(|event| !is_deleted(event));
         let occurred_at = Some(delivery.occurred_at);
         events.extend(effects.map(|effect| {
             let mut metadata = delivery.metadata.clone();

@@ -3,6 +3,7 @@
 
 use crate::core::view::View;
 use crate::error::{Error, Result};
+use crate::model::agent;
 use crate::model::event::NewEvent;
 use crate::model::excerpt::excerpt;
 use crate::model::task::Task;
@@ -13,39 +14,132 @@ use crate::model::violation::Violation;
 /// The error code for an approval whose effect cannot be appended.
 pub const EFFECT_REFUSED: &str = "effect_refused";
 
-/// Returns the events that artifacts request. These events never restore a deleted aggregate.
-pub fn events(view: &View<'_>, task: &Task<'_>, artifacts: &[&Object]) -> Result<Vec<NewEvent>> {
+/// The error code for an approval whose effect is about an aggregate that has changed since the author read it.
+pub const STALE: &str = "stale";
+
+/// The task that an effect belongs to.
+#[derive(Debug, Clone, Copy)]
+pub struct Origin<'a> {
+    pub task_id: &'a str,
+    /// The id of the aggregate that the task is about.
+    pub subject: Option<&'a str>,
+    /// The id or slug of the task's project.
+    pub project: Option<&'a str>,
+}
+
+impl<'a> From<&Task<'a>> for Origin<'a> {
+    fn from(task: &Task<'a>) -> Origin<'a> {
+        Origin {
+            task_id: task.aggregate.id.as_str(),
+            subject: task.subject(),
+            project: task.aggregate.project_id.as_deref(),
+        }
+    }
+}
+
+/// Checks whether the log would accept an effect now. Returns the version of the aggregate that its author has read:
+/// the one that the effect names, or otherwise the current one. `at` is the pointer of the effect in the request.
+pub fn check(view: &View<'_>, origin: Origin<'_>, effect: &Effect, at: &str) -> Result<u64> {
+    let below = |wrong: Violation| Violation { pointer: format!("{at}{}", wrong.pointer), ..wrong };
+    let event = event(view, origin, None, effect).map_err(|wrong| Error::from(vec![below(wrong)]))?;
+    view.check_event(&event).map_err(|error| match error {
+        // The type of an effect is the first part of its event type.
+        Error::Invalid { violations, .. } => {
+            let named = |wrong: Violation| match &*wrong.pointer {
+                "/aggregate_type" => Violation { pointer: "/event_type".to_owned(), ..wrong },
+                _ => wrong,
+            };
+            Error::from(violations.into_iter().map(named).map(below).collect::<Vec<_>>())
+        }
+        Error::Conflict { message, .. } => Error::invalid_at(format!("{at}/aggregate_id"), message),
+        other => other,
+    })?;
+    let version = view.aggregate(&event.aggregate_id).map_or(0, |about| about.version);
+    match effect.expected_version {
+        Some(read) if read > version => {
+            let message = format!("the aggregate is at version {version}");
+            Err(Error::invalid_at(format!("{at}/expected_version"), message))
+        }
+        Some(read) => Ok(read),
+        None => Ok(version),
+    }
+}
+
+/// Returns the events that artifacts request. These events never restore a deleted aggregate. Fails if an aggregate has
+/// changed since the author of an effect read it, unless `accept_stale`.
+pub fn events(view: &View<'_>, task: &Task<'_>, artifacts: &[&Object], accept_stale: bool) -> Result<Vec<NewEvent>> {
     let mut events = Vec::new();
     for artifact in artifacts {
         if let Some(effect) = Effect::of(artifact) {
-            events.push(event(view, task, artifact, effect)?);
+            let event = event(view, task.into(), artifact.get("id"), &effect);
+            let event = event.map_err(|wrong| refused(&wrong.message, Vec::new()))?;
+            let version = view.aggregate(&event.aggregate_id).map_or(0, |about| about.version);
+            if let Some(read) = effect.expected_version.filter(|read| *read < version && !accept_stale) {
+                return Err(stale(&event, read, version));
+            }
+            events.push(event);
         }
     }
     Ok(events)
 }
 
-fn event(view: &View<'_>, task: &Task<'_>, artifact: &Object, effect: Effect) -> Result<NewEvent> {
-    let Some(aggregate_id) = effect.aggregate_id.as_deref().or(task.subject()) else {
-        return Err(refused("the effect names no aggregate, and the task is about none", Vec::new()));
+/// Returns the agent that has written an artifact, or an earlier version under the same name that a person has edited.
+pub fn author(view: &View<'_>, task: &Task<'_>, artifact_id: &str) -> Option<String> {
+    let text = |artifact: &Value, name: &str| artifact.get(name).and_then(Value::as_str).map(str::to_owned);
+    let known = task.artifacts();
+    let name = known.iter().find(|artifact| text(artifact, "id").as_deref() == Some(artifact_id));
+    let name = name.and_then(|artifact| text(artifact, "name"));
+    // An edit is not among the artifacts before the decision, and keeps the name of an earlier version.
+    let is_meant = |artifact: &&Value| name.is_none() || text(artifact, "name") == name;
+    let is_agent = |id: &String| view.aggregate(id).is_some_and(|found| agent::is_agent(&found));
+    known.iter().rev().filter(is_meant).filter_map(|artifact| text(artifact, "created_by")).find(is_agent)
+}
+
+fn stale(event: &NewEvent, read: u64, version: u64) -> Error {
+    let mut details = Object::from_iter([
+        ("aggregate_id", Value::from(event.aggregate_id.as_str())),
+        ("expected_version", Value::Int(read as i64)),
+        ("current_version", Value::Int(version as i64)),
+    ]);
+    details.push("artifact_id", event.metadata.get("artifact_id").cloned());
+    let message = format!(
+        "the effect of the task's output is based on version {read} of '{}', which is at version {version}; \
+         \"accept_stale\": true approves it anyway",
+        event.aggregate_id
+    );
+    Error::conflict_with(STALE, message, details)
+}
+
+/// Returns the event of an effect. Fails if the effect has no aggregate, or one that only the program may change.
+fn event(
+    view: &View<'_>,
+    origin: Origin<'_>,
+    artifact_id: Option<&Value>,
+    effect: &Effect,
+) -> Result<NewEvent, Violation> {
+    let Some(aggregate_id) = effect.aggregate_id.as_deref().or(origin.subject) else {
+        let message = "the effect names no aggregate, and the task is about none".to_owned();
+        return Err(Violation { pointer: "/aggregate_id".to_owned(), message });
     };
     let aggregate_type = effect.event_type.split_once('.').map_or(&*effect.event_type, |(name, _)| name);
     if view.definition(aggregate_type).is_some_and(|definition| definition.managed) {
-        let shown = excerpt(&aggregate_type.into());
-        return Err(refused(&format!("only its own operations may append to the type {shown}"), Vec::new()));
+        let message = format!("only its own operations may append to the type {}", excerpt(&aggregate_type.into()));
+        return Err(Violation { pointer: "/event_type".to_owned(), message });
     }
     // An existing stream keeps its project, and a new stream gets the task's project.
-    let project = task.aggregate.project_id.as_deref().filter(|_| view.aggregate(aggregate_id).is_none());
+    let is_new = view.aggregate(aggregate_id).is_none();
+    let project = origin.project.filter(|project| is_new && view.project_id(project).is_some());
     Ok(NewEvent {
         aggregate_id: aggregate_id.to_owned(),
         aggregate_type: aggregate_type.to_owned(),
         project: project.map(str::to_owned),
         metadata: Object::from_iter([
             ("source", Value::from("task")),
-            ("task_id", task.aggregate.id.text().into()),
-            ("artifact_id", artifact.get("id").cloned().unwrap_or_default()),
+            ("task_id", origin.task_id.into()),
+            ("artifact_id", artifact_id.cloned().unwrap_or_default()),
         ]),
-        event_type: effect.event_type,
-        payload: effect.payload,
+        event_type: effect.event_type.clone(),
+        payload: effect.payload.clone(),
         derived: true,
         ..NewEvent::default()
     })

@@ -4,6 +4,7 @@
 //! table in `model::task::transition` defines the possible actions, and every decision here checks this table first.
 
 pub mod agent;
+pub mod artifacts;
 mod deadline;
 mod decision;
 pub mod deliver;
@@ -13,4 +14,4 @@ pub mod person;
 pub mod selection;
 pub mod timers;
 
-pub use decision::{NOT_LEASE_HOLDER, TASK_STATE_CONFLICT, find};
+pub use decision::{NOT_LEASE_HOLDER, TASK_STATE_CONFLICT, deliverers, find, signed};

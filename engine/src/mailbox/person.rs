@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use super::decision::{advance, check_version, conflict, event, find_enabled_agent, find_expected, resolution};
+use super::decision::{advance, check_version, conflict, event, find_enabled_agent, find_expected, resolution, signed};
 use super::effect;
 use crate::core::view::View;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::date::format_date;
 use crate::model::event::{Expected, NewEvent};
+use crate::model::excerpt::excerpt;
 use crate::model::facts::Assignee;
 use crate::model::task::content::{Message, Role, Stamp};
-use crate::model::task::edit::{self, Edit};
+use crate::model::task::edit::{self, Edit, Refusal};
 use crate::model::task::record::field;
 use crate::model::task::transition::Circumstances;
 use crate::model::task::{Act, Action, Status, Task, TaskEvent};
@@ -21,16 +22,24 @@ use crate::model::value::{Object, Value};
 const ACTION_NOT_ALLOWED: &str = "action_not_allowed";
 /// The error code for an edit that is based on outdated artifacts.
 pub const ARTIFACTS_CHANGED: &str = "artifacts_changed";
+/// The error code for a decision of a key or session on its own output.
+const OWN_DELIVERY: &str = "own_delivery";
+/// The error code for an edit that changes the content of an artifact, but not the artifact's effect.
+const EFFECT_UNCHANGED: &str = "effect_unchanged";
 
 /// An action of a person on a task, with the action's content.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TaskCommand {
     Approve {
         comment: Option<String>,
+        /// Whether effects may overwrite what their authors have not read.
+        accept_stale: bool,
     },
     Edit {
         edit: Edit,
         comment: Option<String>,
+        /// The same as for `Approve`.
+        accept_stale: bool,
     },
     Reject {
         reason: Option<String>,
@@ -44,11 +53,20 @@ pub enum TaskCommand {
     Ask {
         message: Message,
     },
+    RequestChanges {
+        message: Message,
+    },
+    Answer {
+        message: Message,
+    },
     Assign {
         /// The new assignee. `None` leaves the task without an assignee.
         assignee: Option<Assignee>,
         /// The new due date, in milliseconds since the epoch. `None` leaves the due date unchanged.
         due_at: Option<i64>,
+    },
+    Retry {
+        comment: Option<String>,
     },
     Read,
     Unread,
@@ -62,7 +80,10 @@ impl TaskCommand {
             TaskCommand::Reject { .. } => Action::Reject,
             TaskCommand::Defer { .. } => Action::Defer,
             TaskCommand::Ask { .. } => Action::Ask,
+            TaskCommand::RequestChanges { .. } => Action::RequestChanges,
+            TaskCommand::Answer { .. } => Action::Answer,
             TaskCommand::Assign { .. } => Action::Assign,
+            TaskCommand::Retry { .. } => Action::Retry,
             TaskCommand::Read => Action::Read,
             TaskCommand::Unread => Action::Unread,
         }
@@ -72,8 +93,11 @@ impl TaskCommand {
     pub fn size_bytes(&self) -> usize {
         match self {
             TaskCommand::Edit { edit, .. } => edit.size_bytes(),
-            TaskCommand::Ask { message } => message.size_bytes(),
-            TaskCommand::Approve { comment: text }
+            TaskCommand::Ask { message }
+            | TaskCommand::RequestChanges { message }
+            | TaskCommand::Answer { message } => message.size_bytes(),
+            TaskCommand::Approve { comment: text, .. }
+            | TaskCommand::Retry { comment: text }
             | TaskCommand::Reject { reason: text }
             | TaskCommand::Defer { reason: text, .. } => text.as_ref().map_or(0, String::len),
             TaskCommand::Assign { .. } | TaskCommand::Read | TaskCommand::Unread => 0,
@@ -96,7 +120,10 @@ pub fn edited(found: &Aggregate, expected: Expected, edit: &Edit, stamp: &Stamp)
     check_version(found, expected)?;
     let task = &Task::new(found);
     permit(task, Action::Edit, Circumstances::default())?;
-    let artifacts = edit::edited(task, edit, stamp)?;
+    let artifacts = edit::edited(task, edit, stamp).map_err(|refusal| match refusal {
+        Refusal::Invalid(violations) => Error::from(violations),
+        Refusal::EffectUnchanged { name } => effect_unchanged(&name),
+    })?;
     Ok(Edited { artifacts, based_on: task.artifacts().len() })
 }
 
@@ -113,18 +140,20 @@ pub fn decide(
     let task = Task::new(&found);
     let other_time = matches!(command, TaskCommand::Defer { until, .. } if *until != task.wakes_at());
     let next = permit(&task, command.action(), Circumstances { other_time, ..Circumstances::default() })?;
+    check_role(&task, command.action(), stamp)?;
+    check_deliverer(&task, command.action(), stamp)?;
     let resolved = |name, text: &Option<String>| {
         resolution(command.action().name(), &stamp.by, stamp.at_ms, (name, text.as_deref()))
     };
     let done = |kind, fields: Object| vec![event(&task, kind, next, fields)];
-    Ok(match command {
-        TaskCommand::Approve { comment } => {
+    let events = match command {
+        TaskCommand::Approve { comment, accept_stale } => {
             let fields = [(field::RESOLUTION, resolved("comment", comment)), (field::UNREAD, false.into())];
             let mut events = done(TaskEvent::Approved, Object::from_iter(fields));
-            events.extend(effect::events(view, &task, &task.current_artifacts())?);
+            events.extend(effect::events(view, &task, &task.current_artifacts(), *accept_stale)?);
             events
         }
-        TaskCommand::Edit { comment, .. } => {
+        TaskCommand::Edit { comment, accept_stale, .. } => {
             let Some(Edited { artifacts, based_on }) = edited else { return Err(artifacts_changed()) };
             if *based_on != task.artifacts().len() {
                 return Err(artifacts_changed());
@@ -136,7 +165,7 @@ pub fn decide(
                 (field::ARTIFACTS, kept.into()),
             ];
             let mut events = done(TaskEvent::Edited, Object::from_iter(fields));
-            events.extend(effect::events(view, &task, &artifacts_after(&task, artifacts))?);
+            events.extend(effect::events(view, &task, &artifacts_after(&task, artifacts), *accept_stale)?);
             events
         }
         TaskCommand::Reject { reason } => {
@@ -157,19 +186,81 @@ pub fn decide(
             }
             events
         }
-        TaskCommand::Ask { message } => {
+        TaskCommand::Ask { message } | TaskCommand::RequestChanges { message } | TaskCommand::Answer { message } => {
             let fields =
                 [(field::MESSAGES, Value::from(vec![message.entry(Role::User, stamp)])), (field::UNREAD, true.into())];
-            done(TaskEvent::Asked, Object::from_iter(fields))
+            let mut events = done(TaskEvent::Asked, Object::from_iter(fields));
+            events.iter_mut().for_each(|event| event.metadata.push("action", command.action().name()));
+            events
         }
         TaskCommand::Assign { assignee, due_at } => {
             assigned(view, &task, assignee.as_ref(), *due_at, next)?.into_iter().collect()
+        }
+        TaskCommand::Retry { comment } => {
+            let fields = [(field::RESOLUTION, Value::Null), (field::ATTEMPT, 1.into()), (field::UNREAD, true.into())];
+            let mut events = done(TaskEvent::Retried, Object::from_iter(fields));
+            for (event, comment) in events.iter_mut().zip(comment) {
+                event.metadata.push("comment", comment.as_str());
+            }
+            events
         }
         TaskCommand::Read if !task.is_unread() => Vec::new(),
         TaskCommand::Unread if task.is_unread() => Vec::new(),
         TaskCommand::Read => done(TaskEvent::Read, Object::from_iter([(field::UNREAD, false)])),
         TaskCommand::Unread => done(TaskEvent::Unread, Object::from_iter([(field::UNREAD, true)])),
-    })
+    };
+    let author = |event: &NewEvent| {
+        let artifact = event.metadata.get("artifact_id").and_then(Value::as_str)?;
+        effect::author(view, &task, artifact)
+    };
+    Ok(events.into_iter().map(|event| signed_by(event, author, stamp)).collect())
+}
+
+/// Returns an event that names the person and the key, and the agent that `author` finds.
+fn signed_by(event: NewEvent, author: impl Fn(&NewEvent) -> Option<String>, stamp: &Stamp) -> NewEvent {
+    let agent_id = author(&event);
+    signed(event, stamp, agent_id.as_deref())
+}
+
+/// Rejects a decision by somebody whose role is below the one that the task's review requires.
+fn check_role(task: &Task<'_>, action: Action, stamp: &Stamp) -> Result<()> {
+    let Some(sender) = stamp.sender.as_ref().filter(|_| action.is_decision()) else { return Ok(()) };
+    match task.review().required_role() {
+        Some(required) if sender.role < required => {
+            let message = format!("the task's review needs the role {}", required.name());
+            Err(Error::forbidden("insufficient_role", message))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Rejects a final decision by a key or session that has delivered the output, or by a key derived from it.
+fn check_deliverer(task: &Task<'_>, action: Action, stamp: &Stamp) -> Result<()> {
+    let is_final = matches!(action, Action::Approve | Action::Edit | Action::Reject);
+    let Some(sender) = stamp.sender.as_ref().filter(|_| is_final) else { return Ok(()) };
+    let is_own = |origin: &Value| sender.excluded.iter().any(|excluded| origin.as_str() == Some(&**excluded));
+    if task.deliverers().iter().any(is_own) {
+        let message = "the same key or session has delivered the output; somebody else must decide on it";
+        return Err(Error::forbidden(OWN_DELIVERY, message));
+    }
+    Ok(())
+}
+
+/// Returns the events of an approval of the current output, with ids that are unique among them. The events are only
+/// for a preview. Returns no events if the task cannot be approved now, or if its output has no effects.
+pub fn approval(view: &View<'_>, id: &str, expected: Expected) -> Result<Vec<NewEvent>> {
+    let found = find_expected(view, id, expected)?;
+    let task = Task::new(&found);
+    let Ok(next) = advance(&task, Act::Person(Action::Approve), Circumstances::default()) else {
+        return Ok(Vec::new());
+    };
+    let effects = effect::events(view, &task, &task.current_artifacts(), true)?;
+    if effects.is_empty() {
+        return Ok(Vec::new());
+    }
+    let approved = event(&task, TaskEvent::Approved, next, Object::new());
+    let numbered = |(number, event)| NewEvent { event_id: Some(format!("preview-{number}")), ..event };
+    Ok(std::iter::once(approved).chain(effects).enumerate().map(numbered).collect())
 }
 
 /// Returns the status after an action. Fails if the transition table or the task's review excludes the action.
@@ -181,6 +272,15 @@ fn permit(task: &Task<'_>, action: Action, circumstances: Circumstances) -> Resu
         return Err(conflict(ACTION_NOT_ALLOWED, message, task, act));
     }
     Ok(next)
+}
+
+fn effect_unchanged(name: &str) -> Error {
+    let name = excerpt(&name.into());
+    let message = format!(
+        "the effect of the artifact {name} does not contain the content that the edit changes, so approval would \
+         append the same event; send the artifact together with its effect"
+    );
+    Error::conflict(EFFECT_UNCHANGED, message)
 }
 
 fn artifacts_changed() -> Error {

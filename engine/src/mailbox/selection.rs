@@ -7,6 +7,7 @@ use crate::model::aggregate::Aggregate;
 use crate::model::builtin::TASK;
 use crate::model::facts::Priority;
 use crate::model::task::record::field;
+use crate::model::task::view::WaitingOn;
 use crate::model::task::{Status, Task};
 use crate::pipeline::column::{Cells, Column, Kind, Mask, SEGMENT, Segment};
 use crate::resident::Snapshot;
@@ -28,6 +29,7 @@ pub struct Selection {
     pub project_id: Option<Arc<str>>,
     pub source_type: Option<Arc<str>>,
     pub unread: Option<bool>,
+    pub waiting_on: Option<WaitingOn>,
     pub priorities: Option<Vec<Priority>>,
 }
 
@@ -96,6 +98,7 @@ impl Selection {
             && matches(&self.project_id, aggregate.project_id.as_deref())
             && matches(&self.source_type, task.text(field::SOURCE_TYPE))
             && self.unread.is_none_or(|unread| task.is_unread() == unread)
+            && self.waiting_on.is_none_or(|party| WaitingOn::of(&task) == party)
             && self.priorities.as_ref().is_none_or(|priorities| {
                 let priority = task.text(field::PRIORITY).unwrap_or(Priority::default().name());
                 priorities.iter().any(|selected| selected.name() == priority)

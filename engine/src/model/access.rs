@@ -98,6 +98,10 @@ pub struct Caller {
     /// Whether the presented credential grants access to every workspace of the user. This is the case for tokens, and
     /// for keys that were created for all workspaces.
     pub(crate) opens_all: bool,
+    /// The agents to which the presented key is bound. `None` if it is not bound.
+    pub(crate) agents: Option<Arc<[Arc<str>]>>,
+    /// The keys above the presented key, and the origin of the key.
+    pub(crate) above: Arc<[Arc<str>]>,
     /// The time at which the presented credential expires, in milliseconds since the epoch. `None` if it never expires.
     pub(crate) expires_at: Option<i64>,
     pub(crate) role: Role,
@@ -138,6 +142,17 @@ impl Caller {
             (None, Some(session)) => format!("session:{session}").into(),
             (None, None) => format!("user:{}", self.user_id).into(),
         }
+    }
+
+    /// Returns the presented key or session, and everything from which the key was derived.
+    pub fn lineage(&self) -> Vec<Arc<str>> {
+        std::iter::once(self.origin()).chain(self.above.iter().cloned()).collect()
+    }
+
+    /// Returns the agents to which the presented key is bound, or `None` if it is not bound. A bound key only acts for
+    /// its agents.
+    pub fn agents(&self) -> Option<&Arc<[Arc<str>]>> {
+        self.agents.as_ref()
     }
 
     /// Returns whether the presented credential grants access to every workspace of the user.
@@ -205,6 +220,8 @@ pub struct KeyRecord {
     /// Whether the key grants access to every workspace of its user, and not only to the workspace in which the key was
     /// created.
     pub opens_all: bool,
+    /// The agents for which the key acts. A key that is bound to agents does nothing else. `None` if it is not bound.
+    pub agents: Option<Arc<[Arc<str>]>>,
     pub created_at: i64,
     pub expires_at: Option<i64>,
     pub last_used_at: Option<i64>,

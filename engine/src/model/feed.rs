@@ -55,7 +55,7 @@ impl News {
     fn of(event: &Event, after: &Task<'_>) -> Option<News> {
         match TaskEvent::parse(&event.event_type)? {
             TaskEvent::Created => Some(News::Created),
-            TaskEvent::Assigned => Some(News::Assigned),
+            TaskEvent::Assigned | TaskEvent::Retried => Some(News::Assigned),
             TaskEvent::Message => is_from_another(event).then_some(News::Message),
             TaskEvent::Asked => Some(News::Asked),
             TaskEvent::Approved => Some(News::Approved),

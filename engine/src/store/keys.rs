@@ -254,6 +254,7 @@ pub(super) fn key_content(key: &KeyRecord) -> RecordObject {
         ("expires_at", key.expires_at.map_or(Record::None, convert::integer)),
         ("derived_from", convert::optional_text(key.derived_from.as_deref())),
         ("opens_all", Record::Bool(key.opens_all)),
+        ("agents", key.agents.as_deref().map_or(Record::None, names)),
     ])
 }
 
@@ -271,15 +272,20 @@ pub(super) fn read_key(record: &Record) -> Result<KeyRecord> {
         expires_at: convert::optional_int_field(record, "expires_at"),
         last_used_at: convert::optional_int_field(record, "last_used_at"),
         derived_from: convert::optional_text_field(record, "derived_from"),
-        ancestors: read_ancestors(record)?,
+        agents: read_names(record, "agents")?.filter(|agents| !agents.is_empty()).map(Arc::from),
+        ancestors: read_names(record, "ancestors")?.unwrap_or_default(),
     })
 }
 
-fn read_ancestors(record: &Record) -> Result<Vec<Arc<str>>> {
-    let Record::Object(object) = record else { return Ok(Vec::new()) };
+/// Returns the texts of a list, or `None` if the record has no such list.
+fn read_names(record: &Record, field: &str) -> Result<Option<Vec<Arc<str>>>> {
+    let Record::Object(object) = record else { return Ok(None) };
     let name = |name: &Record| match name {
         Record::String(name) => Some(Arc::from(name.as_str())),
         _ => None,
     };
-    Ok(convert::list(object.get("ancestors"))?.filter_map(name).collect())
+    match object.get(field) {
+        None | Some(Record::None | Record::Null) => Ok(None),
+        found => Ok(Some(convert::list(found)?.filter_map(name).collect())),
+    }
 }

@@ -1,5 +1,7 @@
 //! Keys: creating, listing and revoking them. The secret is returned once, on creation, and is not stored.
 
+use std::sync::Arc;
+
 use super::answers::RequestId;
 use super::call_context::Operation;
 use super::rights::{Owner, Reader, Writer};
@@ -7,12 +9,16 @@ pub use crate::access::codes::CreatedCode;
 pub use crate::access::keys::{CreatedKey, NewKey};
 use crate::error::{Error, Result};
 use crate::model::access::{Caller, KeyRecord, Role, Scope};
+use crate::model::agent;
+
+/// The maximum number of agents to which a key is bound.
+const MAX_AGENTS: usize = 100;
 
 impl Reader {
     /// Returns the workspace's keys, newest first. Only owners see the keys of other users.
     pub async fn list_keys(&self) -> Result<Vec<KeyRecord>> {
         let keys = self.context.keys().await?;
-        Ok(keys.into_iter().filter(|key| decides_on(self.caller(), key)).collect())
+        Ok(keys.into_iter().filter(|key| sees(self.caller(), key)).collect())
     }
 
     /// Returns the key that authenticated this request.
@@ -28,6 +34,7 @@ impl Writer {
     /// is created.
     pub async fn create_key(&self, new: NewKey, request: Option<&RequestId>) -> Result<CreatedKey> {
         let new = checked(self.caller(), new, self.context.state().clock.now_ms())?;
+        self.check_agents(new.agents.as_deref()).await?;
         let id = request.map(|request| self.context.derived_id(request, "key").into());
         Operation::perform(self, |operation| async move {
             let (workspace_id, user_id) = (&operation.context().record().id, &operation.caller().user_id);
@@ -64,6 +71,23 @@ impl Writer {
     }
 }
 
+impl Writer {
+    /// Checks that the workspace has the agents to which a key is to be bound.
+    async fn check_agents(&self, agents: Option<&[Arc<str>]>) -> Result<()> {
+        let Some(agents) = agents else { return Ok(()) };
+        if agents.is_empty() || agents.len() > MAX_AGENTS {
+            return Err(Error::invalid_at("/agent_ids", format!("expected 1 to {MAX_AGENTS} ids")));
+        }
+        let state = self.context.state();
+        state.refresh().await?;
+        let is_known = |id: &Arc<str>| state.folded.get(id).is_some_and(|found| agent::is_agent(&found));
+        match agents.iter().position(|id| !is_known(id)) {
+            None => Ok(()),
+            Some(index) => Err(Error::invalid_at(format!("/agent_ids/{index}"), "the workspace has no such agent")),
+        }
+    }
+}
+
 impl Owner {
     /// Like [`Writer::create_key`].
     pub async fn create_key(&self, new: NewKey, request: Option<&RequestId>) -> Result<CreatedKey> {
@@ -73,6 +97,14 @@ impl Owner {
     /// Like [`Writer::revoke_key`].
     pub async fn revoke_key(&self, key_id: &str) -> Result<()> {
         self.as_writer().revoke_key(key_id).await
+    }
+}
+
+/// Returns whether the caller may see a key. A key that is bound to agents sees only itself.
+fn sees(caller: &Caller, key: &KeyRecord) -> bool {
+    match caller.agents() {
+        Some(_) => caller.key_id() == Some(&key.id),
+        None => decides_on(caller, key),
     }
 }
 
@@ -98,6 +130,10 @@ fn checked(caller: &Caller, new: NewKey, now: i64) -> Result<NewKey> {
     let mut scopes = new.scopes.clone();
     scopes.sort_unstable();
     scopes.dedup();
+    if new.agents.is_some() && new.opens_all {
+        let message = "a key that is bound to agents is valid for their workspace only";
+        return Err(Error::invalid_at("/all_workspaces", message));
+    }
     Ok(NewKey { name, scopes, ..new })
 }
 

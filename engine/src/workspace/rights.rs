@@ -22,6 +22,13 @@ pub struct Writer {
     pub(super) context: CallContext,
 }
 
+/// Works on tasks for agents. Needs `api:write`. The only right to change something that a key bound to agents gives,
+/// and such a key works for its agents alone.
+#[derive(Clone)]
+pub struct AgentWriter {
+    pub(super) context: CallContext,
+}
+
 /// Reads content: published content with `content:read`, drafts as well with `api:read`.
 #[derive(Clone)]
 pub struct ContentReader {
@@ -98,6 +105,8 @@ pub trait Right: Handle + Sized {
     const LEAST: Role = Role::Viewer;
     /// Whether this is the right to manage the installation, which a lapsed plan does not block.
     const IS_OPERATOR: bool = false;
+    /// Whether a key that is bound to agents may have the right.
+    const IS_FOR_AGENTS: bool = false;
 
     /// Returns the handle for a caller whose right has been checked.
     fn of(context: CallContext) -> Result<Self>;
@@ -105,6 +114,7 @@ pub trait Right: Handle + Sized {
 
 impl Right for Reader {
     const ONE_OF: &[Scope] = &[Scope::ApiRead];
+    const IS_FOR_AGENTS: bool = true;
 
     fn of(context: CallContext) -> Result<Reader> {
         Ok(Reader { context })
@@ -120,8 +130,19 @@ impl Right for Writer {
     }
 }
 
+impl Right for AgentWriter {
+    const ONE_OF: &[Scope] = &[Scope::ApiWrite];
+    const LEAST: Role = Role::Editor;
+    const IS_FOR_AGENTS: bool = true;
+
+    fn of(context: CallContext) -> Result<AgentWriter> {
+        Ok(AgentWriter { context })
+    }
+}
+
 impl Right for ContentReader {
     const ONE_OF: &[Scope] = &[Scope::ContentRead, Scope::ApiRead];
+    const IS_FOR_AGENTS: bool = true;
 
     fn of(context: CallContext) -> Result<ContentReader> {
         let sees = if context.caller().holds(Scope::ApiRead) { Perspective::Draft } else { Perspective::Published };
@@ -131,6 +152,7 @@ impl Right for ContentReader {
 
 impl Right for ProfileReader {
     const ONE_OF: &[Scope] = &[Scope::ProfileRead, Scope::ApiRead];
+    const IS_FOR_AGENTS: bool = true;
 
     fn of(context: CallContext) -> Result<ProfileReader> {
         Ok(ProfileReader { context })
@@ -139,10 +161,12 @@ impl Right for ProfileReader {
 
 impl Right for Listener {
     const ONE_OF: &[Scope] = &[Scope::ApiRead];
+    const IS_FOR_AGENTS: bool = true;
 
     fn of(context: CallContext) -> Result<Listener> {
-        let acts = check::<Writer>(context.caller()).is_ok();
-        Ok(Listener { context, agents: None, acts })
+        let acts = check::<AgentWriter>(context.caller()).is_ok();
+        let agents = context.caller().agents().cloned();
+        Ok(Listener { context, agents, acts })
     }
 }
 
@@ -190,6 +214,12 @@ pub fn check<R: Right>(caller: &Caller) -> Result<()> {
             least => Error::forbidden("insufficient_role", format!("this operation needs the role {}", least.name())),
         });
     }
+    if caller.agents().is_some() && !R::IS_FOR_AGENTS {
+        return Err(Error::forbidden(
+            "agent_key",
+            "a key that is bound to agents only reads, and works on their tasks",
+        ));
+    }
     let unpaid = caller.unpaid(&held);
     let is_unpaid = if R::NEEDS_ALL { !unpaid.is_empty() } else { unpaid.len() == held.len() };
     if !R::IS_OPERATOR && is_unpaid {
@@ -200,6 +230,7 @@ pub fn check<R: Right>(caller: &Caller) -> Result<()> {
 
 impl Right for McpReader {
     const ONE_OF: &[Scope] = &[Scope::McpRead];
+    const IS_FOR_AGENTS: bool = true;
 
     fn of(context: CallContext) -> Result<McpReader> {
         Ok(McpReader { context })
@@ -304,6 +335,7 @@ macro_rules! handle {
 handle!(
     Reader,
     Writer,
+    AgentWriter,
     ContentReader,
     ProfileReader,
     Listener,
@@ -316,6 +348,7 @@ handle!(
 );
 
 impl Changing for Writer {}
+impl Changing for AgentWriter {}
 impl Changing for Owner {}
 impl Changing for Operator {}
 impl Changing for Unlocker {}

@@ -42,6 +42,10 @@ struct CreateKey {
     /// every scope can create such a key, with a token or with a key that itself has `all_workspaces`.
     #[oai(nullable)]
     all_workspaces: Option<bool>,
+    /// The agents for which the key acts, at most 100. Such a key reads, works on the tasks of these agents and reports
+    /// their presence. It changes nothing else, and decides nothing (`agent_key`).
+    #[oai(nullable)]
+    agent_ids: Option<Vec<String>>,
 }
 
 /// A new key with its secret.
@@ -63,12 +67,14 @@ struct CreatedKey {
     #[oai(nullable)]
     derived_from: Option<String>,
     all_workspaces: bool,
+    #[oai(nullable)]
+    agent_ids: Option<Vec<String>>,
 }
 
 impl CreatedKey {
     fn new(record: KeyBody, key: Option<String>) -> CreatedKey {
         let KeyBody { id, name, scopes, display, created_at, last_used_at, expires_at, .. } = record;
-        let KeyBody { derived_from, all_workspaces, .. } = record;
+        let KeyBody { derived_from, all_workspaces, agent_ids, .. } = record;
         CreatedKey {
             id,
             key,
@@ -80,6 +86,7 @@ impl CreatedKey {
             expires_at,
             derived_from,
             all_workspaces,
+            agent_ids,
         }
     }
 
@@ -96,6 +103,7 @@ impl CreatedKey {
             expires_at: self.expires_at.clone(),
             derived_from: self.derived_from.clone(),
             all_workspaces: self.all_workspaces,
+            agent_ids: self.agent_ids.clone(),
         })
     }
 }
@@ -209,7 +217,7 @@ impl Api {
         }
         let scopes = read_scopes(&body.scopes)?;
         let expires_at = read_time(body.expires_at.as_deref())?;
-        let new = NewKey { name: body.name.clone(), scopes, expires_at, opens_all: false };
+        let new = NewKey { name: body.name.clone(), scopes, expires_at, ..NewKey::default() };
         let made = access.0.create_sign_in_code(new, i64::from(ttl_s) * 1_000).await?;
         Ok(CodeMade::Done(JsonResponse::new(&CreatedCode {
             code: made.code,
@@ -260,7 +268,8 @@ impl Api {
 fn new_key(body: &CreateKey) -> Result<NewKey, Error> {
     let expires_at = read_time(body.expires_at.as_deref())?;
     let opens_all = body.all_workspaces.unwrap_or(false);
-    Ok(NewKey { name: body.name.clone(), scopes: read_scopes(&body.scopes)?, expires_at, opens_all })
+    let agents = body.agent_ids.as_ref().map(|ids| ids.iter().map(|id| Arc::from(id.as_str())).collect());
+    Ok(NewKey { name: body.name.clone(), scopes: read_scopes(&body.scopes)?, expires_at, opens_all, agents })
 }
 
 fn read_scopes(names: &[OneOf<Scopes>]) -> Result<Vec<Scope>, Error> {

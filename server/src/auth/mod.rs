@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use foldwork_engine::model::access::Caller;
 use foldwork_engine::{
-    ContentReader, Engine, Error, Listener, McpReader, McpWriter, Operator, Owner, ProfileReader, Reader, Right,
-    SignedIn, Unlocker, Writer,
+    AgentWriter, ContentReader, Engine, Error, Listener, McpReader, McpWriter, Operator, Owner, ProfileReader, Reader,
+    Right, SignedIn, Unlocker, Writer,
 };
 use foldwork_plugins::mcp;
 use poem::Request;
@@ -38,6 +38,11 @@ pub struct ApiRead(pub Reader);
 #[derive(SecurityScheme)]
 #[oai(ty = "bearer", rename = "api:write@editor", checker = "guard::<Writer>")]
 pub struct ApiWrite(pub Writer);
+
+/// Grants work on tasks for agents. Requires `api:write`. A key that is bound to agents works for its agents only.
+#[derive(SecurityScheme)]
+#[oai(ty = "bearer", rename = "api:write@editor", checker = "guard::<AgentWriter>")]
+pub struct AgentWrite(pub AgentWriter);
 
 /// Grants listening to the channels and feeds of agents. Requires `api:read`.
 #[derive(SecurityScheme)]

@@ -28,6 +28,10 @@ pub struct KeyBody {
     /// Whether the key is valid for every workspace of its user. Other keys are valid only for the workspace in which
     /// they were created.
     pub all_workspaces: bool,
+    /// The agents for which the key acts. A key that is bound to agents only reads, and works on the tasks of its
+    /// agents.
+    #[oai(nullable)]
+    pub agent_ids: Option<Vec<String>>,
 }
 
 impl From<&KeyRecord> for KeyBody {
@@ -42,6 +46,7 @@ impl From<&KeyRecord> for KeyBody {
             expires_at: key.expires_at.map(format_date),
             derived_from: key.derived_from.as_deref().map(str::to_owned),
             all_workspaces: key.opens_all,
+            agent_ids: key.agents.as_ref().map(|agents| agents.iter().map(ToString::to_string).collect()),
         }
     }
 }

@@ -29,6 +29,7 @@ from client.models import (
     AggregateTypeSchema,
     AppendBody,
     AppendBodyPayloadType0,
+    ApprovedTask,
     ApproveTask,
     Article,
     AssigneeType,
@@ -184,7 +185,7 @@ def an_agent_and_a_task() -> None:
     roster = got(get_roster.sync_detailed(client=OWNER), AgentRoster)
     assert any(entry.agent_id == agent.id and entry.pending == 1 for entry in roster.data)
     approval = ApproveTask(comment="Well done")
-    approved = got(approve_task.sync_detailed(made.id, client=OWNER, body=approval), Task)
+    approved = got(approve_task.sync_detailed(made.id, client=OWNER, body=approval), ApprovedTask)
     assert approved.status == "approved"
     whole = got(get_task.sync_detailed(made.id, client=OWNER), WholeTask)
     assert any(entry.event_type == "task.approved" for entry in whole.timeline)

@@ -27,7 +27,15 @@ pub async fn get(server: &Server, path: &str) -> Answer {
 }
 
 async fn call(server: &Server, method: Method, path: &str, body: Option<&Value>) -> Answer {
-    let key = server.key("owner").expect("the owner");
+    call_with(server, server.key("owner").expect("the owner"), method, path, body).await
+}
+
+/// Sends a request with a key: `POST` with a body, and `GET` without.
+pub async fn request(server: &Server, key: &str, path: &str, body: Option<&Value>) -> Answer {
+    call_with(server, key, if body.is_some() { Method::POST } else { Method::GET }, path, body).await
+}
+
+async fn call_with(server: &Server, key: &str, method: Method, path: &str, body: Option<&Value>) -> Answer {
     let request = Request::builder()
         .method(method)
         .uri(format!("/api/v1{path}").parse().expect("a path"))

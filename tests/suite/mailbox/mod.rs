@@ -3,5 +3,6 @@
 pub mod board;
 mod deadlines;
 mod overdue;
+mod own_delivery;
 mod races;
 mod transitions;

@@ -181,8 +181,8 @@ async fn left_claimed(clock: &Arc<FixedClock>) -> (Store, String, String) {
     let new = NewTask { title: "Draft it".into(), assignee, ..NewTask::default() };
     let id = client.writer.create_task(new).await.expect("a task").0.id.to_string();
     let worker = Worker::new(Some(DRAFTER.into()), None);
-    let claim = Work::Claim { seconds: 60 };
-    client.writer.work_on_task(&id, worker, claim, Expected::Any, None).await.expect("claimed");
+    let claim = Work::Claim { seconds: 60, instance: None };
+    client.writer.as_agent_writer().work_on_task(&id, worker, claim, Expected::Any, None).await.expect("claimed");
     drop(client);
     before.close().await;
     (store, key, id)
@@ -207,9 +207,9 @@ async fn a_lease_that_ends_without_a_server_is_not_an_attempt() {
     after.deadlines_passed().await;
     assert_eq!(status().await, ("pending".to_owned(), Some(1)));
     // A lease that ends while a server runs counts as an attempt.
-    let claim = Work::Claim { seconds: 60 };
+    let claim = Work::Claim { seconds: 60, instance: None };
     let worker = Worker::new(Some(DRAFTER.into()), None);
-    client.writer.work_on_task(&id, worker, claim, Expected::Any, None).await.expect("claimed");
+    client.writer.as_agent_writer().work_on_task(&id, worker, claim, Expected::Any, None).await.expect("claimed");
     clock.advance(60 * SECOND);
     after.deadlines_passed().await;
     assert_eq!(status().await, ("pending".to_owned(), Some(2)));

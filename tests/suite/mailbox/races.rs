@@ -32,8 +32,10 @@ struct Pair {
 }
 
 async fn engine(store: Store, clock: &Arc<FixedClock>) -> Arc<Engine> {
+    // The same key creates the tasks with their output and approves them.
+    let settings = Settings { own_deliveries: true, ..Settings::default() };
     let plugins = agents(&AGENTS.map(str::to_owned)).expect("agents");
-    Engine::open(store, clock.clone() as Arc<dyn Clock>, Settings::default(), plugins).await.expect("an engine")
+    Engine::open(store, clock.clone() as Arc<dyn Clock>, settings, plugins).await.expect("an engine")
 }
 
 impl Pair {
@@ -63,6 +65,7 @@ impl Pair {
             aggregate_id: Some(article.clone()),
             event_type: "article.updated".into(),
             payload: Object::from_iter([("body", "as it was drafted")]),
+            expected_version: None,
         };
         let draft = Draft {
             name: Some("draft".into()),
@@ -101,7 +104,8 @@ async fn act(client: Handles, id: String, command: TaskCommand) -> Result<(), Er
 
 async fn work(client: Handles, id: String, agent: &str, work: Work) -> Result<(), Error> {
     let worker = || Worker::new(Some(agent.to_owned()), None);
-    again(|| client.writer.work_on_task(&id, worker(), work.clone(), Expected::Any, None)).await.map(drop)
+    let writer = client.writer.as_agent_writer();
+    again(|| writer.work_on_task(&id, worker(), work.clone(), Expected::Any, None)).await.map(drop)
 }
 
 /// Checks that exactly one of two actions succeeded and the other was rejected because of the task's status. Returns
@@ -116,7 +120,9 @@ fn one_won(outcomes: [Result<(), Error>; 2], round: usize) -> usize {
 }
 
 async fn approve_against(pair: &Pair, other: TaskCommand) {
-    let command = |place: usize| if place == 0 { TaskCommand::Approve { comment: None } } else { other.clone() };
+    let command = |place: usize| {
+        if place == 0 { TaskCommand::Approve { comment: None, accept_stale: false } } else { other.clone() }
+    };
     let mut wins = [0, 0];
     for round in 0..pair.rounds {
         let (task, article) = pair.task(round, None).await;
@@ -142,7 +148,9 @@ async fn claim_against_claim(pair: &Pair) {
         let (task, _) = pair.task(round, None).await;
         let claims = [DRAFTER, HELPER].into_iter().enumerate().map(|(place, agent)| {
             let (client, task) = (pair.clients[place].clone(), task.clone());
-            tokio::spawn(async move { work(client, task, agent, Work::Claim { seconds: LEASE_S }).await })
+            tokio::spawn(
+                async move { work(client, task, agent, Work::Claim { seconds: LEASE_S, instance: None }).await },
+            )
         });
         let [first, second]: [_; 2] = claims.collect::<Vec<_>>().try_into().expect("two");
         let winner = one_won([first.await.expect("done"), second.await.expect("done")], round);
@@ -158,7 +166,9 @@ async fn complete_against_the_end_of_the_lease(pair: &Pair) {
     for round in 0..pair.rounds {
         let (task, article) = pair.task(round, Some(Assignee::Agent(DRAFTER.into()))).await;
         let client = pair.clients[round % 2].clone();
-        work(client.clone(), task.clone(), DRAFTER, Work::Claim { seconds: LEASE_S }).await.expect("claimed");
+        work(client.clone(), task.clone(), DRAFTER, Work::Claim { seconds: LEASE_S, instance: None })
+            .await
+            .expect("claimed");
         let complete = Work::Complete { drafts: Vec::new(), message: None, unreviewed: false };
         let completing = tokio::spawn(work(client, task.clone(), DRAFTER, complete));
         if round % 3 == 0 {
@@ -194,8 +204,8 @@ async fn complete_against_the_end_of_the_lease(pair: &Pair) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_of_two_approvals_wins() {
-    approve_against(&Pair::of_one_server().await, TaskCommand::Approve { comment: None }).await;
-    approve_against(&Pair::of_two_servers().await, TaskCommand::Approve { comment: None }).await;
+    approve_against(&Pair::of_one_server().await, TaskCommand::Approve { comment: None, accept_stale: false }).await;
+    approve_against(&Pair::of_two_servers().await, TaskCommand::Approve { comment: None, accept_stale: false }).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -16,7 +16,13 @@ pub enum Action {
     Reject,
     Defer,
     Ask,
+    /// Sends the output back to the agent, with what is to be different.
+    RequestChanges,
+    /// Answers the question of the agent.
+    Answer,
     Assign,
+    /// Gives a failed task back to its assignee.
+    Retry,
     Read,
     Unread,
 }
@@ -63,13 +69,16 @@ impl Act {
 }
 
 impl Action {
-    pub const ALL: [Action; 8] = [
+    pub const ALL: [Action; 11] = [
         Action::Approve,
         Action::Edit,
         Action::Reject,
         Action::Defer,
         Action::Ask,
+        Action::RequestChanges,
+        Action::Answer,
         Action::Assign,
+        Action::Retry,
         Action::Read,
         Action::Unread,
     ];
@@ -81,7 +90,10 @@ impl Action {
             Action::Reject => "reject",
             Action::Defer => "defer",
             Action::Ask => "ask",
+            Action::RequestChanges => "request_changes",
+            Action::Answer => "answer",
             Action::Assign => "assign",
+            Action::Retry => "retry",
             Action::Read => "read",
             Action::Unread => "unread",
         }
@@ -96,8 +108,9 @@ impl Action {
     /// decisions.
     pub fn is_decision(self) -> bool {
         match self {
-            Action::Approve | Action::Edit | Action::Reject | Action::Defer | Action::Ask => true,
-            Action::Assign | Action::Read | Action::Unread => false,
+            Action::Approve | Action::Edit | Action::Reject | Action::Defer => true,
+            Action::Ask | Action::RequestChanges | Action::Answer => true,
+            Action::Assign | Action::Retry | Action::Read | Action::Unread => false,
         }
     }
 }

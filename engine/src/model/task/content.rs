@@ -1,12 +1,15 @@
 //! Messages and artifacts of a task, and their stored form.
 
+use std::sync::Arc;
+
 use uuid::Uuid;
 
+use crate::model::access;
 use crate::model::date::format_date;
 use crate::model::value::{Object, Value};
 
 /// The name of an artifact that was sent without one.
-const DEFAULT_NAME: &str = "output";
+pub const DEFAULT_NAME: &str = "output";
 
 /// The author and creation time of a new message or artifact, and the seed of the generated ids. The same seed results
 /// in the same ids.
@@ -15,6 +18,21 @@ pub struct Stamp {
     pub seed: String,
     pub by: String,
     pub at_ms: i64,
+    /// The caller of the request. `None` for plugins.
+    pub sender: Option<Arc<Sender>>,
+}
+
+/// The caller of a request about a task.
+#[derive(Debug, Clone)]
+pub struct Sender {
+    pub user_id: Arc<str>,
+    pub key_id: Option<Arc<str>>,
+    /// The role of the person in the workspace.
+    pub role: access::Role,
+    /// The key or session of the request.
+    pub origin: Arc<str>,
+    /// The origins of deliveries on which the caller does not decide: its own, and those above it.
+    pub excluded: Vec<Arc<str>>,
 }
 
 impl Stamp {
@@ -92,17 +110,23 @@ pub struct Effect {
     pub aggregate_id: Option<String>,
     pub event_type: String,
     pub payload: Object,
+    /// The version of the aggregate that the author of the effect has read. 0 means that there was no such aggregate.
+    /// Effects that were stored before versions were kept have none.
+    pub expected_version: Option<u64>,
 }
 
 impl Effect {
     /// Returns the stored form of the effect.
     pub fn entry(&self) -> Value {
-        let mut entry = Object::with_capacity(3);
+        let mut entry = Object::with_capacity(4);
         if let Some(aggregate_id) = &self.aggregate_id {
             entry.push("aggregate_id", aggregate_id.as_str());
         }
         entry.push("event_type", self.event_type.as_str());
         entry.push("payload", self.payload.clone());
+        if let Some(version) = self.expected_version {
+            entry.push("expected_version", version as i64);
+        }
         entry.into()
     }
 
@@ -114,18 +138,28 @@ impl Effect {
             None | Some(Value::Null) => Object::new(),
             Some(payload) => payload.as_object()?.clone(),
         };
-        Some(Effect { aggregate_id: text("aggregate_id"), event_type: text("event_type")?, payload })
+        let expected_version = stored.get("expected_version").and_then(Value::as_int);
+        Some(Effect {
+            aggregate_id: text("aggregate_id"),
+            event_type: text("event_type")?,
+            payload,
+            expected_version: expected_version.and_then(|version| u64::try_from(version).ok()),
+        })
     }
 }
 
 /// An artifact in a request. Fields that are missing keep the values of the previous version.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Draft {
+    /// The JSON pointer of the draft in its request.
+    pub at: String,
     /// The id of the artifact version that this draft replaces.
     pub supersedes: Option<String>,
     pub name: Option<String>,
     pub parts: Option<Vec<Value>>,
     pub effect: Option<Effect>,
+    /// Whether the artifact has no effect if `effect` is `None`, even if the previous version has one.
+    pub drops_effect: bool,
 }
 
 impl Draft {
@@ -154,7 +188,8 @@ impl Draft {
         if let Some(before) = previous("id") {
             entry.push("supersedes", before);
         }
-        if let Some(effect) = self.effect.as_ref().map(Effect::entry).or_else(|| previous("effect")) {
+        let kept = || previous("effect").filter(|_| !self.drops_effect);
+        if let Some(effect) = self.effect.as_ref().map(Effect::entry).or_else(kept) {
             entry.push("effect", effect);
         }
         entry

@@ -46,25 +46,47 @@ impl Edit {
     }
 }
 
+/// The reason for which an edit is rejected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    Invalid(Vec<Violation>),
+    /// The edit changes the content of this artifact, and its effect would stay the same.
+    EffectUnchanged {
+        name: String,
+    },
+}
+
+impl From<Vec<Violation>> for Refusal {
+    fn from(violations: Vec<Violation>) -> Refusal {
+        Refusal::Invalid(violations)
+    }
+}
+
+/// A new version of an artifact with the version that it replaces.
+struct Change<'a> {
+    before: Option<&'a Object>,
+    draft: Draft,
+    /// Whether the effect follows the content, or the edit says what the effect becomes.
+    is_carried: bool,
+}
+
 /// Returns the artifact versions that an edit creates, after checking them against the schema of the task's review.
-pub fn edited(task: &Task<'_>, edit: &Edit, stamp: &Stamp) -> Result<Vec<Object>, Vec<Violation>> {
+pub fn edited(task: &Task<'_>, edit: &Edit, stamp: &Stamp) -> Result<Vec<Object>, Refusal> {
     edit.check()?;
     let current = task.current_artifacts();
-    let pairs: Vec<(Option<&Object>, Draft)> = match edit {
-        Edit::Modifications(modifications) => {
-            let before = current.last().copied();
-            vec![(before, modified(before, modifications))]
-        }
-        Edit::Content(content) => {
-            let before = current.last().copied();
-            vec![(before, with_parts(before, vec![content_part(content)]))]
-        }
+    let changes: Vec<Change<'_>> = match edit {
+        Edit::Modifications(modifications) => vec![modified(current.last().copied(), modifications)],
+        Edit::Content(content) => vec![with_parts(current.last().copied(), vec![content_part(content)])],
         Edit::Artifacts(drafts) => matched(&current, drafts)?,
     };
+    if let Some(Change { before: Some(before), .. }) = changes.iter().find(|change| !change.is_carried) {
+        let name = before.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+        return Err(Refusal::EffectUnchanged { name });
+    }
     let schema = task.review().schema().map_err(|refused| vec![Violation { pointer: String::new(), ..refused }])?;
     let mut meter = Meter::default();
-    let (mut entries, mut violations) = (Vec::with_capacity(pairs.len()), Vec::new());
-    for (number, (before, draft)) in pairs.iter().enumerate() {
+    let (mut entries, mut violations) = (Vec::with_capacity(changes.len()), Vec::new());
+    for (number, Change { before, draft, .. }) in changes.iter().enumerate() {
         let mut entry = draft.entry(*before, number, stamp);
         if let (Some(schema), Some(value)) = (&schema, argument(&entry)) {
             violations.extend(schema.violations_within(&plain(&value), &mut meter));
@@ -74,13 +96,13 @@ pub fn edited(task: &Task<'_>, edit: &Edit, stamp: &Stamp) -> Result<Vec<Object>
         }
         entries.push(entry);
     }
-    if violations.is_empty() { Ok(entries) } else { Err(violations) }
+    if violations.is_empty() { Ok(entries) } else { Err(Refusal::Invalid(violations)) }
 }
 
 /// Pairs each draft with the artifact version that the draft replaces, if there is one.
-fn matched<'a>(current: &[&'a Object], drafts: &[Draft]) -> Result<Vec<(Option<&'a Object>, Draft)>, Vec<Violation>> {
+fn matched<'a>(current: &[&'a Object], drafts: &[Draft]) -> Result<Vec<Change<'a>>, Vec<Violation>> {
     let has = |artifact: &Object, name: &str, text: &str| artifact.get(name).and_then(Value::as_str) == Some(text);
-    let mut pairs = Vec::with_capacity(drafts.len());
+    let mut changes = Vec::with_capacity(drafts.len());
     for (number, draft) in drafts.iter().enumerate() {
         let before = match (&draft.supersedes, &draft.name) {
             (Some(id), _) => match current.iter().find(|artifact| has(artifact, "id", id)) {
@@ -95,35 +117,65 @@ fn matched<'a>(current: &[&'a Object], drafts: &[Draft]) -> Result<Vec<(Option<&
             (None, None) if drafts.len() == 1 => current.last().copied(),
             (None, None) => current.get(number).copied(),
         };
-        let draft = match (&draft.parts, &draft.effect) {
-            (Some(parts), None) => Draft { name: draft.name.clone(), ..with_parts(before, parts.clone()) },
-            _ => draft.clone(),
-        };
-        pairs.push((before, draft));
+        changes.push(carried(before, draft));
     }
-    Ok(pairs)
+    Ok(changes)
+}
+
+/// Returns the next version of an artifact. If the draft has new parts and no effect, the effect of the previous
+/// version follows the content.
+fn carried<'a>(before: Option<&'a Object>, draft: &Draft) -> Change<'a> {
+    let effect_before = before.and_then(Effect::of);
+    match (&draft.parts, &draft.effect, effect_before) {
+        (Some(parts), None, Some(_)) if !draft.drops_effect => {
+            let change = with_parts(before, parts.clone());
+            let (at, supersedes, name) = (draft.at.clone(), draft.supersedes.clone(), draft.name.clone());
+            Change { draft: Draft { at, supersedes, name, ..change.draft }, ..change }
+        }
+        // The author of the effect has read what the previous effect was about.
+        (_, Some(effect), Some(previous)) if effect.aggregate_id == previous.aggregate_id => {
+            let expected_version = effect.expected_version.or(previous.expected_version);
+            let effect = Effect { expected_version, ..effect.clone() };
+            Change { before, draft: Draft { effect: Some(effect), ..draft.clone() }, is_carried: true }
+        }
+        _ => Change { before, draft: draft.clone(), is_carried: true },
+    }
+}
+
+/// Returns an agent's draft of the next version of an artifact. If the draft has new parts and no effect, the effect of
+/// the previous version follows the content. Returns `None` if the effect does not contain the previous content.
+pub fn redrafted(before: &Object, draft: &Draft) -> Option<Draft> {
+    if draft.effect.is_some() {
+        return Some(draft.clone());
+    }
+    let change = carried(Some(before), draft);
+    change.is_carried.then_some(change.draft)
 }
 
 /// Returns a draft with new parts. If the artifact's effect contains the previous content, the new content replaces it
 /// there as well.
-fn with_parts(before: Option<&Object>, parts: Vec<Value>) -> Draft {
+fn with_parts(before: Option<&Object>, parts: Vec<Value>) -> Change<'_> {
+    let is_changed = before.is_some_and(|before| before.get("parts").and_then(Value::as_array) != Some(&*parts));
+    let mut is_carried = true;
     let effect = before.and_then(Effect::of).map(|effect| {
         let previous_content = before.and_then(argument);
         let new_content = parts.first().and_then(held_by);
-        match (previous_content, new_content) {
+        let payload = match (previous_content, new_content) {
             (Some(previous_content), Some(new_content)) => {
-                let payload = replaced(&Value::from(effect.payload.clone()), &previous_content, &new_content);
-                Effect { payload: payload.as_object().cloned().unwrap_or(effect.payload), ..effect }
+                replaced(&Value::from(effect.payload.clone()), &previous_content, &new_content)
             }
-            _ => effect,
-        }
+            _ => Value::Null,
+        };
+        let payload = payload.as_object().cloned().unwrap_or_else(|| effect.payload.clone());
+        is_carried = !is_changed || payload != effect.payload;
+        Effect { payload, ..effect }
     });
-    Draft { parts: Some(parts), effect, ..Draft::default() }
+    Change { before, draft: Draft { parts: Some(parts), effect, ..Draft::default() }, is_carried }
 }
 
 /// Returns a draft with changed fields. The changes are merged into the artifact's data, or into the artifact's effect
 /// if the artifact has no data.
-fn modified(before: Option<&Object>, modifications: &Object) -> Draft {
+fn modified<'a>(before: Option<&'a Object>, modifications: &Object) -> Change<'a> {
     let changes = plain(&modifications.clone().into());
     let merged = |value: &Value| {
         let mut value = plain(value);
@@ -135,31 +187,49 @@ fn modified(before: Option<&Object>, modifications: &Object) -> Draft {
     match (data, effect) {
         (Some(data), _) => {
             let after = merged(&data);
-            let mut draft = with_parts(before, vec![data_part(after.clone())]);
-            if let Some(effect) = &mut draft.effect {
-                carry(&mut effect.payload, &data, &after);
+            let mut change = with_parts(before, vec![data_part(after.clone())]);
+            // An effect that contains the whole data has followed already.
+            if let Some(effect) = change.draft.effect.as_mut().filter(|_| !change.is_carried) {
+                change.is_carried = carry(&mut effect.payload, &data, &after);
             }
-            draft
+            change
         }
         (None, Some(effect)) => {
             let payload = merged(&effect.payload.clone().into());
             let payload = payload.as_object().cloned().unwrap_or_default();
-            Draft { effect: Some(Effect { payload, ..effect }), ..Draft::default() }
+            let draft = Draft { effect: Some(Effect { payload, ..effect }), ..Draft::default() };
+            Change { before, draft, is_carried: true }
         }
-        (None, None) => Draft { parts: Some(vec![data_part(merged(&Object::new().into()))]), ..Draft::default() },
+        (None, None) => {
+            let draft = Draft { parts: Some(vec![data_part(merged(&Object::new().into()))]), ..Draft::default() };
+            Change { before, draft, is_carried: true }
+        }
     }
 }
 
 /// Copies each changed field of the data into the effect's payload if the payload has the field's previous value.
-fn carry(payload: &mut Object, before: &Value, after: &Value) {
-    for (name, value) in after.as_object().into_iter().flat_map(Object::iter) {
-        let was = before.get(name);
-        if was != Some(value)
-            && let Some(slot) = payload.get_mut(name).filter(|slot| Some(&**slot) == was)
-        {
-            *slot = value.clone();
+/// Returns whether the payload now has all changes.
+fn carry(payload: &mut Object, before: &Value, after: &Value) -> bool {
+    let mut is_carried = true;
+    let is_removed = |name: &str| after.get(name).is_none();
+    for (name, was) in before.as_object().into_iter().flat_map(Object::iter).filter(|(name, _)| is_removed(name)) {
+        if payload.get(name) == Some(was) {
+            payload.remove(name);
+        } else {
+            is_carried = false;
         }
     }
+    for (name, value) in after.as_object().into_iter().flat_map(Object::iter) {
+        let was = before.get(name);
+        if was == Some(value) {
+            continue;
+        }
+        match payload.get_mut(name).filter(|slot| Some(&**slot) == was) {
+            Some(slot) => *slot = value.clone(),
+            None => is_carried = false,
+        }
+    }
+    is_carried
 }
 
 /// Returns a copy of a value in which every part equal to `previous_content` is replaced by `new_content`.

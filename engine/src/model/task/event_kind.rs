@@ -23,6 +23,8 @@ pub enum TaskEvent {
     Released,
     Expired,
     Failed,
+    /// A person gave a failed task back to its assignee.
+    Retried,
     Canceled,
     /// The due date has passed.
     Overdue,
@@ -33,7 +35,7 @@ pub enum TaskEvent {
 }
 
 impl TaskEvent {
-    pub const ALL: [TaskEvent; 23] = [
+    pub const ALL: [TaskEvent; 24] = [
         TaskEvent::Created,
         TaskEvent::Assigned,
         TaskEvent::Unassigned,
@@ -52,6 +54,7 @@ impl TaskEvent {
         TaskEvent::Released,
         TaskEvent::Expired,
         TaskEvent::Failed,
+        TaskEvent::Retried,
         TaskEvent::Canceled,
         TaskEvent::Overdue,
         TaskEvent::Escalated,
@@ -80,6 +83,7 @@ impl TaskEvent {
             TaskEvent::Released => "task.released",
             TaskEvent::Expired => "task.expired",
             TaskEvent::Failed => "task.failed",
+            TaskEvent::Retried => "task.retried",
             TaskEvent::Canceled => "task.canceled",
             TaskEvent::Overdue => "task.overdue",
             TaskEvent::Escalated => "task.escalated",

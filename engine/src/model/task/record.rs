@@ -26,11 +26,15 @@ pub mod field {
     pub const ARTIFACTS: &str = "artifacts";
     /// The creator of the task: a user's id, or `plugin:<name>`.
     pub const CREATED_BY: &str = "created_by";
+    /// The keys and sessions that have delivered output.
+    pub const DELIVERED_BY: &str = "delivered_by";
     /// The number of the current attempt, starting at 1.
     pub const ATTEMPT: &str = "attempt";
     /// The lease: the agent that holds the task, the version of the claiming event, the duration, and the original end.
     pub const CLAIMED_BY: &str = "claimed_by";
     pub const CLAIM: &str = "claim";
+    /// The worker of the agent that holds the task, if the claim names one.
+    pub const INSTANCE: &str = "instance";
     pub const LEASE_SECONDS: &str = "lease_seconds";
     pub const LEASE_UNTIL: &str = "lease_until";
     /// The status that the task returns to when a lease or a deferral ends.
@@ -44,6 +48,8 @@ pub mod field {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lease<'a> {
     pub agent_id: &'a str,
+    /// The worker of the agent, if the claim names one.
+    pub instance: Option<&'a str>,
     /// The version of the event that claimed the task. The version identifies the claim.
     pub claim: u64,
     pub seconds: i64,
@@ -109,6 +115,7 @@ impl<'a> Task<'a> {
         }
         Some(Lease {
             agent_id: self.text(field::CLAIMED_BY)?,
+            instance: self.text(field::INSTANCE),
             claim: u64::try_from(self.get(field::CLAIM)?.as_int()?).ok()?,
             seconds: self.get(field::LEASE_SECONDS).and_then(Value::as_int).unwrap_or(super::LEASE_S),
             until: self.date(field::LEASE_UNTIL)?,
@@ -151,6 +158,11 @@ impl<'a> Task<'a> {
     /// Returns all versions of all artifacts, oldest first.
     pub fn artifacts(&self) -> &'a [Value] {
         self.get(field::ARTIFACTS).and_then(Value::as_array).unwrap_or_default()
+    }
+
+    /// Returns the keys and sessions that have delivered output.
+    pub fn deliverers(&self) -> &'a [Value] {
+        self.get(field::DELIVERED_BY).and_then(Value::as_array).unwrap_or_default()
     }
 
     pub fn has_output(&self) -> bool {

@@ -3,6 +3,7 @@
 
 use super::act::Action;
 use super::escalation::{self, Step};
+use crate::model::access::Role;
 use crate::model::json_schema::Schema;
 use crate::model::value::{Object, Value};
 use crate::model::violation::Violation;
@@ -16,6 +17,7 @@ pub struct Review<'a> {
     allowed: Option<&'a [Value]>,
     schema: Option<&'a Value>,
     escalate: Option<&'a Value>,
+    required_role: Option<&'a Value>,
 }
 
 impl<'a> Review<'a> {
@@ -25,13 +27,25 @@ impl<'a> Review<'a> {
             allowed: part("allowed_decisions").and_then(Value::as_array),
             schema: part("arguments_schema"),
             escalate: part("escalate"),
+            required_role: part("required_role"),
         }
     }
 
     /// Returns whether the review allows an action. Actions that are not decisions are always allowed.
     pub fn allows(&self, action: Action) -> bool {
-        let named = |allowed: &[Value]| allowed.iter().any(|name| name.as_str() == Some(action.name()));
+        // `ask` is the earlier name of both.
+        let is_asking = matches!(action, Action::RequestChanges | Action::Answer);
+        let names = |name: &Value| {
+            name.as_str() == Some(action.name()) || (is_asking && name.as_str() == Some(Action::Ask.name()))
+        };
+        let named = |allowed: &[Value]| allowed.iter().any(names);
         !action.is_decision() || self.allowed.is_none_or(named)
+    }
+
+    /// Returns the lowest role that may decide. Tasks from before roles were checked may name a role that does not
+    /// exist, which is ignored.
+    pub fn required_role(&self) -> Option<Role> {
+        self.required_role.and_then(Value::as_str).and_then(Role::parse)
     }
 
     /// Returns the escalation steps for the time while the task is overdue.
@@ -64,7 +78,16 @@ pub fn check(metadata: &Value) -> Vec<Violation> {
     if let Some(allowed) = review.get("allowed_decisions").filter(|allowed| !allowed.is_null()) {
         let is_decision = |name: &Value| name.as_str().and_then(Action::parse).is_some_and(Action::is_decision);
         if !allowed.as_array().is_some_and(|names| names.iter().all(is_decision)) {
-            add("/allowed_decisions", "expected an array of approve, edit, reject, defer and ask".into());
+            add(
+                "/allowed_decisions",
+                "expected an array of approve, edit, reject, defer, ask, request_changes and answer".into(),
+            );
+        }
+    }
+    if let Some(role) = review.get("required_role").filter(|role| !role.is_null()) {
+        let may_decide = |role: Role| role >= Role::Editor;
+        if !role.as_str().and_then(Role::parse).is_some_and(may_decide) {
+            add("/required_role", "expected editor or owner".into());
         }
     }
     if let Some(schema) = review.get("arguments_schema").filter(|schema| !schema.is_null())

@@ -78,16 +78,17 @@ fn cell(status: Status, act: Act) -> Cell {
 fn of_person(status: Status, action: Action) -> Cell {
     use Cell::{No, OtherTime, Stays, To, WithOutput};
     use Status::*;
-    let [approve, edit, reject, defer, ask, assign, read] = match status {
-        //                 approve               edit                  reject        defer         ask                assign       read, unread
-        Pending       => [To(Approved),         To(Approved),         To(Rejected), To(Deferred), To(AwaitingReply), To(Pending), Stays],
-        InProgress    => [WithOutput(Approved), WithOutput(Approved), To(Rejected), No,           Stays,             To(Pending), Stays],
-        Review        => [To(Approved),         To(Approved),         To(Rejected), To(Deferred), To(AwaitingReply), To(Pending), Stays],
-        InputRequired => [No,                   No,                   To(Rejected), To(Deferred), To(AwaitingReply), To(Pending), Stays],
-        AwaitingReply => [To(Approved),         To(Approved),         To(Rejected), To(Deferred), To(AwaitingReply), To(Pending), Stays],
-        Deferred      => [To(Approved),         To(Approved),         To(Rejected), OtherTime,    To(AwaitingReply), To(Pending), Stays],
-        Approved | Rejected | Completed | Failed | Canceled
-                      => [No,                   No,                   No,           No,           No,                No,          Stays],
+    let [approve, edit, reject, defer, ask, changes, answer, assign, retry, read] = match status {
+        //                 approve               edit                  reject        defer         ask                request_changes            answer             assign       retry        read, unread
+        Pending       => [To(Approved),         To(Approved),         To(Rejected), To(Deferred), To(AwaitingReply), WithOutput(AwaitingReply), No,                To(Pending), No,          Stays],
+        InProgress    => [WithOutput(Approved), WithOutput(Approved), To(Rejected), No,           Stays,             WithOutput(InProgress),    No,                To(Pending), No,          Stays],
+        Review        => [To(Approved),         To(Approved),         To(Rejected), To(Deferred), To(AwaitingReply), To(AwaitingReply),         No,                To(Pending), No,          Stays],
+        InputRequired => [No,                   No,                   To(Rejected), To(Deferred), To(AwaitingReply), No,                        To(AwaitingReply), To(Pending), No,          Stays],
+        AwaitingReply => [To(Approved),         To(Approved),         To(Rejected), To(Deferred), To(AwaitingReply), WithOutput(AwaitingReply), No,                To(Pending), No,          Stays],
+        Deferred      => [To(Approved),         To(Approved),         To(Rejected), OtherTime,    To(AwaitingReply), WithOutput(AwaitingReply), No,                To(Pending), No,          Stays],
+        Failed        => [No,                   No,                   No,           No,           No,                No,                        No,                No,          To(Pending), Stays],
+        Approved | Rejected | Completed | Canceled
+                      => [No,                   No,                   No,           No,           No,                No,                        No,                No,          No,          Stays],
     };
     match action {
         Action::Approve => approve,
@@ -95,7 +96,10 @@ fn of_person(status: Status, action: Action) -> Cell {
         Action::Reject => reject,
         Action::Defer => defer,
         Action::Ask => ask,
+        Action::RequestChanges => changes,
+        Action::Answer => answer,
         Action::Assign => assign,
+        Action::Retry => retry,
         Action::Read | Action::Unread => read,
     }
 }

@@ -34,12 +34,33 @@ impl WaitingOn {
         }
     }
 
+    /// Returns the statuses in which a task may wait for the party.
+    pub fn statuses(self) -> Vec<Status> {
+        match self {
+            WaitingOn::Human => {
+                vec![Status::Pending, Status::AwaitingReply, Status::InputRequired, Status::Review, Status::Failed]
+            }
+            WaitingOn::Agent => vec![Status::Pending, Status::AwaitingReply, Status::InProgress],
+            WaitingOn::None => {
+                let is_none = |status: &Status| *status == Status::Deferred || !status.is_open();
+                Status::ALL.into_iter().filter(is_none).collect()
+            }
+        }
+    }
+
+    /// Returns the party with this name.
+    pub fn parse(name: &str) -> Option<WaitingOn> {
+        WaitingOn::ALL.into_iter().find(|party| party.name() == name)
+    }
+
     /// Returns the party that must act next on a task.
     pub fn of(task: &Task<'_>) -> WaitingOn {
         match task.status() {
             Status::Pending | Status::AwaitingReply if task.assigned_agent().is_some() => WaitingOn::Agent,
             Status::Pending | Status::AwaitingReply | Status::InputRequired | Status::Review => WaitingOn::Human,
             Status::InProgress => WaitingOn::Agent,
+            // Somebody must learn of the failure, and may have the task tried again.
+            Status::Failed if task.is_unread() => WaitingOn::Human,
             Status::Deferred => WaitingOn::None,
             Status::Approved | Status::Rejected | Status::Completed | Status::Failed | Status::Canceled => {
                 WaitingOn::None
@@ -210,6 +231,10 @@ pub struct TimelineView {
     /// In milliseconds since the epoch.
     pub occurred_at: i64,
     pub actor: Arc<str>,
+    /// The person who sent the request, the key that the request presented, and the agent for which it acted.
+    pub user_id: Option<Arc<str>>,
+    pub key_id: Option<Arc<str>>,
+    pub agent_id: Option<Arc<str>>,
     /// The status after the event, if the event changes it.
     pub status: Option<Status>,
     pub messages: Vec<Arc<str>>,
@@ -224,7 +249,9 @@ impl From<&Event> for TimelineView {
             let items = event.payload.get(name).and_then(Value::as_array).unwrap_or_default();
             items.iter().filter_map(|item| text_of(item.get("id")?)).collect()
         };
-        let is_detail = |name: &str| !matches!(name, field::MESSAGES | field::ARTIFACTS | field::STATUS);
+        let signed = |name: &str| event.metadata.get(name).and_then(text_of);
+        let is_detail =
+            |name: &str| !matches!(name, field::MESSAGES | field::ARTIFACTS | field::STATUS | field::DELIVERED_BY);
         let detail = event.payload.iter().filter(|(name, _)| is_detail(name));
         TimelineView {
             position: event.position,
@@ -233,12 +260,65 @@ impl From<&Event> for TimelineView {
             event_type: event.event_type.clone(),
             occurred_at: event.occurred_at,
             actor: event.actor.clone(),
+            user_id: signed("user_id"),
+            key_id: signed("key_id"),
+            agent_id: signed("agent_id"),
             status: event.payload.get(STATUS).and_then(Value::as_str).and_then(Status::parse),
             messages: ids(MESSAGES),
             artifacts: ids(ARTIFACTS),
             detail: detail.map(|(name, value)| (name.clone(), value.clone())).collect(),
         }
     }
+}
+
+/// An event that an approval appends, with the state after it.
+#[derive(Debug, Clone)]
+pub struct EffectView {
+    /// The id of the artifact version that has the effect.
+    pub artifact_id: Option<Arc<str>>,
+    /// The event. In a preview its id, position and times have no meaning.
+    pub event: Arc<Event>,
+    /// The row of the aggregate after the approval. `None` if the states of the other effects are too large already.
+    pub state: Option<Value>,
+    pub stale: Option<Stale>,
+}
+
+impl EffectView {
+    /// Returns the view of the event of an effect.
+    pub fn new(event: Arc<Event>, state: Option<Value>) -> EffectView {
+        let artifact_id = event.metadata.get("artifact_id").and_then(text_of);
+        EffectView { artifact_id, event, state, stale: None }
+    }
+
+    /// Returns the approximate size of the view, in bytes.
+    pub fn size_bytes(&self) -> usize {
+        let of = |value: &Option<Value>| value.as_ref().map_or(0, Value::size_bytes);
+        let difference = self.stale.as_ref().and_then(|stale| stale.difference.as_ref());
+        self.event.size_bytes() + of(&self.state) + difference.map_or(0, Object::size_bytes)
+    }
+}
+
+/// The change of an aggregate since the author of an effect read it.
+#[derive(Debug, Clone)]
+pub struct Stale {
+    /// The version that the author has read.
+    pub expected_version: u64,
+    pub current_version: u64,
+    /// The fields that differ, each with `was` and `now`. `None` if the aggregate has too many events to compare.
+    pub difference: Option<Object>,
+}
+
+/// Returns the fields in which two states of an aggregate differ, each with `was` and `now`.
+pub fn difference(was: &Object, now: &Object) -> Object {
+    let differs = |name: &&Arc<str>| was.get(name) != now.get(name);
+    let names = was.keys().chain(now.keys().filter(|name| !was.contains(name))).filter(differs);
+    let change = |name: &Arc<str>| {
+        let mut change = Object::new();
+        change.push("was", was.get(name).cloned());
+        change.push("now", now.get(name).cloned());
+        (name.clone(), Value::from(change))
+    };
+    names.map(change).collect()
 }
 
 /// The stored form of a message or an artifact.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::approval::{effects, with_difference};
 use crate::core::append::Decide;
 use crate::error::{Error, Result};
 use crate::mailbox::person::{self, ARTIFACTS_CHANGED, TaskCommand};
@@ -9,6 +10,7 @@ use crate::mailbox::{effect, find};
 use crate::model::aggregate::Aggregate;
 use crate::model::event::Expected;
 use crate::model::task::content::Stamp;
+use crate::model::task::view::EffectView;
 use crate::workspace::call_context::Operation;
 use crate::workspace::offload::offload;
 use crate::workspace::rights::Writer;
@@ -16,14 +18,21 @@ use crate::workspace::rights::Writer;
 /// The maximum number of attempts at an edit. An attempt fails if an agent adds output at the same time.
 const MAX_ATTEMPTS: usize = 8;
 
+/// The result of a person's action.
+pub struct ActedTask {
+    pub task: Arc<Aggregate>,
+    /// The events that an approval has appended besides the task's own, with the states after them.
+    pub appended: Vec<EffectView>,
+}
+
 impl Writer {
     /// Returns the current time, in milliseconds since the epoch. All deadlines of tasks use this clock.
     pub fn now_ms(&self) -> i64 {
         self.context.state().clock.now_ms()
     }
 
-    /// Performs an action on a task and returns the changed task.
-    pub async fn act_on_task(&self, id: &str, command: TaskCommand, expected: Expected) -> Result<Arc<Aggregate>> {
+    /// Performs an action on a task. Returns the changed task and what an approval has appended.
+    pub async fn act_on_task(&self, id: &str, command: TaskCommand, expected: Expected) -> Result<ActedTask> {
         if let TaskCommand::Assign { assignee, .. } = &command {
             self.context.check_user(assignee.as_ref()).await?;
         }
@@ -33,13 +42,7 @@ impl Writer {
 }
 
 impl Operation {
-    async fn act(
-        &self,
-        id: &str,
-        command: Arc<TaskCommand>,
-        expected: Expected,
-        stamp: Stamp,
-    ) -> Result<Arc<Aggregate>> {
+    async fn act(&self, id: &str, command: Arc<TaskCommand>, expected: Expected, stamp: Stamp) -> Result<ActedTask> {
         for _ in 0..MAX_ATTEMPTS {
             match self.try_act(id, &command, expected, &stamp).await {
                 Err(Error::Conflict { code: ARTIFACTS_CHANGED, .. }) => {}
@@ -55,7 +58,7 @@ impl Operation {
         command: &Arc<TaskCommand>,
         expected: Expected,
         stamp: &Stamp,
-    ) -> Result<Arc<Aggregate>> {
+    ) -> Result<ActedTask> {
         let state = self.state();
         let edited = match &**command {
             TaskCommand::Edit { edit, .. } => {
@@ -69,7 +72,9 @@ impl Operation {
         let (task_id, command, stamp) = (id.to_owned(), command.clone(), stamp.clone());
         let decide: Decide =
             Box::new(move |view| person::decide(view, &task_id, expected, &command, edited.as_ref(), &stamp));
-        self.append_decided(decide, None, given_bytes).await.map_err(effect::explain)?;
-        find(state.folded.get(id), id)
+        match self.append_decided(decide, None, given_bytes).await.map_err(effect::explain) {
+            Ok(done) => Ok(ActedTask { task: find(state.folded.get(id), id)?, appended: effects(state, &done) }),
+            Err(error) => Err(with_difference(state, error).await),
+        }
     }
 }

@@ -1,14 +1,12 @@
 //! One action on many tasks. Each task succeeds or fails independently.
 
-use std::sync::Arc;
-
 use futures_util::StreamExt;
 use futures_util::stream;
 
+use super::actions::ActedTask;
 use super::tasks::TaskFilter;
 use crate::error::{Error, Result};
 use crate::mailbox::person::TaskCommand;
-use crate::model::aggregate::Aggregate;
 use crate::model::event::Expected;
 use crate::model::value::{Object, Value};
 use crate::workspace::call_context::Operation;
@@ -33,7 +31,7 @@ pub enum Which {
 /// The result of the action on one task.
 pub struct Outcome {
     pub id: String,
-    pub result: Result<Arc<Aggregate>>,
+    pub result: Result<ActedTask>,
 }
 
 impl Writer {

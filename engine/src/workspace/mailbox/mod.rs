@@ -1,9 +1,11 @@
 //! The operations on tasks: creating and reading them, actions of people, actions of agents, and batches.
 
 pub mod actions;
+pub mod approval;
 mod assignee;
 pub mod batch;
 pub mod leases;
+mod next;
 pub mod tasks;
 pub mod work;
 

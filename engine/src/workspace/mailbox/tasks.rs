@@ -8,17 +8,19 @@ use crate::core::append::Decide;
 use crate::core::stream_pages::StreamPages;
 use crate::core::view::View;
 use crate::error::{Error, Result};
+use crate::mailbox::artifacts::first_versions;
+use crate::mailbox::effect::Origin;
 use crate::mailbox::person::{check_assignee, parts};
 use crate::mailbox::selection::{self, Selection, select};
-use crate::mailbox::{agent, find};
+use crate::mailbox::{deliverers, find, signed};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::TASK;
 use crate::model::date::format_date;
 use crate::model::depth::{self, MAX_CONTENT_DEPTH};
 use crate::model::facts::{Assignee, Priority};
-use crate::model::task::content::{Draft, Stamp};
+use crate::model::task::content::{Draft, Sender, Stamp};
 use crate::model::task::record::field;
-use crate::model::task::view::{TimelineView, WholeTask};
+use crate::model::task::view::{TimelineView, WaitingOn, WholeTask};
 use crate::model::task::{SourceType, Status, review, title};
 use crate::model::value::{Object, Value};
 use crate::model::violation::Violations;
@@ -65,6 +67,8 @@ pub struct TaskFilter {
     pub project: Option<String>,
     pub source_type: Option<SourceType>,
     pub unread: Option<bool>,
+    /// The party that must act next.
+    pub waiting_on: Option<WaitingOn>,
     pub priorities: Option<Vec<Priority>>,
 }
 
@@ -122,6 +126,7 @@ impl NewTask {
         }
         if let Some(artifacts) = artifacts {
             payload.push(field::ARTIFACTS, artifacts);
+            payload.push(field::DELIVERED_BY, deliverers(None, stamp));
         }
         payload
     }
@@ -147,9 +152,14 @@ impl Writer {
             check_assignee(view, new.assignee.as_ref())?;
             let artifacts = match new.artifacts.is_empty() {
                 true => None,
-                false => Some(agent::first_versions(&new.artifacts, &stamp)?),
+                false => {
+                    let subject = new.source.get("aggregate_id").and_then(Value::as_str);
+                    let origin = Origin { task_id: &id, subject, project: new.project.as_deref() };
+                    Some(first_versions(view, origin, &new.artifacts, &stamp)?)
+                }
             };
-            Ok(vec![first_event(&id, TASK, new.project.clone(), new.payload(&stamp, artifacts))])
+            let created = first_event(&id, TASK, new.project.clone(), new.payload(&stamp, artifacts));
+            Ok(vec![signed(created, &stamp, None)])
         });
         Operation::perform(self, |operation| async move {
             let appended = operation.append_decided(decide, request, given_bytes).await?;
@@ -213,7 +223,8 @@ impl CallContext {
             Some(project) => Some(self.find_project(project).ok_or_else(|| unknown_project(project))?.id.text()),
         };
         let selection = Selection {
-            statuses: filter.statuses.clone(),
+            statuses: filter.statuses.clone().or(filter.waiting_on.map(WaitingOn::statuses)),
+            waiting_on: filter.waiting_on,
             assignee_type: filter.assignee_type,
             assignee_id: filter.assignee_id.as_deref().map(Arc::from),
             project_id,
@@ -229,7 +240,20 @@ impl CallContext {
     /// Returns the stamp that records the caller and the time in task contents.
     pub(super) fn stamp(&self) -> Stamp {
         let clock = &self.state().clock;
-        Stamp { seed: clock.new_id().to_string(), by: self.caller().user_id().to_owned(), at_ms: clock.now_ms() }
+        let caller = self.caller();
+        let excluded = match self.state().settings.own_deliveries {
+            true => Vec::new(),
+            false => caller.lineage(),
+        };
+        let sender = Sender {
+            user_id: caller.user_id().into(),
+            key_id: caller.key_id().map(Arc::from),
+            role: caller.role(),
+            origin: caller.origin(),
+            excluded,
+        };
+        let (seed, by) = (clock.new_id().to_string(), caller.user_id().to_owned());
+        Stamp { seed, by, at_ms: clock.now_ms(), sender: Some(Arc::new(sender)) }
     }
 
     /// Returns the UUID derived from this workspace and an idempotency key of a task.

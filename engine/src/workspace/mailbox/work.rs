@@ -14,7 +14,10 @@ use crate::model::violation::Violations;
 use crate::store::leases::LeaseRow;
 use crate::workspace::answers::RequestId;
 use crate::workspace::call_context::Operation;
-use crate::workspace::rights::Writer;
+use crate::workspace::rights::{AgentWriter, Writer};
+
+/// The maximum length of the name of an agent's worker, in bytes.
+const MAX_INSTANCE: usize = 200;
 
 /// The result of an agent's action.
 pub struct Worked {
@@ -50,7 +53,7 @@ impl Worked {
     }
 }
 
-impl Writer {
+impl AgentWriter {
     /// Performs an agent's action on a task and returns the changed task.
     pub async fn work_on_task(
         &self,
@@ -60,11 +63,15 @@ impl Writer {
         expected: Expected,
         request: Option<RequestId>,
     ) -> Result<Worked> {
+        self.bind(&mut worker, &work)?;
         let renewed_s = match &work {
-            Work::Claim { seconds } if !(1..=MAX_LEASE_S).contains(seconds) => {
+            Work::Claim { instance: Some(instance), .. } if !(1..=MAX_INSTANCE).contains(&instance.len()) => {
+                return Err(Error::invalid_at("/instance", format!("expected 1 to {MAX_INSTANCE} bytes")));
+            }
+            Work::Claim { seconds, .. } if !(1..=MAX_LEASE_S).contains(seconds) => {
                 return Err(Error::invalid_at("/lease_seconds", format!("expected 1 to {MAX_LEASE_S}")));
             }
-            Work::Claim { seconds } => *seconds,
+            Work::Claim { seconds, .. } => *seconds,
             _ => 0,
         };
         if let Work::RequestInput { schema: Some(schema), .. } = &work {
@@ -88,6 +95,32 @@ impl Writer {
             Ok(Worked { task, event, lease, repeated: appended.is_repeat() })
         })
         .await
+    }
+}
+
+impl AgentWriter {
+    /// Lets a key that is bound to agents act only for its agents. A key with a single agent need not name it.
+    pub(super) fn bind(&self, worker: &mut Worker, work: &Work) -> Result<()> {
+        let Some(agents) = self.caller().agents() else { return Ok(()) };
+        if matches!(work, Work::Cancel { .. }) {
+            return Err(Error::forbidden("agent_key", "a key that is bound to agents cannot cancel a task"));
+        }
+        match (&worker.agent_id, &**agents) {
+            (None, [only]) => worker.agent_id = Some(only.to_string()),
+            (None, _) => return Err(Error::invalid_at("/agent_id", "required: one of the key's agents")),
+            (Some(id), agents) if agents.iter().all(|agent| **agent != *id.as_str()) => {
+                return Err(Error::forbidden("other_agent", "the key is bound to other agents"));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl Writer {
+    /// Returns the handle that works on tasks for the same caller.
+    pub fn as_agent_writer(&self) -> AgentWriter {
+        AgentWriter { context: self.context.clone() }
     }
 }
 

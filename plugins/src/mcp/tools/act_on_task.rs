@@ -8,10 +8,12 @@ use foldwork_engine::model::task::content::Message;
 use foldwork_engine::model::task::edit::Edit;
 use foldwork_engine::model::value::Object;
 use foldwork_engine::workspace::mailbox::TaskCommand;
+use foldwork_engine::workspace::mailbox::actions::ActedTask;
 use foldwork_engine::{Error, Result, Writer};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::shown_effect::ShownEffect;
 use super::shown_task::ShownTask;
 use crate::mcp::closed_sets::OneOf;
 use crate::mcp::tool::{Call, Effect, Tool, Words};
@@ -21,10 +23,11 @@ const WORDS: Words = Words {
     title: "Act on a task",
     description: "Performs a person's action on a task of the mailbox: `approve` accepts the output and carries out \
         its effects; `edit` accepts it with changes (`modifications` for fields of data, or `content` for a text); \
-        `reject` rejects it (`text`: the reason); `ask` sends the agent a question or an answer (`text`); `defer` \
-        postpones the task (`until`); `assign` assigns it to an agent or user (`agent_id` or `user_id`; neither: to \
-        nobody); `read` and `unread` mark it. The task's `allowed_actions` lists what is possible now; any other \
-        action is a `task_state_conflict`. Decide for people only if they have told you to.",
+        `reject` rejects it (`text`: the reason); `request_changes` sends the output back to the agent and `answer` \
+        answers its question (`text`; `ask` is the older name of both); `defer` postpones the task (`until`); `assign` \
+        assigns it to an agent or user (`agent_id` or `user_id`; neither: to nobody); `retry` has a failed task tried \
+        again; `read` and `unread` mark it. The task's `allowed_actions` lists what is possible now; any other action \
+        is a `task_state_conflict`. Decide for people only if they have told you to.",
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -32,13 +35,17 @@ const WORDS: Words = Words {
 struct Arguments {
     task_id: String,
     action: OneOf<Action>,
-    /// The comment of `approve` and `edit`, the reason of `reject` and `defer`, the message of `ask`.
+    /// The comment of `approve`, `edit` and `retry`, the reason of `reject` and `defer`, the message of
+    /// `request_changes`, `answer` and `ask`.
     text: Option<String>,
     /// For `edit`: the fields to merge into the data of the delivered output.
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     modifications: Option<Object>,
     /// For `edit`: the new text of the output.
     content: Option<String>,
+    /// For `approve` and `edit`: whether effects may overwrite what has changed since the agent read it. Without it,
+    /// such an approval fails with `stale` and the difference.
+    accept_stale: Option<bool>,
     /// For `defer`: the time at which the task wakes, in RFC 3339.
     until: Option<String>,
     /// For `assign`: the id of the agent.
@@ -55,6 +62,10 @@ struct Answer {
     /// The task after the action.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     task: ShownTask,
+    /// The events that `approve` or `edit` has appended, with the states after them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Option<Vec<serde_json::Map<String, serde_json::Value>>>")]
+    appended: Vec<ShownEffect>,
 }
 
 pub(super) fn tool() -> Tool {
@@ -65,26 +76,27 @@ async fn act_on_task(writer: Writer, arguments: Arguments, _call: Call) -> Resul
     let expected = arguments.expected_version.map_or(Expected::Any, Expected::Version);
     let id = arguments.task_id.clone();
     let command = command(arguments, writer.now_ms())?;
-    let task = writer.act_on_task(&id, command, expected).await?;
-    Ok(Answer { task: ShownTask::from(&*task) })
+    let ActedTask { task, appended } = writer.act_on_task(&id, command, expected).await?;
+    let appended = appended.into_iter().map(ShownEffect::from).collect();
+    Ok(Answer { task: ShownTask::from(&*task), appended })
 }
 
 fn command(arguments: Arguments, now_ms: i64) -> Result<TaskCommand> {
     let Arguments { text, modifications, content, until, agent_id, user_id, .. } = arguments;
+    let accept_stale = arguments.accept_stale.unwrap_or(false);
     Ok(match arguments.action.0 {
-        Action::Approve => TaskCommand::Approve { comment: text },
+        Action::Approve => TaskCommand::Approve { comment: text, accept_stale },
         Action::Reject => TaskCommand::Reject { reason: text },
+        Action::Retry => TaskCommand::Retry { comment: text },
         Action::Read => TaskCommand::Read,
         Action::Unread => TaskCommand::Unread,
-        Action::Edit => TaskCommand::Edit { edit: edit(modifications, content)?, comment: text },
+        Action::Edit => TaskCommand::Edit { edit: edit(modifications, content)?, comment: text, accept_stale },
         Action::Defer => {
             TaskCommand::Defer { until: until.map(|text| wakes_at(&text, now_ms)).transpose()?, reason: text }
         }
-        Action::Ask => {
-            let message = text.filter(|text| !text.trim().is_empty());
-            let message = message.ok_or_else(|| Error::invalid_at("/text", "required: the message to the agent"))?;
-            TaskCommand::Ask { message: Message::of_text(&message) }
-        }
+        Action::Ask => TaskCommand::Ask { message: message(text)? },
+        Action::RequestChanges => TaskCommand::RequestChanges { message: message(text)? },
+        Action::Answer => TaskCommand::Answer { message: message(text)? },
         Action::Assign => {
             let assignee = match (agent_id, user_id) {
                 (Some(_), Some(_)) => return Err(Error::invalid_at("/user_id", "give agent_id or user_id, not both")),
@@ -95,6 +107,12 @@ fn command(arguments: Arguments, now_ms: i64) -> Result<TaskCommand> {
             TaskCommand::Assign { assignee, due_at: None }
         }
     })
+}
+
+fn message(text: Option<String>) -> Result<Message> {
+    let text = text.filter(|text| !text.trim().is_empty());
+    let text = text.ok_or_else(|| Error::invalid_at("/text", "required: the message to the agent"))?;
+    Ok(Message::of_text(&text))
 }
 
 fn edit(modifications: Option<Object>, content: Option<String>) -> Result<Edit> {

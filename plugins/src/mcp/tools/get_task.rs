@@ -4,6 +4,7 @@ use foldwork_engine::{Reader, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::shown_effect::ShownEffect;
 use super::shown_task::ShownWhole;
 use crate::mcp::tool::{Call, Tool, Words};
 
@@ -12,7 +13,7 @@ const WORDS: Words = Words {
     title: "Get a task",
     description: "Returns a task of the mailbox with its messages, every version of its output (artifacts) and its \
         events in order (timeline). `allowed_actions` lists what `act_on_task` may do now; `source.aggregate_id` is \
-        the aggregate that the task is about.",
+        the aggregate that the task is about, and `would_append` the events that approval appends.",
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -28,6 +29,13 @@ struct Answer {
     /// The task: `{id, title, status, priority, …, messages, artifacts, timeline}`.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     task: ShownWhole,
+    /// The events that approval would append now, with the states after them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Option<Vec<serde_json::Map<String, serde_json::Value>>>")]
+    would_append: Vec<ShownEffect>,
+    /// The reason for which approval would be rejected now, although the task's status allows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    would_refuse: Option<String>,
 }
 
 pub(super) fn tool() -> Tool {
@@ -39,5 +47,10 @@ async fn get_task(reader: Reader, arguments: Arguments, _call: Call) -> Result<A
     // The timeline repeats what the other fields contain.
     let with_timeline = arguments.timeline.unwrap_or(false);
     let whole = reader.whole_task(&task, if with_timeline { None } else { Some(0) }).await?;
-    Ok(Answer { task: ShownWhole::new(whole, with_timeline) })
+    let approval = reader.approval(&task).await?;
+    Ok(Answer {
+        task: ShownWhole::new(whole, with_timeline),
+        would_append: approval.would_append.into_iter().map(ShownEffect::from).collect(),
+        would_refuse: approval.refusal.map(|error| error.to_string()),
+    })
 }

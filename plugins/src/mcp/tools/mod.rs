@@ -14,6 +14,7 @@ mod search;
 mod upload_file_link;
 
 mod shown;
+mod shown_effect;
 pub(super) mod shown_task;
 
 use super::tool::Tool;

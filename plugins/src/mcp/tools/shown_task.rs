@@ -155,6 +155,9 @@ struct ShownEntry {
     event_type: Arc<str>,
     occurred_at: String,
     actor: Arc<str>,
+    user_id: Option<Arc<str>>,
+    key_id: Option<Arc<str>>,
+    agent_id: Option<Arc<str>>,
     status: Option<&'static str>,
     messages: Vec<Arc<str>>,
     artifacts: Vec<Arc<str>>,
@@ -164,7 +167,7 @@ struct ShownEntry {
 impl From<TimelineView> for ShownEntry {
     fn from(view: TimelineView) -> ShownEntry {
         let TimelineView { position, version, event_id, event_type, occurred_at, actor, .. } = view;
-        let TimelineView { status, messages, artifacts, detail, .. } = view;
+        let TimelineView { user_id, key_id, agent_id, status, messages, artifacts, detail, .. } = view;
         ShownEntry {
             position,
             version,
@@ -172,6 +175,9 @@ impl From<TimelineView> for ShownEntry {
             event_type,
             occurred_at: format_date(occurred_at),
             actor,
+            user_id,
+            key_id,
+            agent_id,
             status: status.map(|status| status.name()),
             messages,
             artifacts,

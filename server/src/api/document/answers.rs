@@ -27,12 +27,13 @@ const EXCHANGE: &str = "/sign-in-codes/exchange";
 const OWN_KEY: &str = "/keys/self";
 const DEACTIVATE: &str = "/deactivate-license";
 /// The methods and paths of operations whose body names a resource that may not exist. Their responses include 404.
-const NAMED_IN_BODY: [(&str, &str); 5] = [
+const NAMED_IN_BODY: [(&str, &str); 6] = [
     ("post", "/files/delete"),
     ("post", "/agents/connect"),
     ("post", "/agents/heartbeat"),
     ("post", "/mailbox"),
     ("post", "/mailbox/actions"),
+    ("post", "/mailbox/claim-next"),
 ];
 
 /// Adds the possible errors of an operation and the headers of its responses to the document.

@@ -12,13 +12,20 @@ use crate::auth::ApiWrite;
 use crate::http::error::ApiResult;
 use crate::wire::body::Body;
 use crate::wire::received::Received;
-use crate::wire::task::{Acted, ApproveTask, AskTask, AssignTask, DeferTask, EditTask, MarkTask, RejectTask, acted};
+use crate::wire::task::{
+    Acted, AnswerTask, ApproveTask, Approved, AskTask, AssignTask, DeferTask, EditTask, MarkTask, RejectTask,
+    RequestChanges, RetryTask, acted, approved,
+};
 
 pub struct Api;
 
 #[OpenApi(tag = "Section::Mailbox")]
 impl Api {
-    /// Approves the output. The server appends the events in `effect` of the artifacts atomically with the approval.
+    /// Approves the output. The server appends the events in `effect` of the current artifacts atomically with the
+    /// approval. The response has these events in `appended`; `would_append` of the task shows them beforehand.
+    ///
+    /// If an aggregate has changed since the author of an effect read it, the response is 409 `stale` with the
+    /// difference, unless `accept_stale` is true.
     ///
     /// If the task's status does not allow the approval, the response is 409 `task_state_conflict` with the status and
     /// the allowed actions.
@@ -29,14 +36,16 @@ impl Api {
         task_id: Path<String>,
         body: Body<Received<ApproveTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
-    ) -> ApiResult<Acted> {
+    ) -> ApiResult<Approved> {
         let expected = expected_version(&body.expected_version, if_match.as_deref())?;
-        act(&access.0, &task_id, expected, body.command(access.0.now_ms())?).await
+        let command = body.command(access.0.now_ms())?;
+        Ok(approved(access.0.act_on_task(&task_id, command, expected).await?))
     }
 
     /// Approves the output with changes. The changed output is stored as the next version of the artifact.
     ///
-    /// The server appends effects as for `approve`.
+    /// The server appends effects as for `approve`. A changed text or field is changed in the effect, too, if the
+    /// effect contains it. Otherwise the response is 409 `effect_unchanged`; `artifact` can say what the effect becomes.
     ///
     /// If the task's metadata has a schema for edits, an edit that does not match the schema gets 400.
     #[oai(path = "/mailbox/:task_id/edit", method = "post", operation_id = "edit_task")]
@@ -46,9 +55,10 @@ impl Api {
         task_id: Path<String>,
         body: Body<Received<EditTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
-    ) -> ApiResult<Acted> {
+    ) -> ApiResult<Approved> {
         let expected = expected_version(&body.expected_version, if_match.as_deref())?;
-        act(&access.0, &task_id, expected, body.command(access.0.now_ms())?).await
+        let command = body.command(access.0.now_ms())?;
+        Ok(approved(access.0.act_on_task(&task_id, command, expected).await?))
     }
 
     /// Rejects the output. An agent that holds the task loses its claim.
@@ -82,7 +92,7 @@ impl Api {
         act(&access.0, &task_id, expected, body.command(access.0.now_ms())?).await
     }
 
-    /// Asks the agent a question, or answers the agent's question.
+    /// Asks the agent a question, or answers the agent's question. `request-changes` and `answer` say which of the two.
     ///
     /// The task then waits for its agent, and the server notifies the agent.
     #[oai(path = "/mailbox/:task_id/ask", method = "post", operation_id = "ask_task")]
@@ -91,6 +101,36 @@ impl Api {
         access: ApiWrite,
         task_id: Path<String>,
         body: Body<Received<AskTask>>,
+        #[oai(name = "If-Match")] if_match: Header<Option<String>>,
+    ) -> ApiResult<Acted> {
+        let expected = expected_version(&body.expected_version, if_match.as_deref())?;
+        act(&access.0, &task_id, expected, body.command(access.0.now_ms())?).await
+    }
+
+    /// Sends the output back to the agent, with what is to be different.
+    ///
+    /// The task then waits for its agent, which gets the message as `task.asked`.
+    #[oai(path = "/mailbox/:task_id/request-changes", method = "post", operation_id = "request_changes")]
+    async fn request_changes(
+        &self,
+        access: ApiWrite,
+        task_id: Path<String>,
+        body: Body<Received<RequestChanges>>,
+        #[oai(name = "If-Match")] if_match: Header<Option<String>>,
+    ) -> ApiResult<Acted> {
+        let expected = expected_version(&body.expected_version, if_match.as_deref())?;
+        act(&access.0, &task_id, expected, body.command(access.0.now_ms())?).await
+    }
+
+    /// Answers the question of the agent that asked for input.
+    ///
+    /// The task then waits for its agent, which gets the message as `task.asked`.
+    #[oai(path = "/mailbox/:task_id/answer", method = "post", operation_id = "answer_task")]
+    async fn answer_task(
+        &self,
+        access: ApiWrite,
+        task_id: Path<String>,
+        body: Body<Received<AnswerTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Acted> {
         let expected = expected_version(&body.expected_version, if_match.as_deref())?;
@@ -106,6 +146,21 @@ impl Api {
         access: ApiWrite,
         task_id: Path<String>,
         body: Body<Received<AssignTask>>,
+        #[oai(name = "If-Match")] if_match: Header<Option<String>>,
+    ) -> ApiResult<Acted> {
+        let expected = expected_version(&body.expected_version, if_match.as_deref())?;
+        act(&access.0, &task_id, expected, body.command(access.0.now_ms())?).await
+    }
+
+    /// Gives a failed task back to its assignee, with the first attempt again.
+    ///
+    /// A failed task waits for a person until it is read. The server notifies the agent of the task.
+    #[oai(path = "/mailbox/:task_id/retry", method = "post", operation_id = "retry_task")]
+    async fn retry_task(
+        &self,
+        access: ApiWrite,
+        task_id: Path<String>,
+        body: Body<Received<RetryTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Acted> {
         let expected = expected_version(&body.expected_version, if_match.as_deref())?;
@@ -144,5 +199,5 @@ impl Api {
 }
 
 async fn act(writer: &Writer, id: &str, expected: Expected, command: TaskCommand) -> ApiResult<Acted> {
-    Ok(acted(&*writer.act_on_task(id, command, expected).await?))
+    Ok(acted(&writer.act_on_task(id, command, expected).await?.task))
 }

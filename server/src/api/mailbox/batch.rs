@@ -2,7 +2,9 @@
 
 use foldwork_engine::Error;
 use foldwork_engine::model::task::Action;
+use foldwork_engine::model::task::view::EffectView;
 use foldwork_engine::model::value::Value;
+use foldwork_engine::workspace::mailbox::actions::ActedTask;
 use foldwork_engine::workspace::mailbox::batch::{MAX_TASKS, Which};
 use poem_openapi::OpenApi;
 
@@ -38,7 +40,8 @@ impl Api {
         let command = command(action?, &body.fields, access.0.now_ms())?;
         let outcomes = access.0.act_on_tasks(which(&body)?, command).await?;
         let tasks = outcomes.iter().filter_map(|outcome| outcome.result.as_ref().ok());
-        let bytes = tasks.map(|task| task.size_bytes()).sum();
+        let appended = |task: &ActedTask| task.appended.iter().map(EffectView::size_bytes).sum::<usize>();
+        let bytes = tasks.map(|acted| acted.task.size_bytes() + appended(acted)).sum();
         Ok(JsonResponse::large(&ActedBody::from(outcomes), bytes))
     }
 }

@@ -5,6 +5,7 @@ use foldwork_engine::model::event::Expected;
 use foldwork_engine::model::excerpt::excerpt;
 use foldwork_engine::model::facts::{Assignee, Priority};
 use foldwork_engine::model::task::edit::Edit;
+use foldwork_engine::model::task::view::WaitingOn;
 use foldwork_engine::model::task::{Action, SourceType, Status};
 use foldwork_engine::model::value::Object;
 use foldwork_engine::model::violation::Violations;
@@ -17,8 +18,8 @@ use crate::wire::names;
 use crate::wire::new_event::read_expected;
 use crate::wire::received::{FromFields, Sent, SentText, first_text};
 use crate::wire::task::{
-    ActOnTasks, ApproveTask, AskTask, AssignTask, DeferTask, EditTask, MarkTask, RejectTask, SentFilter, drafts,
-    required_message,
+    ActOnTasks, AnswerTask, ApproveTask, AskTask, AssignTask, DeferTask, EditTask, MarkTask, RejectTask,
+    RequestChanges, RetryTask, SentFilter, drafts, required_message,
 };
 
 /// The longest deferral in seconds, about three thousand years.
@@ -42,7 +43,10 @@ pub fn command(action: Action, fields: &Object, now_ms: i64) -> Result<TaskComma
         Action::Reject => of_many::<RejectTask>(fields)?.command(now_ms),
         Action::Defer => of_many::<DeferTask>(fields)?.command(now_ms),
         Action::Ask => of_many::<AskTask>(fields)?.command(now_ms),
+        Action::RequestChanges => of_many::<RequestChanges>(fields)?.command(now_ms),
+        Action::Answer => of_many::<AnswerTask>(fields)?.command(now_ms),
         Action::Assign => of_many::<AssignTask>(fields)?.command(now_ms),
+        Action::Retry => of_many::<RetryTask>(fields)?.command(now_ms),
         Action::Read => of_many::<MarkTask>(fields).map(|_| TaskCommand::Read),
         Action::Unread => of_many::<MarkTask>(fields).map(|_| TaskCommand::Unread),
     }
@@ -57,13 +61,15 @@ fn of_many<T: FromFields>(fields: &Object) -> Result<T, Error> {
 
 impl Acting for ApproveTask {
     fn command(&self, _: i64) -> Result<TaskCommand, Error> {
-        Ok(TaskCommand::Approve { comment: self.comment.text()? })
+        let accept_stale = self.accept_stale.flag()?.unwrap_or(false);
+        Ok(TaskCommand::Approve { comment: self.comment.text()?, accept_stale })
     }
 }
 
 impl Acting for EditTask {
     fn command(&self, _: i64) -> Result<TaskCommand, Error> {
-        Ok(TaskCommand::Edit { edit: edit(self)?, comment: self.comment.text()? })
+        let accept_stale = self.accept_stale.flag()?.unwrap_or(false);
+        Ok(TaskCommand::Edit { edit: edit(self)?, comment: self.comment.text()?, accept_stale })
     }
 }
 
@@ -123,6 +129,26 @@ impl Acting for AskTask {
     fn command(&self, _: i64) -> Result<TaskCommand, Error> {
         let texts = [&self.message, &self.question, &self.text];
         Ok(TaskCommand::Ask { message: required_message(&self.parts, &self.in_reply_to, &texts)? })
+    }
+}
+
+impl Acting for RequestChanges {
+    fn command(&self, _: i64) -> Result<TaskCommand, Error> {
+        let texts = [&self.message, &self.text];
+        Ok(TaskCommand::RequestChanges { message: required_message(&self.parts, &self.in_reply_to, &texts)? })
+    }
+}
+
+impl Acting for AnswerTask {
+    fn command(&self, _: i64) -> Result<TaskCommand, Error> {
+        let texts = [&self.message, &self.answer, &self.text];
+        Ok(TaskCommand::Answer { message: required_message(&self.parts, &self.in_reply_to, &texts)? })
+    }
+}
+
+impl Acting for RetryTask {
+    fn command(&self, _: i64) -> Result<TaskCommand, Error> {
+        Ok(TaskCommand::Retry { comment: self.comment.text()? })
     }
 }
 
@@ -192,6 +218,7 @@ pub struct FilterTexts {
     pub project_id: Option<String>,
     pub source_type: Option<String>,
     pub unread: Option<bool>,
+    pub waiting_on: Option<String>,
     pub priority: Option<String>,
 }
 
@@ -199,6 +226,7 @@ impl FilterTexts {
     pub fn read(sent: &SentFilter) -> Result<FilterTexts, Error> {
         Ok(FilterTexts {
             unread: sent.unread.flag()?,
+            waiting_on: sent.waiting_on.text()?,
             status: sent.status.text()?,
             assignee_type: sent.assignee_type.text()?,
             source_type: sent.source_type.text()?,
@@ -230,6 +258,9 @@ impl FilterTexts {
         let source_type = self
             .source_type
             .map(|name| SourceType::parse(&name).ok_or_else(|| wrong("source_type", "agent, event, user or api")));
+        let waiting_on = self
+            .waiting_on
+            .map(|name| WaitingOn::parse(&name).ok_or_else(|| wrong("waiting_on", "human, agent or none")));
         let priorities = self.priority.map(|list| {
             let found: Option<Vec<Priority>> = list.split(',').map(|name| priority(name.trim())).collect();
             found.ok_or_else(|| wrong("priority", "a comma-separated list of low, normal, high and urgent"))
@@ -241,6 +272,7 @@ impl FilterTexts {
             project: self.project_id,
             source_type: source_type.transpose()?,
             unread: self.unread,
+            waiting_on: waiting_on.transpose()?,
             priorities: priorities.transpose()?,
         })
     }

@@ -14,7 +14,7 @@ use crate::http::etag::{etag, is_known};
 use crate::http::offloading::offload;
 use crate::http::routes::API;
 use crate::wire::body::{Body, JsonResponse};
-use crate::wire::closed_sets::{AssigneesOrNone, OneOf, Sources};
+use crate::wire::closed_sets::{AssigneesOrNone, OneOf, Sources, WaitedFor};
 use crate::wire::idempotency::{Created, Outcome, idempotent};
 use crate::wire::page::{PageBody, limit, read_cursor};
 use crate::wire::received::Received;
@@ -56,6 +56,8 @@ impl Api {
         source_type: Query<Option<OneOf<Sources>>>,
         /// Only unread tasks (`true`), or only read tasks (`false`).
         unread: Query<Option<bool>>,
+        /// Only tasks that wait for a person, for an agent, or for nobody.
+        waiting_on: Query<Option<OneOf<WaitedFor>>>,
         /// Only tasks with one of these priorities, separated by commas.
         priority: Query<Option<String>>,
         /// Rows per page, 1 to 200; the default is 50.
@@ -71,6 +73,7 @@ impl Api {
             project_id: project_id.0,
             source_type: source_type.as_deref().map(str::to_owned),
             unread: unread.0,
+            waiting_on: waiting_on.as_deref().map(str::to_owned),
             priority: priority.0,
         };
         let filter = filter.filter()?;
@@ -103,6 +106,7 @@ impl Api {
     /// Returns one task with its messages, artifacts and timeline.
     ///
     /// The timeline has the task's events in the order of the log, with the ids of messages and artifacts.
+    /// `would_append` has the events that approval would append now.
     #[oai(path = "/mailbox/:task_id", method = "get", operation_id = "get_task")]
     async fn get_task(
         &self,
@@ -114,12 +118,15 @@ impl Api {
     ) -> ApiResult<Shown> {
         let task = access.0.task(&task_id).await?;
         let tag = etag(task.version);
-        if is_known(if_none_match.as_deref(), &tag) {
+        let approval = access.0.approval(&task).await?;
+        // What approval would append depends on other aggregates, which the tag does not cover.
+        if approval.is_empty() && is_known(if_none_match.as_deref(), &tag) {
             return Ok(Shown::Known(tag));
         }
         let whole = access.0.whole_task(&task, timeline.0).await?;
-        let bytes = task.size_bytes() + whole.timeline.iter().map(|entry| entry.detail.size_bytes()).sum::<usize>();
-        let body = offload(bytes, || WholeTaskBody::from(whole));
+        let timeline = whole.timeline.iter().map(|entry| entry.detail.size_bytes()).sum::<usize>();
+        let bytes = task.size_bytes() + timeline + approval.size_bytes();
+        let body = offload(bytes, || WholeTaskBody::new(whole, approval));
         Ok(Shown::Found(JsonResponse::large(&body, bytes), tag))
     }
 }

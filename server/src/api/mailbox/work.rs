@@ -7,13 +7,13 @@ use foldwork_engine::model::task::view::{ArtifactView, MessageView};
 use foldwork_engine::workspace::answers::RequestId;
 use foldwork_engine::workspace::mailbox::work::Worked;
 use foldwork_engine::workspace::mailbox::{Work, Worker};
-use foldwork_engine::{Error, Writer};
+use foldwork_engine::{AgentWriter, Error};
 use poem_openapi::param::{Header, Path};
 use poem_openapi::{ApiResponse, OpenApi};
 
 use super::command::{expected_version, worker};
 use crate::api::section::Section;
-use crate::auth::ApiWrite;
+use crate::auth::{AgentWrite, ApiWrite};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::etag::etag;
 use crate::http::routes::API;
@@ -21,8 +21,8 @@ use crate::wire::body::{Body, JsonResponse};
 use crate::wire::idempotency::{Created, Outcome, idempotent};
 use crate::wire::received::{Received, first_text};
 use crate::wire::task::{
-    Acted, AddArtifact, AddMessage, ArtifactBody, CancelTask, ClaimTask, ClaimedBody, CompleteTask, FailTask,
-    MessageBody, ReleaseTask, RequestInput, TaskBody, acted, drafts, message, required_message,
+    Acted, AddArtifact, AddMessage, ArtifactBody, CancelTask, ClaimNext, ClaimTask, ClaimedBody, CompleteTask,
+    FailTask, MessageBody, ReleaseTask, RequestInput, TaskBody, acted, drafts, message, required_message,
 };
 
 pub struct Api;
@@ -34,6 +34,16 @@ enum Claimed {
     Done(JsonResponse<ClaimedBody>, #[oai(header = "ETag")] String),
 }
 
+#[derive(ApiResponse)]
+enum ClaimedNext {
+    /// The agent holds the task.
+    #[oai(status = 200)]
+    Done(JsonResponse<ClaimedBody>, #[oai(header = "ETag")] String),
+    /// No task waits for the agent.
+    #[oai(status = 204)]
+    None,
+}
+
 #[OpenApi(tag = "Section::Mailbox")]
 impl Api {
     /// Claims the task for an agent, or renews the claim. Heartbeats of the agent renew the claim as well.
@@ -43,7 +53,7 @@ impl Api {
     #[oai(path = "/mailbox/:task_id/claim", method = "post", operation_id = "claim_task")]
     async fn claim_task(
         &self,
-        access: ApiWrite,
+        access: AgentWrite,
         task_id: Path<String>,
         body: Body<Received<ClaimTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
@@ -51,11 +61,27 @@ impl Api {
         let mut who = worker(&body.agent_id, &body.claim)?;
         who.agent_id = Some(body.agent_id.required_text()?);
         let seconds = body.lease_seconds.integer()?.unwrap_or(LEASE_S);
+        let claim = Work::Claim { seconds, instance: body.instance.text()? };
         let expected = expected_version(&body.expected_version, if_match.as_deref())?;
-        let mut worked = work(&access.0, &task_id, who, Work::Claim { seconds }, expected).await?;
+        let mut worked = work(&access.0, &task_id, who, claim, expected).await?;
         let lease = worked.claimed()?.into();
         let body = ClaimedBody { task: TaskBody::from(&*worked.task), lease };
         Ok(Claimed::Done(JsonResponse::new(&body), etag(worked.task.version)))
+    }
+
+    /// Claims the next task of an agent: the most urgent of the tasks that wait for the agent, and of these the oldest.
+    ///
+    /// Several workers of one agent get different tasks. Without a waiting task the response is 204.
+    #[oai(path = "/mailbox/claim-next", method = "post", operation_id = "claim_next_task")]
+    async fn claim_next_task(&self, access: AgentWrite, body: Body<Received<ClaimNext>>) -> ApiResult<ClaimedNext> {
+        let agent_id = body.agent_id.required_text()?;
+        let (seconds, instance) = (body.lease_seconds.integer()?.unwrap_or(LEASE_S), body.instance.text()?);
+        let Some(mut worked) = access.0.claim_next(&agent_id, seconds, instance).await? else {
+            return Ok(ClaimedNext::None);
+        };
+        let lease = worked.claimed()?.into();
+        let body = ClaimedBody { task: TaskBody::from(&*worked.task), lease };
+        Ok(ClaimedNext::Done(JsonResponse::new(&body), etag(worked.task.version)))
     }
 
     /// Adds a message to the task. If a person waits for the agent's reply, the agent's next message is the reply.
@@ -64,7 +90,7 @@ impl Api {
     #[oai(path = "/mailbox/:task_id/messages", method = "post", operation_id = "add_message")]
     async fn add_message(
         &self,
-        access: ApiWrite,
+        access: AgentWrite,
         task_id: Path<String>,
         body: Body<Received<AddMessage>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
@@ -77,7 +103,7 @@ impl Api {
         let expected = expected_version(&request.expected_version, if_match.as_deref())?;
         let call = Call { id: task_id.0, who, expected };
         let operation = format!("add_message/{}", call.id);
-        let make = async move |writer: Writer, request| call.add(&writer, work, request, added_message).await;
+        let make = async move |writer: AgentWriter, request| call.add(&writer, work, request, added_message).await;
         idempotent(&access.0, key.0, &operation, &text, make).await
     }
 
@@ -87,7 +113,7 @@ impl Api {
     #[oai(path = "/mailbox/:task_id/artifacts", method = "post", operation_id = "add_artifact")]
     async fn add_artifact(
         &self,
-        access: ApiWrite,
+        access: AgentWrite,
         task_id: Path<String>,
         body: Body<Received<AddArtifact>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
@@ -100,7 +126,7 @@ impl Api {
         let work = Work::Artifact { drafts: vec![draft] };
         let call = Call { id: task_id.0, who: who?, expected: expected? };
         let operation = format!("add_artifact/{}", call.id);
-        let make = async move |writer: Writer, request| call.add(&writer, work, request, added_artifact).await;
+        let make = async move |writer: AgentWriter, request| call.add(&writer, work, request, added_artifact).await;
         idempotent(&access.0, key.0, &operation, &text, make).await
     }
 
@@ -110,7 +136,7 @@ impl Api {
     #[oai(path = "/mailbox/:task_id/complete", method = "post", operation_id = "complete_task")]
     async fn complete_task(
         &self,
-        access: ApiWrite,
+        access: AgentWrite,
         task_id: Path<String>,
         body: Body<Received<CompleteTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
@@ -133,7 +159,7 @@ impl Api {
     #[oai(path = "/mailbox/:task_id/request-input", method = "post", operation_id = "request_input")]
     async fn request_input(
         &self,
-        access: ApiWrite,
+        access: AgentWrite,
         task_id: Path<String>,
         body: Body<Received<RequestInput>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
@@ -154,7 +180,7 @@ impl Api {
     #[oai(path = "/mailbox/:task_id/fail", method = "post", operation_id = "fail_task")]
     async fn fail_task(
         &self,
-        access: ApiWrite,
+        access: AgentWrite,
         task_id: Path<String>,
         body: Body<Received<FailTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
@@ -174,7 +200,7 @@ impl Api {
     #[oai(path = "/mailbox/:task_id/release", method = "post", operation_id = "release_task")]
     async fn release_task(
         &self,
-        access: ApiWrite,
+        access: AgentWrite,
         task_id: Path<String>,
         body: Body<Received<ReleaseTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
@@ -198,12 +224,13 @@ impl Api {
     ) -> ApiResult<Acted> {
         let operation = Work::Cancel { reason: first_text(&[&body.reason, &body.message, &body.comment])? };
         let expected = expected_version(&body.expected_version, if_match.as_deref())?;
-        let worked = work(&access.0, &task_id, Worker::default(), operation, expected).await?;
+        let writer = access.0.as_agent_writer();
+        let worked = work(&writer, &task_id, Worker::default(), operation, expected).await?;
         Ok(acted(&worked.task))
     }
 }
 
-async fn work(writer: &Writer, id: &str, who: Worker, operation: Work, expected: Expected) -> ApiResult<Worked> {
+async fn work(writer: &AgentWriter, id: &str, who: Worker, operation: Work, expected: Expected) -> ApiResult<Worked> {
     writer.work_on_task(id, who, operation, expected, None).await.map_err(ApiError::from)
 }
 
@@ -218,7 +245,7 @@ impl Call {
     /// Adds the content. Returns what was added, which `added` finds in the event.
     async fn add<T>(
         self,
-        writer: &Writer,
+        writer: &AgentWriter,
         work: Work,
         request: Option<RequestId>,
         added: fn(&Event) -> Option<T>,

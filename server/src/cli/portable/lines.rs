@@ -102,6 +102,9 @@ pub struct Key {
     pub hash: String,
     #[serde(default)]
     pub opens_all: bool,
+    /// The agents for which the key acts, if it is bound to agents.
+    #[serde(default)]
+    pub agents: Option<Vec<String>>,
     pub created_at: i64,
     #[serde(default)]
     pub expires_at: Option<i64>,

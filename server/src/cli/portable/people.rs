@@ -33,6 +33,7 @@ pub async fn write(store: &OpenStore, output: &mut Output) -> anyhow::Result<()>
             display: key.display,
             hash: key.hash,
             opens_all: key.opens_all,
+            agents: key.agents.map(|agents| agents.iter().map(|id| id.to_string()).collect()),
             created_at: key.created_at,
             expires_at: key.expires_at,
             last_used_at: key.last_used_at,
@@ -65,6 +66,8 @@ pub async fn restore_member(engine: &Engine, workspace_id: &Arc<str>, member: Me
 /// Adds a key to a workspace, unless its id or its secret is known.
 pub async fn restore_key(engine: &Engine, workspace_id: &Arc<str>, key: Key) -> anyhow::Result<bool> {
     let scope = |name: &String| Scope::parse(name).with_context(|| format!("'{name}' is not a scope"));
+    // A store has no key that is bound to no agent, and would let such a key do everything.
+    anyhow::ensure!(key.agents.as_ref().is_none_or(|agents| !agents.is_empty()), "the key has an empty list of agents");
     let record = KeyRecord {
         id: key.id.into(),
         workspace_id: workspace_id.clone(),
@@ -74,6 +77,7 @@ pub async fn restore_key(engine: &Engine, workspace_id: &Arc<str>, key: Key) -> 
         display: key.display,
         hash: key.hash,
         opens_all: key.opens_all,
+        agents: key.agents.map(|agents| agents.into_iter().map(Arc::from).collect()),
         created_at: key.created_at,
         expires_at: key.expires_at,
         last_used_at: key.last_used_at,

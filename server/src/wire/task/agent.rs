@@ -12,13 +12,30 @@ pub struct ClaimTask {
     /// The lease in seconds, 1 to 600; the default is 90. Each heartbeat renews the lease for the same time.
     #[oai(nullable)]
     pub lease_seconds: Sent<Option<u64>>,
+    /// The name of the worker, if several workers of the agent claim tasks. Another worker cannot renew the claim.
+    #[oai(nullable)]
+    pub instance: SentText,
     #[oai(nullable)]
     pub expected_version: Sent<Option<u64>>,
     #[oai(skip)]
     pub claim: Sent<Option<u64>>,
 }
 
-from_fields!(only ClaimTask { agent_id, lease_seconds, expected_version, claim });
+from_fields!(only ClaimTask { agent_id, lease_seconds, instance, expected_version, claim });
+
+/// Claims the next task of an agent.
+#[derive(Object)]
+pub struct ClaimNext {
+    pub agent_id: Sent<String>,
+    /// The lease in seconds, 1 to 600; the default is 90.
+    #[oai(nullable)]
+    pub lease_seconds: Sent<Option<u64>>,
+    /// The name of the worker, if several workers of the agent claim tasks.
+    #[oai(nullable)]
+    pub instance: SentText,
+}
+
+from_fields!(only ClaimNext { agent_id, lease_seconds, instance });
 
 /// A message to add to a task. The author is the agent or, without `agent_id`, the caller.
 #[derive(Object)]
@@ -62,10 +79,11 @@ pub struct AddArtifact {
     pub text: SentText,
     #[oai(nullable)]
     pub data: Sent<Option<AnyValue>>,
-    /// The id of the previous version of this artifact.
+    /// The id of the previous version of this artifact. The default is the artifact of the same name.
     #[oai(nullable)]
     pub supersedes: SentText,
-    /// The event that approval appends: `{aggregate_id, event_type, payload}`.
+    /// The event that approval appends: `{aggregate_id, event_type, payload, expected_version}`. `expected_version` is
+    /// the version of the aggregate that the agent has read; the default is the version at this request.
     #[oai(nullable)]
     pub effect: Sent<Option<AnyObject>>,
     #[oai(nullable)]

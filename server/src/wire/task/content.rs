@@ -52,7 +52,7 @@ pub struct ArtifactBody {
     /// The id of the previous version.
     #[serde(skip_serializing_if = "Option::is_none")]
     supersedes: Option<Text>,
-    /// The event that approval appends: `{aggregate_id, event_type, payload}`.
+    /// The event that approval appends: `{aggregate_id, event_type, payload, expected_version}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     effect: Option<AnyObject>,
     /// The changes that a person made to the previous version, as a JSON patch (RFC 6902).
@@ -86,6 +86,15 @@ pub struct TimelineEntry {
     event_type: Text,
     occurred_at: String,
     actor: Text,
+    /// The person who sent the request.
+    #[oai(nullable)]
+    user_id: Option<Text>,
+    /// The key that the request presented. Null for a session.
+    #[oai(nullable)]
+    key_id: Option<Text>,
+    /// The agent for which the request acted.
+    #[oai(nullable)]
+    agent_id: Option<Text>,
     /// The status after the event, if the event changes it.
     #[oai(nullable)]
     status: Option<String>,
@@ -106,6 +115,9 @@ impl From<TimelineView> for TimelineEntry {
             event_type: event_type.into(),
             occurred_at: format_date(occurred_at),
             actor: actor.into(),
+            user_id: view.user_id.map(Text),
+            key_id: view.key_id.map(Text),
+            agent_id: view.agent_id.map(Text),
             status: status.map(|status| status.name().to_owned()),
             messages: view.messages.into_iter().map(Text).collect(),
             artifacts: view.artifacts.into_iter().map(Text).collect(),

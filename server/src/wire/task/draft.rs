@@ -123,7 +123,8 @@ impl SentDraft {
         let effect = self.effect.value().and_then(|effect| read_effect(effect, "/effect", &mut inner));
         let mut violations = Violations::default();
         violations.add_below(at, inner);
-        violations.finish(Draft { supersedes: supersedes.or(id), name, parts, effect })
+        let supersedes = supersedes.or(id);
+        violations.finish(Draft { at: at.to_owned(), supersedes, name, parts, effect, drops_effect: false })
     }
 }
 
@@ -132,13 +133,15 @@ struct SentEffect {
     aggregate_id: SentText,
     event_type: SentText,
     payload: Sent<Option<AnyObject>>,
+    /// The version of the aggregate that the author of the effect has read.
+    expected_version: Sent<Option<u64>>,
 }
 
-from_fields!(SentEffect { aggregate_id, event_type, payload });
+from_fields!(SentEffect { aggregate_id, event_type, payload, expected_version });
 
 fn read_effect(value: &Value, at: &str, violations: &mut Violations) -> Option<Effect> {
     let Some(sent) = value.as_object() else {
-        violations.add(at, "expected an object {aggregate_id?, event_type, payload}");
+        violations.add(at, "expected an object {aggregate_id?, event_type, payload, expected_version?}");
         return None;
     };
     let sent = SentEffect::from_fields(sent);
@@ -153,6 +156,13 @@ fn read_effect(value: &Value, at: &str, violations: &mut Violations) -> Option<E
     if let Some(payload) = sent.payload.value() {
         depth::check(payload, MAX_CONTENT_DEPTH, "/payload", &mut inner);
     }
+    let expected_version = sent.expected_version.value().and_then(|version| {
+        let version = version.as_int().and_then(|version| u64::try_from(version).ok());
+        if version.is_none() {
+            inner.add("/expected_version", "expected the version of the aggregate, from 0");
+        }
+        version
+    });
     violations.add_below(at, inner);
     if event_type.is_none() {
         violations.add(format!("{at}/event_type"), "required string");
@@ -160,7 +170,7 @@ fn read_effect(value: &Value, at: &str, violations: &mut Violations) -> Option<E
     if payload.is_none() {
         violations.add(format!("{at}/payload"), "expected an object");
     }
-    Some(Effect { aggregate_id, event_type: event_type?, payload: payload? })
+    Some(Effect { aggregate_id, event_type: event_type?, payload: payload?, expected_version })
 }
 
 /// Reads a list of parts. Each part is `{text}`, `{data}` or `{file}`, with an optional `media_type`.

@@ -1,6 +1,7 @@
 //! A task in responses: alone, with its contents, with a claim, and in lists.
 
 mod agent;
+mod approval;
 mod content;
 mod draft;
 mod person;
@@ -8,13 +9,16 @@ mod person;
 use foldwork_engine::model::aggregate::Aggregate;
 use foldwork_engine::model::date::format_date;
 use foldwork_engine::model::facts::Assignee;
-use foldwork_engine::model::task::view::{TaskView, WholeTask};
+use foldwork_engine::model::task::view::{EffectView, TaskView, WholeTask};
+use foldwork_engine::workspace::mailbox::actions::ActedTask;
+use foldwork_engine::workspace::mailbox::approval::Approval;
 use foldwork_engine::workspace::mailbox::batch::Outcome;
 use foldwork_engine::workspace::mailbox::work::HeldLease;
 use poem_openapi::{ApiResponse, Object};
 use serde::Serialize;
 
 pub use self::agent::*;
+pub use self::approval::EffectBody;
 pub use self::content::{ArtifactBody, MessageBody, TimelineEntry};
 pub use self::draft::{drafts, message, required_message};
 pub use self::person::*;
@@ -140,18 +144,37 @@ pub struct WholeTaskBody {
     artifacts: Vec<ArtifactBody>,
     /// The task's events in the order of the log, at most the last 1,000.
     timeline: Vec<TimelineEntry>,
+    /// The events that approval would append now, with the states after them.
+    would_append: Vec<EffectBody>,
+    /// The error that approval would return now, although the status of the task allows approval.
+    #[oai(nullable)]
+    would_refuse: Option<AnyObject>,
 }
 
-impl From<WholeTask> for WholeTaskBody {
-    fn from(whole: WholeTask) -> WholeTaskBody {
+impl WholeTaskBody {
+    /// Returns the body of a task with a preview of its approval.
+    pub fn new(whole: WholeTask, approval: Approval) -> WholeTaskBody {
         let WholeTask { task, messages, artifacts, timeline } = whole;
         WholeTaskBody {
             task: task.into(),
             messages: messages.into_iter().map(MessageBody::from).collect(),
             artifacts: artifacts.into_iter().map(ArtifactBody::from).collect(),
             timeline: timeline.into_iter().map(TimelineEntry::from).collect(),
+            would_append: approval.would_append.into_iter().map(EffectBody::planned).collect(),
+            would_refuse: approval.refusal.map(|error| ApiError::from(error).body.into()),
         }
     }
+}
+
+/// A task that a person has approved.
+#[derive(Object, Serialize)]
+#[oai(rename = "ApprovedTask")]
+pub struct ApprovedBody {
+    #[oai(flatten)]
+    #[serde(flatten)]
+    task: TaskBody,
+    /// The events that the approval has appended besides the task's own, with the states after them.
+    appended: Vec<EffectBody>,
 }
 
 /// A task that an agent has claimed.
@@ -202,6 +225,10 @@ struct ActedOn {
     /// The task after the action, if the action succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     task: Option<TaskBody>,
+    /// The events that an approval has appended besides the task's own, with the states after them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[oai(default, skip_serializing_if_is_empty)]
+    appended: Vec<EffectBody>,
     /// The error body that the action on this task alone would return, if the action failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<AnyObject>,
@@ -221,10 +248,19 @@ impl From<Vec<Outcome>> for ActedBody {
 impl From<Outcome> for ActedOn {
     fn from(Outcome { id, result }: Outcome) -> ActedOn {
         match result {
-            Ok(task) => ActedOn { id, status: 200, task: Some(TaskBody::from(&*task)), error: None },
+            Ok(ActedTask { task, appended }) => {
+                let appended = appended.into_iter().map(EffectBody::appended).collect();
+                ActedOn { id, status: 200, task: Some(TaskBody::from(&*task)), appended, error: None }
+            }
             Err(error) => {
                 let ApiError { status, body, .. } = ApiError::from(error);
-                ActedOn { id, status: status.as_u16().into(), task: None, error: Some(body.into()) }
+                ActedOn {
+                    id,
+                    status: status.as_u16().into(),
+                    task: None,
+                    appended: Vec::new(),
+                    error: Some(body.into()),
+                }
             }
         }
     }
@@ -240,4 +276,20 @@ pub enum Acted {
 /// Returns the response to an action: the task after the action.
 pub fn acted(task: &Aggregate) -> Acted {
     Acted::Done(JsonResponse::new(&TaskBody::from(task)), etag(task.version))
+}
+
+#[derive(ApiResponse)]
+pub enum Approved {
+    /// The task after the approval, and the events that the approval has appended.
+    #[oai(status = 200)]
+    Done(JsonResponse<ApprovedBody>, #[oai(header = "ETag")] String),
+}
+
+/// Returns the response to an approval.
+pub fn approved(acted: ActedTask) -> Approved {
+    let ActedTask { task, appended } = acted;
+    let bytes = task.size_bytes() + appended.iter().map(EffectView::size_bytes).sum::<usize>();
+    let appended = appended.into_iter().map(EffectBody::appended).collect();
+    let body = ApprovedBody { task: TaskBody::from(&*task), appended };
+    Approved::Done(JsonResponse::large(&body, bytes), etag(task.version))
 }

@@ -67,11 +67,14 @@ from_fields!(CreateTask {
 pub struct ApproveTask {
     #[oai(nullable)]
     pub comment: SentText,
+    /// Whether effects may overwrite an aggregate that has changed since their author read it.
+    #[oai(nullable)]
+    pub accept_stale: Sent<Option<bool>>,
     #[oai(nullable)]
     pub expected_version: Sent<Option<u64>>,
 }
 
-from_fields!(only ApproveTask { comment, expected_version });
+from_fields!(only ApproveTask { comment, accept_stale, expected_version });
 
 /// Approves the task's output with changes. The changes are one of `modifications`, `content`, `text`, `artifact` and
 /// `artifacts`.
@@ -92,11 +95,14 @@ pub struct EditTask {
     pub artifacts: Sent<Option<Vec<AnyObject>>>,
     #[oai(nullable)]
     pub comment: SentText,
+    /// Whether effects may overwrite an aggregate that has changed since their author read it.
+    #[oai(nullable)]
+    pub accept_stale: Sent<Option<bool>>,
     #[oai(nullable)]
     pub expected_version: Sent<Option<u64>>,
 }
 
-from_fields!(only EditTask { modifications, content, text, artifact, artifacts, comment, expected_version });
+from_fields!(only EditTask { modifications, content, text, artifact, artifacts, comment, accept_stale, expected_version });
 
 /// Rejects the task's output. `message` and `comment` are synonyms of `reason`.
 #[derive(Object)]
@@ -150,6 +156,45 @@ pub struct AskTask {
 
 from_fields!(only AskTask { message, parts, in_reply_to, expected_version, question, text });
 
+/// Sends the output back to the agent. `text` is a synonym of `message`.
+#[derive(Object)]
+pub struct RequestChanges {
+    /// What is to be different.
+    #[oai(nullable)]
+    pub message: SentText,
+    /// The message as parts instead of text. Each part is `{text}`, `{data}` or `{file}`.
+    #[oai(nullable)]
+    pub parts: Sent<Option<Vec<AnyObject>>>,
+    #[oai(nullable)]
+    pub in_reply_to: SentText,
+    #[oai(nullable)]
+    pub expected_version: Sent<Option<u64>>,
+    #[oai(skip)]
+    pub text: SentText,
+}
+
+from_fields!(only RequestChanges { message, parts, in_reply_to, expected_version, text });
+
+/// Answers the agent's question. `answer` and `text` are synonyms of `message`.
+#[derive(Object)]
+pub struct AnswerTask {
+    #[oai(nullable)]
+    pub message: SentText,
+    /// The message as parts instead of text. Each part is `{text}`, `{data}` or `{file}`.
+    #[oai(nullable)]
+    pub parts: Sent<Option<Vec<AnyObject>>>,
+    #[oai(nullable)]
+    pub in_reply_to: SentText,
+    #[oai(nullable)]
+    pub expected_version: Sent<Option<u64>>,
+    #[oai(skip)]
+    pub answer: SentText,
+    #[oai(skip)]
+    pub text: SentText,
+}
+
+from_fields!(only AnswerTask { message, parts, in_reply_to, expected_version, answer, text });
+
 /// Reassigns the task. `agent_id` or `user_id` may replace `assignee_type` and `assignee_id`.
 #[derive(Object)]
 pub struct AssignTask {
@@ -171,6 +216,17 @@ pub struct AssignTask {
 
 from_fields!(only AssignTask { assignee_type, assignee_id, agent_id, user_id, due_at, expected_version });
 
+/// Gives a failed task back to its assignee.
+#[derive(Object)]
+pub struct RetryTask {
+    #[oai(nullable)]
+    pub comment: SentText,
+    #[oai(nullable)]
+    pub expected_version: Sent<Option<u64>>,
+}
+
+from_fields!(only RetryTask { comment, expected_version });
+
 /// An action that marks a task as read or unread.
 #[derive(Object)]
 pub struct MarkTask {
@@ -187,7 +243,7 @@ pub struct ActOnTasks {
     #[oai(nullable)]
     pub ids: Sent<Option<Vec<String>>>,
     /// A filter instead of `ids`. Its fields are parameters of `GET /mailbox`: `status`, `assignee_id`,
-    /// `assignee_type`, `project_id`, `source_type`, `unread` and `priority`.
+    /// `assignee_type`, `project_id`, `source_type`, `unread`, `waiting_on` and `priority`.
     #[oai(nullable)]
     pub filter: Sent<Option<AnyObject>>,
     /// The number of tasks that the filter must match. If the filter matches another number, the request fails with
@@ -206,7 +262,8 @@ pub struct SentFilter {
     pub project_id: SentText,
     pub source_type: SentText,
     pub unread: Sent<Option<bool>>,
+    pub waiting_on: SentText,
     pub priority: SentText,
 }
 
-from_fields!(SentFilter { status, assignee_type, assignee_id, project_id, source_type, unread, priority });
+from_fields!(SentFilter { status, assignee_type, assignee_id, project_id, source_type, unread, waiting_on, priority });

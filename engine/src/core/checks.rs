@@ -1,0 +1,98 @@
+//! Checks of a new event against the types and streams at the log's end. The appender makes them, and so do decisions
+//! about events that are only to be appended later.
+
+use std::sync::Arc;
+
+use crate::core::view::View;
+use crate::error::{Error, Result};
+use crate::model::aggregate::Aggregate;
+use crate::model::definition::Definition;
+use crate::model::depth::{self, MAX_KEPT_DEPTH};
+use crate::model::event::NewEvent;
+use crate::model::id::{self, AggregateId};
+use crate::model::pattern::Matching;
+use crate::model::payload;
+use crate::model::violation::Violations;
+use crate::offload::offload;
+
+/// Returns the id of the event's aggregate. Fails if the id is invalid.
+pub(super) fn aggregate_id(new: &NewEvent) -> Result<AggregateId> {
+    AggregateId::parse(&new.aggregate_id).ok_or_else(|| {
+        let allowed = "expected a letter or digit, then up to 127 letters, digits and . _ : -";
+        Error::invalid_at("/aggregate_id", format!("invalid aggregate id: {allowed}"))
+    })
+}
+
+impl View<'_> {
+    /// Checks whether the log would accept an event of a client now. Does not check the expected version, and accepts
+    /// an event on a deleted aggregate.
+    pub fn check_event(&self, new: &NewEvent) -> Result<()> {
+        let aggregate_id = aggregate_id(new)?;
+        self.check_type(new, false)?;
+        self.check_stream(new, self.aggregate(aggregate_id.as_str()).as_deref()).map(drop)
+    }
+
+    /// Checks that the type exists, that the append may write to it, and that the event type and payload are valid.
+    pub(super) fn check_type(&self, new: &NewEvent, managed: bool) -> Result<Arc<Definition>> {
+        let mut wrong = Violations::default();
+        let Some(definition) = self.definition(&new.aggregate_type) else {
+            let shown: String = new.aggregate_type.chars().take(64).collect();
+            wrong.add("/aggregate_type", format!("unknown aggregate type '{shown}'"));
+            return Err(wrong.into_vec().into());
+        };
+        if definition.managed && !managed {
+            let message = format!("only its own operations may append to the type '{}'", definition.type_name);
+            return Err(Error::Forbidden { code: "managed_type", message });
+        }
+        if new.recorded.is_some() && !managed {
+            let message = "only an import may append an event with the actor and the time of another log";
+            return Err(Error::forbidden("recorded_elsewhere", message));
+        }
+        let verb = new.event_type.strip_prefix(&*definition.type_name).and_then(|rest| rest.strip_prefix('.'));
+        if !verb.is_some_and(id::is_valid_name) {
+            let message = format!("expected {}.<verb> of lower-case letters, digits, _ and -", definition.type_name);
+            wrong.add("/event_type", message);
+        }
+        let matching = Matching::new(&self.state.patterns);
+        let mut check = || {
+            let at = "/payload";
+            // The type may have been redefined since another log recorded the event. Managed types have one definition,
+            // and their operations rely on it.
+            if new.recorded.is_some() && !definition.managed {
+                payload::check_shape(&new.payload, definition, at, &mut wrong);
+            } else {
+                payload::check(&new.payload, verb.unwrap_or_default(), definition, &matching, at, &mut wrong);
+            }
+        };
+        if payload::is_quick(&new.payload, definition, &matching) {
+            check()
+        } else {
+            offload(check)
+        }
+        if !new.metadata.nests_within(MAX_KEPT_DEPTH) {
+            wrong.add("/metadata", depth::too_deep(MAX_KEPT_DEPTH));
+        }
+        wrong.finish(definition.clone()).map_err(Error::from)
+    }
+
+    /// Checks the type and project of a stream: a new stream must have a known project, and an existing stream must
+    /// match both. Returns the project's id.
+    pub(super) fn check_stream(&self, new: &NewEvent, before: Option<&Aggregate>) -> Result<Option<Arc<str>>> {
+        let project_id = match new.project.as_deref() {
+            None => None,
+            Some(project) => Some(self.project_id(project).ok_or_else(|| {
+                let shown: String = project.chars().take(64).collect();
+                Error::invalid_at("/project_id", format!("unknown project '{shown}'"))
+            })?),
+        };
+        let Some(before) = before else { return Ok(project_id) };
+        if *before.aggregate_type != *new.aggregate_type {
+            let message = format!("the stream is of type '{}'", before.aggregate_type);
+            return Err(Error::conflict("aggregate_type_mismatch", message));
+        }
+        if project_id.is_some() && project_id != before.project_id {
+            return Err(Error::conflict("project_mismatch", "the stream belongs to another project"));
+        }
+        Ok(before.project_id.clone())
+    }
+}

@@ -1,0 +1,82 @@
+//! The artifacts of a delivery. Each is new or the next version of an artifact. Its effect is checked here, where its
+//! author can still correct it.
+
+use super::effect::{self, Origin};
+use crate::core::view::View;
+use crate::error::{Error, Result};
+use crate::model::excerpt::excerpt;
+use crate::model::task::Task;
+use crate::model::task::content::{DEFAULT_NAME, Draft, Stamp};
+use crate::model::task::edit;
+use crate::model::value::{Object, Value};
+
+/// Returns the stored artifacts of a task that is created with artifacts.
+pub fn first_versions(view: &View<'_>, origin: Origin<'_>, drafts: &[Draft], stamp: &Stamp) -> Result<Value> {
+    stored(view, origin, &[], drafts, stamp)
+}
+
+/// Returns the stored form of the artifacts that are delivered for a task.
+pub(super) fn versions(view: &View<'_>, task: &Task<'_>, drafts: &[Draft], stamp: &Stamp) -> Result<Value> {
+    stored(view, Origin::from(task), &task.current_artifacts(), drafts, stamp)
+}
+
+fn stored(view: &View<'_>, origin: Origin<'_>, current: &[&Object], drafts: &[Draft], stamp: &Stamp) -> Result<Value> {
+    let mut entries: Vec<Object> = Vec::with_capacity(drafts.len());
+    let mut unnamed = 0;
+    for (number, draft) in drafts.iter().enumerate() {
+        let draft = named(draft, &mut unnamed);
+        let before = previous(current, &draft)?;
+        if before.is_none() && draft.parts.is_none() {
+            return Err(Error::invalid_at(format!("{}/parts", draft.at), "required: parts, text or data"));
+        }
+        let mut next = match before {
+            None => draft,
+            Some(before) => edit::redrafted(before, &draft).ok_or_else(|| {
+                let message = "required: the effect of the previous version does not contain the previous content, so \
+                               it would stay the same";
+                Error::invalid_at(format!("{}/effect", draft.at), message)
+            })?,
+        };
+        if let Some(effect) = &mut next.effect {
+            effect.expected_version = Some(effect::check(view, origin, effect, &format!("{}/effect", next.at))?);
+        }
+        let entry = next.entry(before, number, stamp);
+        let is_taken = |artifact: &&Object| artifact.get("name") == entry.get("name");
+        let is_replaced = |artifact: &&Object| before.is_some_and(|before| before.get("id") == artifact.get("id"));
+        if entries.iter().any(|other| is_taken(&other))
+            || current.iter().any(|other| is_taken(other) && !is_replaced(other))
+        {
+            let name = entry.get("name").map(excerpt).unwrap_or_default();
+            let message = format!("another artifact of the task has the name {name}");
+            return Err(Error::invalid_at(format!("{}/name", next.at), message));
+        }
+        entries.push(entry);
+    }
+    Ok(entries.into_iter().map(Value::from).collect::<Vec<_>>().into())
+}
+
+/// Returns a draft with a name. Several artifacts without a name in one request get different names.
+fn named(draft: &Draft, unnamed: &mut usize) -> Draft {
+    if draft.name.is_some() || draft.supersedes.is_some() {
+        return draft.clone();
+    }
+    *unnamed += 1;
+    let name = match *unnamed {
+        1 => DEFAULT_NAME.to_owned(),
+        number => format!("{DEFAULT_NAME} {number}"),
+    };
+    Draft { name: Some(name), ..draft.clone() }
+}
+
+/// Returns the current version that a draft replaces: the version that the draft refers to, or the last one of the same
+/// name.
+fn previous<'a>(current: &[&'a Object], draft: &Draft) -> Result<Option<&'a Object>> {
+    let has = |artifact: &Object, field: &str, text: &str| artifact.get(field).and_then(Value::as_str) == Some(text);
+    if let Some(id) = &draft.supersedes {
+        let found = current.iter().find(|artifact| has(artifact, "id", id)).copied();
+        let message = "the task has no such artifact, or the artifact has a later version";
+        return found.map(Some).ok_or_else(|| Error::invalid_at(format!("{}/id", draft.at), message));
+    }
+    let Some(name) = &draft.name else { return Ok(None) };
+    Ok(current.iter().rfind(|artifact| has(artifact, "name", name)).copied())
+}

@@ -1,0 +1,79 @@
+//! What an approval writes, in responses: before the approval and after it.
+
+use foldwork_engine::model::task::view::{EffectView, Stale};
+use poem_openapi::Object;
+use serde::Serialize;
+
+use crate::wire::json::{AnyObject, Text};
+
+/// An event that approval appends, with the state after the approval.
+#[derive(Object, Serialize)]
+#[oai(rename = "Effect")]
+pub struct EffectBody {
+    /// The id of the artifact version that has the effect.
+    #[oai(nullable)]
+    artifact_id: Option<Text>,
+    aggregate_id: Text,
+    aggregate_type: Text,
+    event_type: Text,
+    #[oai(nullable)]
+    project_id: Option<Text>,
+    /// The version of the aggregate after the event.
+    version: u64,
+    payload: AnyObject,
+    /// The aggregate after the approval. Null if the states of the other effects are too large already.
+    #[oai(nullable)]
+    state: Option<AnyObject>,
+    /// The id and the position of the event, once it is in the log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event_id: Option<Text>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    position: Option<u64>,
+    /// How the aggregate has changed since the author of the effect read it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stale: Option<StaleBody>,
+}
+
+/// The change of an aggregate since the author of an effect read it.
+#[derive(Object, Serialize)]
+#[oai(rename = "Stale")]
+struct StaleBody {
+    /// The version that the author has read.
+    expected_version: u64,
+    current_version: u64,
+    /// The fields that differ, each with `was` and `now`. Null if the aggregate has too many events to compare.
+    #[oai(nullable)]
+    difference: Option<AnyObject>,
+}
+
+impl EffectBody {
+    /// Returns an effect that an approval would have.
+    pub fn planned(view: EffectView) -> EffectBody {
+        EffectBody { event_id: None, position: None, ..EffectBody::appended(view) }
+    }
+
+    /// Returns an effect that is in the log.
+    pub fn appended(view: EffectView) -> EffectBody {
+        let EffectView { artifact_id, event, state, stale } = view;
+        EffectBody {
+            artifact_id: artifact_id.map(Text),
+            aggregate_id: event.aggregate_id.text().into(),
+            aggregate_type: event.aggregate_type.clone().into(),
+            event_type: event.event_type.clone().into(),
+            project_id: event.project_id.clone().map(Text),
+            version: event.version,
+            payload: AnyObject(event.payload.clone()),
+            state: state.as_ref().and_then(AnyObject::of),
+            event_id: Some(event.event_id.clone().into()),
+            position: Some(event.position),
+            stale: stale.map(StaleBody::from),
+        }
+    }
+}
+
+impl From<Stale> for StaleBody {
+    fn from(stale: Stale) -> StaleBody {
+        let Stale { expected_version, current_version, difference } = stale;
+        StaleBody { expected_version, current_version, difference: difference.map(AnyObject::from) }
+    }
+}

@@ -1,0 +1,126 @@
+//! Keys that are bound to agents, and decisions on output that the same key has delivered.
+
+use foldwork_engine::model::access::Role;
+use foldwork_engine::model::event::Expected;
+use foldwork_engine::workspace::mailbox::TaskCommand;
+use foldwork_engine::{Error, Writer};
+use foldwork_tests::handles::join;
+use foldwork_tests::server::Server;
+use serde_json::{Value, json};
+
+use super::board::{AGENTS, Answer, DRAFTER, HELPER, get, post, request};
+
+async fn server() -> Server {
+    let names: Vec<String> = AGENTS.map(str::to_owned).to_vec();
+    Server::start_with_others_deciding(&names).await.expect("a server")
+}
+
+/// Creates a key and returns its secret.
+async fn key(server: &Server, by: &str, more: Value) -> String {
+    let mut body = json!({"name": "a key", "scopes": ["api:read", "api:write"]});
+    for (name, value) in more.as_object().expect("fields") {
+        body[name] = value.clone();
+    }
+    let (status, made) = request(server, by, "/keys", Some(&body)).await;
+    assert_eq!(status, 201, "{made}");
+    made["key"].as_str().expect("a secret").to_owned()
+}
+
+async fn new_task(server: &Server) -> String {
+    let body = json!({"title": "Draft it", "assignee_type": "agent", "assignee_id": DRAFTER});
+    let (status, task) = post(server, "/mailbox", &body).await;
+    assert_eq!(status, 201, "{task}");
+    task["id"].as_str().expect("an id").to_owned()
+}
+
+async fn deliver(server: &Server, by: &str, id: &str) {
+    let artifact = json!({"name": "note", "text": "brief", "effect": {
+        "aggregate_id": "a-1", "event_type": "article.created", "payload": {"title": "brief"}}});
+    for (path, body) in [("claim", json!({"agent_id": DRAFTER})), ("complete", json!({"artifact": artifact}))] {
+        let (status, answer) = request(server, by, &format!("/mailbox/{id}/{path}"), Some(&body)).await;
+        assert_eq!(status, 200, "{path}: {answer}");
+    }
+}
+
+fn code((status, body): &Answer) -> (u16, &str) {
+    (*status, body["code"].as_str().unwrap_or_default())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_of_an_agent_decides_nothing() {
+    let server = server().await;
+    let owner = server.key("owner").expect("the owner").to_owned();
+    let agent = key(&server, &owner, json!({"agent_ids": [DRAFTER]})).await;
+    let id = new_task(&server).await;
+    deliver(&server, &agent, &id).await;
+    for (path, body) in [
+        (format!("/mailbox/{id}/approve"), json!({})),
+        (format!("/mailbox/{id}/reject"), json!({})),
+        (format!("/mailbox/{id}/cancel"), json!({})),
+        ("/mailbox/actions".into(), json!({"ids": [id], "action": "approve"})),
+        ("/mailbox".into(), json!({"title": "more work"})),
+        ("/keys".into(), json!({"name": "free", "scopes": ["api:write"]})),
+        ("/aggregates/a-1/events".into(), json!({"aggregate_type": "article", "event_type": "article.created"})),
+    ] {
+        let answer = request(&server, &agent, &path, Some(&body)).await;
+        assert_eq!(code(&answer), (403, "agent_key"), "{path}: {}", answer.1);
+    }
+    let path = format!("/mailbox/{id}/messages");
+    let answer = request(&server, &agent, &path, Some(&json!({"agent_id": HELPER, "text": "mine"}))).await;
+    assert_eq!(code(&answer), (403, "other_agent"), "{}", answer.1);
+    let answer = request(&server, &agent, "/agents/heartbeat", Some(&json!({"agent_ids": [HELPER]}))).await;
+    assert_eq!(answer.0, 404, "{}", answer.1);
+    let (_, keys) = request(&server, &agent, "/keys", None).await;
+    assert_eq!(keys["data"].as_array().map(Vec::len), Some(1), "{keys}");
+    assert_eq!(keys["data"][0]["agent_ids"], json!([DRAFTER]));
+
+    // The owner's key, which made the agent's key, approves. The log names the person, the keys and the agent apart.
+    let (status, approved) = post(&server, &format!("/mailbox/{id}/approve"), &json!({})).await;
+    assert_eq!(status, 200, "{approved}");
+    let (_, whole) = get(&server, &format!("/mailbox/{id}")).await;
+    let entries = whole["timeline"].as_array().expect("a timeline").clone();
+    let of = |name: &str| entries.iter().find(|entry| entry["event_type"] == name).expect("an entry");
+    let (delivered, decided) = (of("task.delivered"), of("task.approved"));
+    assert_eq!((&delivered["agent_id"], &decided["agent_id"]), (&json!(DRAFTER), &Value::Null));
+    assert_eq!(delivered["key_id"], keys["data"][0]["id"]);
+    assert_ne!(decided["key_id"], delivered["key_id"]);
+    assert_eq!(decided["user_id"], whole["resolution"]["by"]);
+    let (_, events) = get(&server, "/aggregates/a-1/events").await;
+    let metadata = &events["data"][0]["metadata"];
+    assert_eq!((&metadata["agent_id"], &metadata["key_id"]), (&json!(DRAFTER), &decided["key_id"]), "{events}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_decides_on_their_own_delivery() {
+    let server = server().await;
+    let owner = server.key("owner").expect("the owner").to_owned();
+    let worker = key(&server, &owner, json!({})).await;
+    let derived = key(&server, &worker, json!({})).await;
+    let id = new_task(&server).await;
+    deliver(&server, &worker, &id).await;
+    let approve = format!("/mailbox/{id}/approve");
+    // A key that was made with the delivering key is no second person either.
+    for by in [&worker, &derived] {
+        let answer = request(&server, by, &approve, Some(&json!({}))).await;
+        assert_eq!(code(&answer), (403, "own_delivery"), "{}", answer.1);
+    }
+    let answer = request(&server, &owner, &approve, Some(&json!({}))).await;
+    assert_eq!(answer.0, 200, "{}", answer.1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_review_may_require_a_role() {
+    let server = server().await;
+    let body = json!({"title": "Sign it", "metadata": {"review": {"required_role": "owner"}}});
+    let (status, task) = post(&server, "/mailbox", &body).await;
+    assert_eq!(status, 201, "{task}");
+    let id = task["id"].as_str().expect("an id");
+    let workspace = server.workspace("owner").await.expect("the workspace");
+    let token = server.key("bob").expect("a token").to_owned();
+    let bob = join(&server.engine, &workspace.owner, &token, "bob@example.com", Role::Editor).await.expect("joined");
+    let editor: Writer = server.engine.enter(bob).await.expect("an editor");
+    let reject = TaskCommand::Reject { reason: None };
+    let refused = editor.act_on_task(id, reject.clone(), Expected::Any).await.err().expect("refused");
+    assert!(matches!(refused, Error::Forbidden { code: "insufficient_role", .. }), "{refused}");
+    workspace.writer.act_on_task(id, reject, Expected::Any).await.map(drop).expect("the owner decides");
+}
