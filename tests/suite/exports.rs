@@ -128,6 +128,7 @@ async fn mixed() -> Server {
     let gone = files["data"].as_array().expect("files").iter().find(|file| file["filename"] == "gone.txt");
     post(&server, "files/delete", json!({"path": gone.expect("the file")["path"]})).await;
     let agent = post(&server, "agents", json!({"name": "Writer", "description": "Writes."})).await;
+    post(&server, "keys", json!({"name": "writer", "scopes": ["api:read"], "agent_ids": [agent["id"]]})).await;
     let task = json!({"title": "Review", "assignee_type": "agent", "assignee_id": agent["id"], "project_id": "docs"});
     let task = post(&server, "mailbox", task).await;
     post(&server, &format!("mailbox/{}/read", task["id"].as_str().expect("an id")), json!({})).await;
