@@ -21,8 +21,10 @@ pub struct Api;
 
 #[OpenApi(tag = "Section::Mailbox")]
 impl Api {
-    /// Approves the output. The server appends the events in `effect` of the current artifacts atomically with the
-    /// approval. The response has these events in `appended`; `would_append` of the task shows them beforehand.
+    /// Approves the output, and appends the effects of the current artifacts.
+    ///
+    /// The server appends the events in `effect` of the current artifacts atomically with the approval. The response has
+    /// these events in `appended`; `would_append` of the task shows them beforehand.
     ///
     /// If an aggregate has changed since the author of an effect read it, the response is 409 `stale` with the
     /// difference, unless `accept_stale` is true.
