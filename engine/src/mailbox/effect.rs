@@ -74,7 +74,7 @@ pub fn events(view: &View<'_>, task: &Task<'_>, artifacts: &[&Object], accept_st
             let event = event(view, task.into(), artifact.get("id"), &effect);
             let event = event.map_err(|wrong| refused(&wrong.message, Vec::new()))?;
             let version = view.aggregate(&event.aggregate_id).map_or(0, |about| about.version);
-            if let Some(read) = effect.expected_version.filter(|read| *read < version && !accept_stale) {
+            if let Some(read) = effect.expected_version.filter(|read| *read != version && !accept_stale) {
                 return Err(stale(&event, read, version));
             }
             events.push(event);

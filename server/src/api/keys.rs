@@ -30,6 +30,7 @@ const MAX_CODE_TTL_S: u32 = 3_600;
 
 /// A key to create.
 #[derive(Object, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct CreateKey {
     name: String,
     /// The scopes of the key. The caller must have each of these scopes.
@@ -110,6 +111,7 @@ impl CreatedKey {
 
 /// A sign-in code to create, with the properties of its key.
 #[derive(Object, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct CreateCode {
     /// The name of the key.
     name: String,

@@ -12,10 +12,15 @@ const MAX_SHOWN: usize = 20;
 /// Rejects fields with other names than these.
 pub fn only(fields: &Object, allowed: &[&str]) -> Result<(), Error> {
     let mut wrong = Violations::default();
+    add_unknown(fields, allowed, &mut wrong);
+    Ok(wrong.finish(())?)
+}
+
+/// Adds a violation for each field with another name than these.
+pub fn add_unknown(fields: &Object, allowed: &[&str], wrong: &mut Violations) {
     for name in fields.keys().filter(|name| !allowed.contains(&&***name)).take(MAX_SHOWN) {
         wrong.add(format!("/{}", segment(&excerpt_of(name))), unknown("field", name, allowed));
     }
-    Ok(wrong.finish(())?)
 }
 
 /// Returns the error message for an unknown name: the most similar known name, and all known names.

@@ -90,6 +90,7 @@ impl<'de, T> Deserialize<'de> for Forwarded<T> {
 pub struct Sent<T> {
     name: &'static str,
     value: Option<Value>,
+    is_null: bool,
     shown: PhantomData<fn() -> T>,
 }
 
@@ -99,7 +100,9 @@ pub type SentText = Sent<Option<String>>;
 impl<T> Sent<T> {
     /// Returns the field of an object. A field that is null counts as absent.
     pub fn of(fields: &Object, name: &'static str) -> Sent<T> {
-        Sent { name, value: fields.get(name).filter(|value| !value.is_null()).cloned(), shown: PhantomData }
+        let sent = fields.get(name);
+        let is_null = sent.is_some_and(Value::is_null);
+        Sent { name, value: sent.filter(|_| !is_null).cloned(), is_null, shown: PhantomData }
     }
 
     pub fn value(&self) -> Option<&Value> {
@@ -108,6 +111,11 @@ impl<T> Sent<T> {
 
     pub fn is_absent(&self) -> bool {
         self.value.is_none()
+    }
+
+    /// Returns whether the field was sent as null.
+    pub fn is_null(&self) -> bool {
+        self.is_null
     }
 
     /// Returns the error at this field.
@@ -183,7 +191,7 @@ pub fn first_text<T>(spellings: &[&Sent<T>]) -> Result<Option<String>, Error> {
 
 impl<T> Default for Sent<T> {
     fn default() -> Sent<T> {
-        Sent { name: "", value: None, shown: PhantomData }
+        Sent { name: "", value: None, is_null: false, shown: PhantomData }
     }
 }
 

@@ -77,7 +77,7 @@ pub fn edited(task: &Task<'_>, edit: &Edit, stamp: &Stamp) -> Result<Vec<Object>
     let changes: Vec<Change<'_>> = match edit {
         Edit::Modifications(modifications) => vec![modified(current.last().copied(), modifications)],
         Edit::Content(content) => vec![with_parts(current.last().copied(), vec![content_part(content)])],
-        Edit::Artifacts(drafts) => matched(&current, drafts)?,
+        Edit::Artifacts(drafts) => matched(&current, drafts, task.subject())?,
     };
     if let Some(Change { before: Some(before), .. }) = changes.iter().find(|change| !change.is_carried) {
         let name = before.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -96,11 +96,35 @@ pub fn edited(task: &Task<'_>, edit: &Edit, stamp: &Stamp) -> Result<Vec<Object>
         }
         entries.push(entry);
     }
+    check_names(&current, &changes, &entries)?;
     if violations.is_empty() { Ok(entries) } else { Err(Refusal::Invalid(violations)) }
 }
 
+/// Checks that an edit gives no artifact the name of another one, and changes none twice. Otherwise the effects of both
+/// versions would be appended. Artifacts of older tasks may share a name already.
+fn check_names(current: &[&Object], changes: &[Change<'_>], entries: &[Object]) -> Result<(), Vec<Violation>> {
+    for (number, (change, entry)) in changes.iter().zip(entries).enumerate() {
+        let is_same = |artifact: &Object, field: &str, other: &Object| artifact.get(field) == other.get(field);
+        let keeps_name = change.before.is_some_and(|before| is_same(before, "name", entry));
+        let is_taken = |other: &Object| !keeps_name && is_same(other, "name", entry);
+        let is_replaced = |other: &Object| change.before.is_some_and(|before| is_same(before, "id", other));
+        let mut earlier = changes.iter().zip(entries).take(number);
+        let is_twice = earlier.any(|(other, its)| other.before.is_some_and(is_replaced) || is_taken(its));
+        if is_twice || current.iter().any(|other| is_taken(other) && !is_replaced(other)) {
+            let name = entry.get("name").map(excerpt).unwrap_or_default();
+            let message = format!("another artifact of the request or of the task has the name {name}");
+            return Err(vec![Violation { pointer: format!("/artifacts/{number}/name"), message }]);
+        }
+    }
+    Ok(())
+}
+
 /// Pairs each draft with the artifact version that the draft replaces, if there is one.
-fn matched<'a>(current: &[&'a Object], drafts: &[Draft]) -> Result<Vec<Change<'a>>, Vec<Violation>> {
+fn matched<'a>(
+    current: &[&'a Object],
+    drafts: &[Draft],
+    subject: Option<&str>,
+) -> Result<Vec<Change<'a>>, Vec<Violation>> {
     let has = |artifact: &Object, name: &str, text: &str| artifact.get(name).and_then(Value::as_str) == Some(text);
     let mut changes = Vec::with_capacity(drafts.len());
     for (number, draft) in drafts.iter().enumerate() {
@@ -117,15 +141,18 @@ fn matched<'a>(current: &[&'a Object], drafts: &[Draft]) -> Result<Vec<Change<'a
             (None, None) if drafts.len() == 1 => current.last().copied(),
             (None, None) => current.get(number).copied(),
         };
-        changes.push(carried(before, draft));
+        changes.push(carried(before, draft, subject));
     }
     Ok(changes)
 }
 
 /// Returns the next version of an artifact. If the draft has new parts and no effect, the effect of the previous
-/// version follows the content.
-fn carried<'a>(before: Option<&'a Object>, draft: &Draft) -> Change<'a> {
+/// version follows the content. `subject` is the id of the aggregate that the task is about.
+fn carried<'a>(before: Option<&'a Object>, draft: &Draft, subject: Option<&str>) -> Change<'a> {
     let effect_before = before.and_then(Effect::of);
+    let is_about_same = |one: &Effect, other: &Effect| {
+        one.aggregate_id.as_deref().or(subject) == other.aggregate_id.as_deref().or(subject)
+    };
     match (&draft.parts, &draft.effect, effect_before) {
         (Some(parts), None, Some(_)) if !draft.drops_effect => {
             let change = with_parts(before, parts.clone());
@@ -133,7 +160,7 @@ fn carried<'a>(before: Option<&'a Object>, draft: &Draft) -> Change<'a> {
             Change { draft: Draft { at, supersedes, name, ..change.draft }, ..change }
         }
         // The author of the effect has read what the previous effect was about.
-        (_, Some(effect), Some(previous)) if effect.aggregate_id == previous.aggregate_id => {
+        (_, Some(effect), Some(previous)) if is_about_same(effect, &previous) => {
             let expected_version = effect.expected_version.or(previous.expected_version);
             let effect = Effect { expected_version, ..effect.clone() };
             Change { before, draft: Draft { effect: Some(effect), ..draft.clone() }, is_carried: true }
@@ -148,7 +175,7 @@ pub fn redrafted(before: &Object, draft: &Draft) -> Option<Draft> {
     if draft.effect.is_some() {
         return Some(draft.clone());
     }
-    let change = carried(Some(before), draft);
+    let change = carried(Some(before), draft, None);
     change.is_carried.then_some(change.draft)
 }
 

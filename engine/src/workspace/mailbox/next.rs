@@ -1,7 +1,7 @@
 //! Claims of the next task of an agent: the most urgent of its open tasks, and of these the oldest.
 
 use super::tasks::TaskFilter;
-use super::work::Worked;
+use super::work::{Worked, check_claim};
 use crate::error::{Error, Result};
 use crate::mailbox::agent::{Work, Worker};
 use crate::model::agent;
@@ -11,11 +11,12 @@ use crate::workspace::rights::AgentWriter;
 
 /// The maximum number of tasks that one request tries to claim. A task is tried in vain if somebody else changes it at
 /// the same time.
-const MAX_TRIED: usize = 32;
+const MAX_TRIED: usize = 256;
 
 impl AgentWriter {
     /// Claims the next task that is assigned to an agent and waits for it. Returns `None` if there is none.
     pub async fn claim_next(&self, agent_id: &str, seconds: i64, instance: Option<String>) -> Result<Option<Worked>> {
+        check_claim(seconds, instance.as_deref())?;
         let (mut worker, work) = (Worker::new(Some(agent_id.to_owned()), None), Work::Claim { seconds, instance });
         self.bind(&mut worker, &work)?;
         let state = self.context.state();

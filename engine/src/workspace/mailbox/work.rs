@@ -65,13 +65,10 @@ impl AgentWriter {
     ) -> Result<Worked> {
         self.bind(&mut worker, &work)?;
         let renewed_s = match &work {
-            Work::Claim { instance: Some(instance), .. } if !(1..=MAX_INSTANCE).contains(&instance.len()) => {
-                return Err(Error::invalid_at("/instance", format!("expected 1 to {MAX_INSTANCE} bytes")));
+            Work::Claim { seconds, instance } => {
+                check_claim(*seconds, instance.as_deref())?;
+                *seconds
             }
-            Work::Claim { seconds, .. } if !(1..=MAX_LEASE_S).contains(seconds) => {
-                return Err(Error::invalid_at("/lease_seconds", format!("expected 1 to {MAX_LEASE_S}")));
-            }
-            Work::Claim { seconds, .. } => *seconds,
             _ => 0,
         };
         if let Work::RequestInput { schema: Some(schema), .. } = &work {
@@ -122,6 +119,17 @@ impl Writer {
     pub fn as_agent_writer(&self) -> AgentWriter {
         AgentWriter { context: self.context.clone() }
     }
+}
+
+/// Checks the lease in seconds and the name of the worker.
+pub(super) fn check_claim(seconds: i64, instance: Option<&str>) -> Result<()> {
+    if instance.is_some_and(|instance| !(1..=MAX_INSTANCE).contains(&instance.len())) {
+        return Err(Error::invalid_at("/instance", format!("expected 1 to {MAX_INSTANCE} bytes")));
+    }
+    if !(1..=MAX_LEASE_S).contains(&seconds) {
+        return Err(Error::invalid_at("/lease_seconds", format!("expected 1 to {MAX_LEASE_S}")));
+    }
+    Ok(())
 }
 
 impl Operation {

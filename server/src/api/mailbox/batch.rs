@@ -4,6 +4,7 @@ use foldwork_engine::Error;
 use foldwork_engine::model::task::Action;
 use foldwork_engine::model::task::view::EffectView;
 use foldwork_engine::model::value::Value;
+use foldwork_engine::model::violation::Violations;
 use foldwork_engine::workspace::mailbox::actions::ActedTask;
 use foldwork_engine::workspace::mailbox::batch::{MAX_TASKS, Which};
 use poem_openapi::OpenApi;
@@ -13,6 +14,7 @@ use crate::api::section::Section;
 use crate::auth::ApiWrite;
 use crate::http::error::ApiResult;
 use crate::wire::body::{Body, JsonResponse};
+use crate::wire::names;
 use crate::wire::received::{FromFields, Received};
 use crate::wire::task::{ActOnTasks, ActedBody, SentFilter};
 
@@ -58,7 +60,14 @@ fn which(request: &ActOnTasks) -> Result<Which, Error> {
     if request.filter.is_absent() {
         return Err(request.ids.invalid("required: ids, or a filter and the number of tasks that it matches"));
     }
-    let by = SentFilter::from_fields(&request.filter.object()?);
+    let filter = request.filter.object()?;
+    // A filter without its misspelt field would match more tasks.
+    let mut wrong = Violations::default();
+    names::add_unknown(&filter, SentFilter::NAMES, &mut wrong);
+    let mut below = Violations::default();
+    below.add_below("/filter", wrong);
+    below.finish(())?;
+    let by = SentFilter::from_fields(&filter);
     let expected = request.expected.integer()?.and_then(|count| usize::try_from(count).ok());
     let expected = expected.ok_or_else(|| request.expected.invalid("required: how many tasks the filter matches"))?;
     Ok(Which::Filter { filter: Box::new(FilterTexts::read(&by)?.filter()?), expected })

@@ -8,6 +8,7 @@ use foldwork_engine::model::violation::{Violation, Violations};
 
 use super::AddArtifact;
 use crate::wire::json::{AnyObject, AnyValue};
+use crate::wire::names;
 use crate::wire::received::{FromFields, Sent, SentText, first, from_fields};
 
 /// Maximum number of parts in a message or artifact.
@@ -120,11 +121,12 @@ impl SentDraft {
             (None, None, Some(text)) => Some(vec![text_part(&text)]),
             (None, None, None) => self.content.value().map(|content| vec![content_part(content)]),
         };
+        let drops_effect = self.effect.is_null();
         let effect = self.effect.value().and_then(|effect| read_effect(effect, "/effect", &mut inner));
         let mut violations = Violations::default();
         violations.add_below(at, inner);
         let supersedes = supersedes.or(id);
-        violations.finish(Draft { at: at.to_owned(), supersedes, name, parts, effect, drops_effect: false })
+        violations.finish(Draft { at: at.to_owned(), supersedes, name, parts, effect, drops_effect })
     }
 }
 
@@ -144,8 +146,10 @@ fn read_effect(value: &Value, at: &str, violations: &mut Violations) -> Option<E
         violations.add(at, "expected an object {aggregate_id?, event_type, payload, expected_version?}");
         return None;
     };
-    let sent = SentEffect::from_fields(sent);
     let mut inner = Violations::default();
+    // An effect with a misspelt version would be appended at any version.
+    names::add_unknown(sent, SentEffect::NAMES, &mut inner);
+    let sent = SentEffect::from_fields(sent);
     let aggregate_id = sent.aggregate_id.text_or_violation(&mut inner);
     let event_type = sent.event_type.text_or_violation(&mut inner);
     let payload = match sent.payload.value() {
