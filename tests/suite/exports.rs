@@ -231,7 +231,7 @@ async fn a_workspace_imported_into_an_empty_store_shows_what_it_showed() {
     let store = Store::connect("mem://").await.expect("a store");
     let first = exported.import(&store, "all.ndjson").await.expect("imported");
     assert_eq!((first.tally.appended, first.tally.repeated), (written.events, 0));
-    assert!(first.key.is_none() && first.members == 1 && first.keys > 1);
+    assert!(!first.has_new_key && first.members == 1 && first.keys > 1);
     let again = exported.import(&store, "all.ndjson").await.expect("imported again");
     assert_eq!((again.tally.appended, again.tally.repeated), (0, written.events));
     assert_eq!((again.members, again.keys), (0, 0));
@@ -283,6 +283,12 @@ async fn an_import_that_ended_early_is_continued() {
     }
     let rest = exported.import(&store, "all.ndjson").await.expect("imported");
     assert_eq!((rest.tally.appended, rest.tally.repeated), (0, written.events));
+    let mut shorter = lines.clone();
+    shorter.remove(lines.len() - 2);
+    std::fs::write(exported.file("shorter.ndjson"), shorter.join("\n")).expect("written");
+    let refused = exported.import(&store, "shorter.ndjson").await.expect_err("a line is missing").to_string();
+    let expected = format!("the export had {} events, but the file has {}", written.events, written.events - 1);
+    assert!(refused.contains(&expected), "{refused}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

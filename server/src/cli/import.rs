@@ -81,10 +81,7 @@ async fn run_offline(store: &StoreArguments, file: &Path, files: Option<&Path>) 
     let progress = Progress::start(input.size_bytes());
     let imported = restore(engine, store.workspace.as_deref(), input, files, &progress).await;
     let time = progress.finish();
-    let Restored { tally, key, members, keys } = imported.with_context(|| named(file))?;
-    if let Some(key) = key {
-        output::print_line(&format!("owner key (shown once): {key}"))?;
-    }
+    let Restored { tally, members, keys, .. } = imported.with_context(|| named(file))?;
     let people = match (members, keys) {
         (0, 0) => String::new(),
         _ => format!(", {members} members, {keys} keys"),

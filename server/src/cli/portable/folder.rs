@@ -46,7 +46,8 @@ impl Folder {
         E: std::error::Error + Send + Sync + 'static,
     {
         let path = self.path_of(sha256)?;
-        if fs::metadata(&path).is_ok_and(|about| about.len() == size) {
+        // A file that was damaged is written again.
+        if fs::metadata(&path).is_ok_and(|about| about.len() == size) && hash_of(&path).await? == sha256 {
             return Ok(true);
         }
         let unfinished = self.path.join(format!(".{sha256}.{}", std::process::id()));
@@ -95,6 +96,20 @@ impl Folder {
     }
 }
 
+/// Returns the SHA-256 of a file's content.
+async fn hash_of(path: &Path) -> anyhow::Result<String> {
+    let cannot = || format!("{} cannot be read", path.display());
+    let mut file = File::open(path).await.with_context(cannot)?;
+    let (mut hash, mut block) = (Sha256::new(), vec![0; BLOCK_BYTES]);
+    loop {
+        let length = file.read(&mut block).await.with_context(cannot)?;
+        match block.get(..length) {
+            Some(read) if length > 0 => hash.update(read),
+            _ => return Ok(hex::encode(hash.finalize())),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,6 +127,9 @@ mod tests {
         assert!(!folder.store(OF_ABC, 3, blocks("abd")).await.expect("read"), "another hash");
         assert!(folder.store(OF_ABC, 3, blocks("abc")).await.expect("stored"));
         assert!(folder.store(OF_ABC, 3, blocks("not read again")).await.expect("stored"));
+        fs::write(place.join(OF_ABC), "abd").expect("damaged");
+        assert!(folder.store(OF_ABC, 3, blocks("abc")).await.expect("stored again"));
+        assert_eq!(fs::read(place.join(OF_ABC)).expect("read"), b"abc");
         let read: Vec<_> = folder.read(OF_ABC, 3).await.expect("there").collect().await;
         assert_eq!(read.len(), 1);
         assert!(folder.read(OF_ABC, 4).await.is_err(), "another size");

@@ -26,6 +26,7 @@ use super::source::NamedBytes;
 use super::store::{OpenStore, find};
 use crate::cli::event::{Event, LineIds};
 use crate::cli::input::Input;
+use crate::cli::output;
 use crate::cli::progress::Progress;
 use crate::cli::sender::Tally;
 use crate::download::attachment;
@@ -38,12 +39,16 @@ const MAX_ACTOR: usize = 200;
 /// The type whose events name bytes.
 const FILE: &str = "file";
 
+/// The maximum size of the line of an event, in bytes. A server accepts smaller ones only, and writing a much larger one
+/// would block the store.
+const MAX_EVENT_BYTES: usize = 16 << 20;
+
 /// What an import did.
 #[derive(Debug, Default)]
 pub struct Restored {
     pub tally: Tally,
-    /// The key of the owner, if the import created the workspace and the file has no members.
-    pub key: Option<String>,
+    /// Whether the import created the workspace and printed a key of its owner, because the file has no members.
+    pub has_new_key: bool,
     pub members: u64,
     pub keys: u64,
 }
@@ -77,6 +82,7 @@ pub async fn restore(
         store: None,
         header: None,
         ended: false,
+        events_read: 0,
         ids: LineIds::default(),
         pending: Pending::default(),
         projects: HashMap::new(),
@@ -105,6 +111,8 @@ struct Restoring {
     header: Option<Header>,
     /// Whether the last line of an export was read.
     ended: bool,
+    /// The number of events that were read since the first line of an export.
+    events_read: u64,
     ids: LineIds,
     pending: Pending,
     /// The projects that the file describes, by slug.
@@ -146,9 +154,12 @@ impl Restoring {
                 self.flush().await?;
                 self.begin(header).await
             }
-            Line::End(End { .. }) => {
+            Line::End(End { events, .. }) => {
                 self.ended = true;
-                self.flush().await
+                self.flush().await?;
+                let read = self.events_read;
+                ensure!(read == events, "the export had {events} events, but the file has {read}");
+                Ok(())
             }
             Line::Project(project) => {
                 self.projects.insert(project.slug.clone(), project);
@@ -168,17 +179,26 @@ impl Restoring {
                 self.restored.keys += u64::from(people::restore_key(&self.engine, &id, key).await?);
                 Ok(())
             }
-            Line::Event(text) => self.read_event(number, text).await,
+            Line::Event(text) => {
+                let bytes = text.len();
+                ensure!(bytes <= MAX_EVENT_BYTES, "the event has {bytes} bytes, at most {MAX_EVENT_BYTES} are allowed");
+                self.events_read += 1;
+                self.read_event(number, text).await
+            }
         }
     }
 
     /// Opens the workspace that an export belongs to, and creates it if the store does not have it.
     async fn begin(&mut self, header: Header) -> anyhow::Result<()> {
-        self.ended = false;
+        (self.ended, self.events_read) = (false, 0);
         if let (None, None, Some(about)) = (&self.store, &self.chosen, &header.workspace) {
             if find(&self.engine, Some(&about.id)).await?.is_none() {
                 let record = record_of(about)?;
-                self.restored.key = self.engine.restore_workspace(&record, !header.members).await?;
+                if let Some(key) = self.engine.restore_workspace(&record, !header.members).await? {
+                    // The import may end early, and a repeated import creates no further key.
+                    output::print_line(&format!("owner key (shown once): {key}"))?;
+                    self.restored.has_new_key = true;
+                }
             }
             self.store = Some(OpenStore::open(self.engine.clone(), Some(&about.id)).await?);
         }
