@@ -286,7 +286,7 @@ async fn an_import_that_ended_early_is_continued() {
     let mut shorter = lines.clone();
     shorter.remove(lines.len() - 2);
     std::fs::write(exported.file("shorter.ndjson"), shorter.join("\n")).expect("written");
-    let refused = exported.import(&store, "shorter.ndjson").await.expect_err("a line is missing").to_string();
+    let refused = format!("{:#}", exported.import(&store, "shorter.ndjson").await.expect_err("a line is missing"));
     let expected = format!("the export had {} events, but the file has {}", written.events, written.events - 1);
     assert!(refused.contains(&expected), "{refused}");
 }
