@@ -88,7 +88,7 @@ pub fn edited(task: &Task<'_>, edit: &Edit, stamp: &Stamp) -> Result<Vec<Object>
     let (mut entries, mut violations) = (Vec::with_capacity(changes.len()), Vec::new());
     for (number, Change { before, draft, .. }) in changes.iter().enumerate() {
         let mut entry = draft.entry(*before, number, stamp);
-        if let (Some(schema), Some(value)) = (&schema, argument(&entry)) {
+        if let (Some(schema), Some(value)) = (&schema, argued(*before, &entry)) {
             violations.extend(schema.violations_within(&plain(&value), &mut meter));
         }
         if let Some(before) = before {
@@ -98,6 +98,16 @@ pub fn edited(task: &Task<'_>, edit: &Edit, stamp: &Stamp) -> Result<Vec<Object>
     }
     check_names(&current, &changes, &entries)?;
     if violations.is_empty() { Ok(entries) } else { Err(Refusal::Invalid(violations)) }
+}
+
+/// Returns the value of an artifact that the schema of the review describes: the content or, if an edit changes the
+/// effect alone, the payload of the effect.
+fn argued(before: Option<&Object>, entry: &Object) -> Option<Value> {
+    let is_kept = |field: &str| before.is_some_and(|before| before.get(field) == entry.get(field));
+    if is_kept("parts") && !is_kept("effect") {
+        return Effect::of(entry).map(|effect| effect.payload.into());
+    }
+    argument(entry)
 }
 
 /// Checks that an edit gives no artifact the name of another one, and changes none twice. Otherwise the effects of both
@@ -194,10 +204,16 @@ fn with_parts(before: Option<&Object>, parts: Vec<Value>) -> Change<'_> {
             _ => Value::Null,
         };
         let payload = payload.as_object().cloned().unwrap_or_else(|| effect.payload.clone());
-        is_carried = !is_changed || payload != effect.payload;
+        is_carried = !is_changed || (payload != effect.payload && changes_only_first(before, &parts));
         Effect { payload, ..effect }
     });
     Change { before, draft: Draft { parts: Some(parts), effect, ..Draft::default() }, is_carried }
+}
+
+/// Returns whether all parts but the first are those of the previous version. An effect follows the first part only.
+fn changes_only_first(before: Option<&Object>, parts: &[Value]) -> bool {
+    let previous = before.and_then(|before| before.get("parts")?.as_array()).unwrap_or_default();
+    previous.get(1..).unwrap_or_default() == parts.get(1..).unwrap_or_default()
 }
 
 /// Returns a draft with changed fields. The changes are merged into the artifact's data, or into the artifact's effect
