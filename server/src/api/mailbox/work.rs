@@ -21,8 +21,8 @@ use crate::wire::body::{Body, JsonResponse};
 use crate::wire::idempotency::{Created, Outcome, idempotent};
 use crate::wire::received::{Received, first_text};
 use crate::wire::task::{
-    Acted, AddArtifact, AddMessage, ArtifactBody, CancelTask, ClaimNext, ClaimTask, ClaimedBody, CompleteTask,
-    FailTask, MessageBody, ReleaseTask, RequestInput, TaskBody, acted, drafts, message, required_message,
+    Acted, AddArtifact, AddMessage, ArtifactBody, CancelTask, ClaimNext, ClaimTask, ClaimedBody, ClaimedTasks,
+    CompleteTask, FailTask, MessageBody, ReleaseTask, RequestInput, TaskBody, acted, drafts, message, required_message,
 };
 
 pub struct Api;
@@ -36,12 +36,9 @@ enum Claimed {
 
 #[derive(ApiResponse)]
 enum ClaimedNext {
-    /// The agent holds the task.
+    /// The task that the agent holds now, or an empty list if no task waits for the agent.
     #[oai(status = 200)]
-    Done(JsonResponse<ClaimedBody>, #[oai(header = "ETag")] String),
-    /// No task waits for the agent.
-    #[oai(status = 204)]
-    None,
+    Done(JsonResponse<ClaimedTasks>),
 }
 
 #[OpenApi(tag = "Section::Mailbox")]
@@ -71,17 +68,17 @@ impl Api {
 
     /// Claims the next task of an agent: the most urgent of the tasks that wait for the agent, and of these the oldest.
     ///
-    /// Several workers of one agent get different tasks. Without a waiting task the response is 204.
+    /// Several workers of one agent get different tasks. Without a waiting task the list is empty.
     #[oai(path = "/mailbox/claim-next", method = "post", operation_id = "claim_next_task")]
     async fn claim_next_task(&self, access: AgentWrite, body: Body<Received<ClaimNext>>) -> ApiResult<ClaimedNext> {
         let agent_id = body.agent_id.required_text()?;
         let (seconds, instance) = (body.lease_seconds.integer()?.unwrap_or(LEASE_S), body.instance.text()?);
-        let Some(mut worked) = access.0.claim_next(&agent_id, seconds, instance).await? else {
-            return Ok(ClaimedNext::None);
-        };
-        let lease = worked.claimed()?.into();
-        let body = ClaimedBody { task: TaskBody::from(&*worked.task), lease };
-        Ok(ClaimedNext::Done(JsonResponse::new(&body), etag(worked.task.version)))
+        let mut data = Vec::new();
+        if let Some(mut worked) = access.0.claim_next(&agent_id, seconds, instance).await? {
+            let lease = worked.claimed()?.into();
+            data.push(ClaimedBody { task: TaskBody::from(&*worked.task), lease });
+        }
+        Ok(ClaimedNext::Done(JsonResponse::new(&ClaimedTasks { data })))
     }
 
     /// Adds a message to the task. If a person waits for the agent's reply, the agent's next message is the reply.

@@ -187,6 +187,13 @@ pub struct ClaimedBody {
     pub lease: LeaseBody,
 }
 
+/// The claimed task, or nothing.
+#[derive(Object, Serialize)]
+pub struct ClaimedTasks {
+    /// At most one task.
+    pub data: Vec<ClaimedBody>,
+}
+
 /// The lease of a claim: the agent holds the task until the lease expires.
 #[derive(Object, Serialize)]
 #[oai(rename = "Lease")]
