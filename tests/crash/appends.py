@@ -5,6 +5,7 @@ exist afterwards, once, at their positions.
 """
 
 import hashlib
+import itertools
 import http.client
 import json
 import os
@@ -149,6 +150,19 @@ def synthetic_lines(chance):
                          ensure_ascii=False).encode()
 
 
+def with_free_slug(event, slugs):
+    """Gives an article the slug that the import gives it, if another article has the slug. `slugs` has the slug of each
+    article."""
+    stream, slug = event["aggregate_id"], event["payload"].get("slug")
+    if event["event_type"] == "article.deleted":
+        slugs.pop(stream, None)
+    elif slug is not None and slugs.get(stream) != slug:
+        taken = {slugs[other] for other in slugs if other != stream}
+        numbered = (f"{slug}-{number}" for number in itertools.count(2))
+        event["payload"]["slug"] = next(free for free in itertools.chain([slug], numbered) if free not in taken)
+        slugs[stream] = event["payload"]["slug"]
+
+
 class Source:
     """The imported events, in the order of their lines."""
 
@@ -159,9 +173,10 @@ class Source:
             lines = list(synthetic_lines(chance))
             self.file = folder / "synthetic.ndjson"
             self.file.write_bytes(b"\n".join(lines) + b"\n")
-        self.events = []
+        self.events, slugs = [], {}
         for line in lines:
             event = json.loads(line)
+            with_free_slug(event, slugs)
             self.events.append((event["aggregate_id"], event["event_type"], digest(event["payload"])))
         self.streams = sorted({stream for stream, _, _ in self.events})
 
