@@ -25,7 +25,7 @@ pub fn is_likely_in(text: &[u8]) -> bool {
     false
 }
 
-/// Returns the numbers to keep of an object in valid JSON text.
+/// Returns the numbers that must be kept as written, from the valid JSON text of an object.
 pub fn numbers_of(text: &str) -> Numbers {
     match (Scan { text, at: 0 }).value(MAX_STORED_DEPTH) {
         Some(Number::Inside(numbers)) => numbers,

@@ -46,7 +46,7 @@ impl Offline {
         self.state.folded.position()
     }
 
-    /// Commits what is still to be committed, and removes the bytes of files that were replaced or deleted.
+    /// Waits until all appended events are committed, and removes the bytes of files that were replaced or deleted.
     pub async fn close(self) -> Result<()> {
         let Offline { state, appender, appending } = self;
         let db = appender.database().clone();

@@ -189,7 +189,7 @@ fn read<T: DeserializeOwned>(line: &str, what: &str) -> anyhow::Result<T> {
     serde_json::from_str(line).with_context(|| format!("{what} is expected"))
 }
 
-/// Returns the first name of an object, if it has no escapes.
+/// Returns the name of the first field of a JSON object. Returns `None` if the name has escapes.
 fn first_name(line: &str) -> Option<&str> {
     let rest = line.trim_start().strip_prefix('{')?.trim_start().strip_prefix('"')?;
     rest.split_once('"').map(|(name, _)| name)
