@@ -227,7 +227,7 @@ fn check_role(task: &Task<'_>, action: Action, stamp: &Stamp) -> Result<()> {
     let Some(sender) = stamp.sender.as_ref().filter(|_| action.is_decision()) else { return Ok(()) };
     match task.review().required_role() {
         Some(required) if sender.role < required => {
-            let message = format!("only members with the role {} may decide on this task", required.name());
+            let message = format!("only members with at least the role {} may decide on this task", required.name());
             Err(Error::forbidden("insufficient_role", message))
         }
         _ => Ok(()),
