@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use crate::clock::LogicalClock;
 use crate::error::{Error, Result};
+use crate::levels::Level;
 use crate::{Comparator, InternalKey, InternalKeyRef, LSMIterator, Value};
 
 // ============================================================================
@@ -703,6 +704,10 @@ pub(crate) struct CompactionIterator<'a> {
 	/// - Tombstones must be preserved to mask data in lower levels
 	is_bottom_level: bool,
 
+	/// The levels below the one that is written, where they are known. For a key that
+	/// none of them has, each level is the bottom.
+	levels_below: Option<Vec<Arc<Level>>>,
+
 	// ========== Current Key Processing ==========
 	/// The user key currently being processed.
 	/// All versions of this key are accumulated before processing.
@@ -754,6 +759,10 @@ pub(crate) struct CompactionIterator<'a> {
 	/// active snapshot must be preserved. The list is sorted in ascending
 	/// order for efficient binary search.
 	snapshots: Vec<u64>,
+
+	/// Readers that are not in the list begin at this sequence number or later. Versions
+	/// above it are not visible yet.
+	horizon: u64,
 }
 
 impl<'a> CompactionIterator<'a> {
@@ -790,7 +799,28 @@ impl<'a> CompactionIterator<'a> {
 			clock,
 			initialized: false,
 			snapshots,
+			levels_below: None,
+			horizon: u64::MAX,
 		}
+	}
+
+	/// Sets the levels below the one that is written.
+	pub(crate) fn with_levels_below(mut self, levels: Vec<Arc<Level>>) -> Self {
+		self.levels_below = Some(levels);
+		self
+	}
+
+	/// Sets the number that is visible to readers. It must be read before the snapshots.
+	pub(crate) fn with_horizon(mut self, horizon: u64) -> Self {
+		self.horizon = horizon;
+		self
+	}
+
+	/// Whether no older version of the key exists besides the accumulated ones.
+	fn is_bottom_of(&self, user_key: &[u8]) -> bool {
+		let below = self.levels_below.as_ref();
+		self.is_bottom_level
+			|| below.is_some_and(|levels| !levels.iter().any(|level| level.may_contain(user_key)))
 	}
 
 	/// Initialize the iterator by seeking to the first entry.
@@ -924,6 +954,9 @@ impl<'a> CompactionIterator<'a> {
 	/// - Which versions to keep (output_versions)
 	/// - Which versions to discard (delete_list, discard_stats)
 	///
+	/// A tombstone goes once nothing is older than it: no version that is kept, and none
+	/// in a deeper level. Each reader then finds nothing, with the tombstone or without.
+	///
 	/// # Snapshot-Aware Compaction
 	///
 	/// Before applying retention rules, we check snapshot visibility:
@@ -939,9 +972,11 @@ impl<'a> CompactionIterator<'a> {
 	/// │ Scenario        │ Bottom Level? │ Versioning?    │ Action           │
 	/// ├─────────────────┼───────────────┼────────────────┼──────────────────┤
 	/// │ Visible to snap │ any           │ any            │ KEEP (unless hidden) │
+	/// │ Above horizon   │ any           │ any            │ KEEP, and the next older │
 	/// │ Hidden by newer │ any           │ any            │ DROP             │
 	/// │ Latest PUT      │ any           │ any            │ KEEP             │
-	/// │ Latest DELETE   │ YES           │ any            │ DROP ALL         │
+	/// │ Latest DELETE   │ YES           │ any            │ DROP ALL the others  │
+	/// │ Oldest is DELETE│ YES           │ any            │ DROP it          │
 	/// │ Latest DELETE   │ NO            │ any            │ KEEP (tombstone) │
 	/// │ Latest REPLACE  │ any           │ any            │ KEEP, drop older │
 	/// │ Older PUT       │ any           │ NO             │ DROP             │
@@ -1034,10 +1069,11 @@ impl<'a> CompactionIterator<'a> {
 		self.accumulated_versions.dedup_by_key(|b| b.0.seq_num());
 
 		// Check if latest version is DELETE at bottom level
-		// If so, we can completely remove this key from the database
-		let latest_is_delete_at_bottom = self.is_bottom_level
-			&& !self.accumulated_versions.is_empty()
-			&& self.accumulated_versions[0].0.is_hard_delete_marker();
+		// If so, what no reader needs of this key can be removed from the database
+		let is_bottom = self.accumulated_versions.iter().any(|(key, _)| key.is_hard_delete_marker())
+			&& self.is_bottom_of(&self.accumulated_versions[0].0.user_key);
+		let latest_is_delete_at_bottom =
+			is_bottom && self.accumulated_versions[0].0.is_hard_delete_marker();
 
 		// Check if any version is REPLACE
 		// REPLACE semantics: delete all older versions regardless of retention
@@ -1046,6 +1082,9 @@ impl<'a> CompactionIterator<'a> {
 		// Track the visibility of the previous (newer) version we processed.
 		// Used to detect when a newer version supersedes an older one.
 		let mut newer_version_visibility: Option<SnapshotVisibility> = None;
+		// Whether that version is one that a reader may be too old for, without a snapshot
+		// that says so.
+		let mut newer_is_above_horizon = false;
 
 		// We need to iterate with indices to access accumulated_versions
 		let len = self.accumulated_versions.len();
@@ -1086,16 +1125,17 @@ impl<'a> CompactionIterator<'a> {
 
 				// Superseded = not latest AND in same visibility boundary AND allowed to drop
 				snapshot_allows_drop
-					&& !is_latest && self.same_visibility_boundary(newer_vis, current_visibility)
+					&& !is_latest && !newer_is_above_horizon
+					&& self.same_visibility_boundary(newer_vis, current_visibility)
 			} else {
 				// This is the first (newest) version - can't be superseded
 				false
 			};
 
-			// Is this version required by an active snapshot?
+			// Is this version required by an active snapshot, or by a reader that begins?
 			// (Only matters if not already superseded by a newer version)
-			let required_by_snapshot =
-				!superseded && self.must_preserve_for_snapshot(current_visibility);
+			let required_by_snapshot = !superseded
+				&& (newer_is_above_horizon || self.must_preserve_for_snapshot(current_visibility));
 
 			// ===== DETERMINE IF ENTRY IS STALE =====
 			// Stale entries are filtered out during compaction
@@ -1104,20 +1144,17 @@ impl<'a> CompactionIterator<'a> {
 				// Superseded: a newer version in the same visibility boundary
 				// makes this version redundant - safe to drop
 				true
-			} else if latest_is_delete_at_bottom {
-				// DELETE at bottom level: mark ALL versions as stale
-				// The entire key is being removed from the database
-				true
 			} else if required_by_snapshot {
 				// Required by snapshot: an active snapshot needs this version - keep it
 				false
+			} else if latest_is_delete_at_bottom {
+				// DELETE at bottom level: mark ALL versions under it as stale. It goes
+				// itself below, unless one of them is required.
+				!is_latest
 			} else if is_latest && !is_hard_delete && !is_replace {
 				// Latest PUT: never stale (will be output)
 				false
-			} else if is_latest && is_hard_delete && self.is_bottom_level {
-				// Latest DELETE at bottom: stale (won't be output)
-				true
-			} else if is_latest && is_hard_delete && !self.is_bottom_level {
+			} else if is_latest && is_hard_delete {
 				// Latest DELETE at non-bottom: not stale (tombstone preserved)
 				false
 			} else if is_latest && is_replace {
@@ -1153,9 +1190,6 @@ impl<'a> CompactionIterator<'a> {
 			let should_output = if superseded {
 				// Superseded by newer version: don't output
 				false
-			} else if latest_is_delete_at_bottom {
-				// DELETE at bottom: output NOTHING
-				false
 			} else if should_mark_stale {
 				// Stale entries: don't output
 				false
@@ -1173,6 +1207,13 @@ impl<'a> CompactionIterator<'a> {
 
 			// Update for next iteration (this version becomes the "newer" one)
 			newer_version_visibility = Some(current_visibility);
+			newer_is_above_horizon = seq_num > self.horizon;
+		}
+
+		// A tombstone that hides nothing is not output, whoever reads.
+		let hides_nothing = |version: &(InternalKey, Value)| version.0.is_hard_delete_marker();
+		while is_bottom && self.output_versions.last().is_some_and(hides_nothing) {
+			self.output_versions.pop();
 		}
 
 		// Clear accumulated versions for the next key

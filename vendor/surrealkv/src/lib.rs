@@ -207,6 +207,10 @@ pub struct Options {
 	pub wal_recovery_mode: WalRecoveryMode,
 
 	// Compaction configuration
+	/// Size in bytes after which a compaction begins another table. The versions of a key
+	/// stay in one table, however large it gets.
+	/// Default: 64MB
+	pub target_file_size: u64,
 	/// Number of L0 files that trigger compaction
 	/// Default: 4
 	pub level0_max_files: usize,
@@ -262,6 +266,7 @@ impl Default for Options {
 			flush_on_close: true,
 			sync_commits: !cfg!(test),
 			wal_recovery_mode: WalRecoveryMode::default(),
+			target_file_size: 64 * 1024 * 1024, // 64MB
 			level0_max_files: 4,
 			max_bytes_for_level: 256 * 1024 * 1024, // 256MB
 			level_multiplier: 10.0,
@@ -478,6 +483,12 @@ impl Options {
 		self
 	}
 
+	/// Sets the size in bytes after which a compaction begins another table.
+	pub const fn with_target_file_size(mut self, value: u64) -> Self {
+		self.target_file_size = value;
+		self
+	}
+
 	/// Sets the number of immutable memtables that triggers write stall.
 	pub const fn with_memtable_stall_threshold(mut self, value: usize) -> Self {
 		self.memtable_stall_threshold = value;
@@ -588,6 +599,10 @@ impl Options {
 		// Validate level count is reasonable
 		if self.level_count == 0 {
 			return Err(Error::InvalidArgument("Level count must be at least 1".to_string()));
+		}
+
+		if self.target_file_size == 0 {
+			return Err(Error::InvalidArgument("target_file_size must be at least 1".to_string()));
 		}
 
 		// Validate write stall configuration

@@ -51,8 +51,8 @@ pub trait CompactionOperations: Send + Sync {
 
 	/// Performs compaction according to the specified strategy.
 	/// Compaction merges SSTables to reduce read amplification and remove
-	/// tombstones.
-	fn compact(&self, strategy: Arc<dyn CompactionStrategy>) -> Result<()>;
+	/// tombstones. Answers whether there may be more to do.
+	fn compact(&self, strategy: Arc<dyn CompactionStrategy>) -> Result<bool>;
 
 	/// Returns a reference to the background error handler
 	fn error_handler(&self) -> Arc<BackgroundErrorHandler>;
@@ -955,18 +955,18 @@ impl CompactionOperations for CoreInner {
 	/// - Merges overlapping SSTables to reduce read amplification
 	/// - Removes deleted entries to reclaim space
 	/// - Maintains the level invariants (size ratios and key ranges)
-	fn compact(&self, strategy: Arc<dyn CompactionStrategy>) -> Result<()> {
+	fn compact(&self, strategy: Arc<dyn CompactionStrategy>) -> Result<bool> {
 		// Create compaction options from the current LSM tree state
 		let options = CompactionOptions::from(self);
 
 		// Execute compaction according to the chosen strategy
 		let compactor = Compactor::new(options, strategy);
-		compactor.compact()?;
+		let moved = compactor.compact()?;
 
 		// // Clean deleted versions from versioned index after compaction
 		// self.clean_expired_versions()?;
 
-		Ok(())
+		Ok(moved)
 	}
 
 	/// Returns a reference to the background error handler

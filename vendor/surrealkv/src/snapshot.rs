@@ -9,7 +9,7 @@ use parking_lot::{Mutex, RwLockReadGuard};
 use crate::bplustree::tree::{BPlusTreeIterator, DiskBPlusTree};
 use crate::error::{Error, Result};
 use crate::iter::BoxedLSMIterator;
-use crate::levels::Levels;
+use crate::levels::{LevelIterator, Levels};
 use crate::lsm::Core;
 use crate::memtable::MemTable;
 use crate::{
@@ -125,6 +125,22 @@ pub(crate) struct IterState {
 	pub versioned_index: Option<Arc<parking_lot::RwLock<DiskBPlusTree>>>,
 }
 
+impl IterState {
+	fn collect(core: &Core) -> Result<Self> {
+		let active = guardian::ArcRwLockReadGuardian::take(Arc::clone(&core.active_memtable))?;
+		let immutable =
+			guardian::ArcRwLockReadGuardian::take(Arc::clone(&core.immutable_memtables))?;
+		let manifest = guardian::ArcRwLockReadGuardian::take(Arc::clone(&core.level_manifest))?;
+
+		Ok(Self {
+			active: active.clone(),
+			immutable: immutable.iter().map(|entry| Arc::clone(&entry.memtable)).collect(),
+			levels: manifest.levels.clone(),
+			versioned_index: core.versioned_index.clone(),
+		})
+	}
+}
+
 // ===== Snapshot Implementation =====
 /// A consistent point-in-time view of the LSM tree.
 ///
@@ -159,18 +175,7 @@ impl Snapshot {
 	/// This is a helper method used by both iterators and optimized operations
 	/// like count
 	pub(crate) fn collect_iter_state(&self) -> Result<IterState> {
-		let active = guardian::ArcRwLockReadGuardian::take(Arc::clone(&self.core.active_memtable))?;
-		let immutable =
-			guardian::ArcRwLockReadGuardian::take(Arc::clone(&self.core.immutable_memtables))?;
-		let manifest =
-			guardian::ArcRwLockReadGuardian::take(Arc::clone(&self.core.level_manifest))?;
-
-		Ok(IterState {
-			active: active.clone(),
-			immutable: immutable.iter().map(|entry| Arc::clone(&entry.memtable)).collect(),
-			levels: manifest.levels.clone(),
-			versioned_index: self.core.versioned_index.clone(),
-		})
+		IterState::collect(&self.core)
 	}
 
 	/// Gets a single key from the snapshot.
@@ -582,6 +587,7 @@ impl<'a> KMergeIterator<'a> {
 				let start_idx = level.find_first_overlapping_table(&query_range);
 				let end_idx = level.find_last_overlapping_table(&query_range);
 
+				let mut tables = Vec::with_capacity(end_idx.saturating_sub(start_idx));
 				for table in &level.tables[start_idx..end_idx] {
 					// Skip tables outside timestamp range (if specified)
 					if let Some((ts_start, ts_end)) = ts_range {
@@ -594,12 +600,13 @@ impl<'a> KMergeIterator<'a> {
 							}
 						}
 					}
+					tables.push(table.as_ref());
+				}
+				if !tables.is_empty() {
 					// Use custom comparator for table iteration
-					if let Ok(table_iter) =
-						table.iter_with_comparator(Some((*query_range).clone()), Arc::clone(&cmp))
-					{
-						iterators.push(Box::new(table_iter) as BoxedLSMIterator<'a>);
-					}
+					let entries =
+						LevelIterator::new(tables, Arc::clone(&query_range), Arc::clone(&cmp));
+					iterators.push(Box::new(entries) as BoxedLSMIterator<'a>);
 				}
 			}
 		}
@@ -923,12 +930,9 @@ pub(crate) struct SnapshotIterator<'a> {
 impl SnapshotIterator<'_> {
 	/// Creates a new iterator over a specific key range
 	fn new_from(core: Arc<Core>, seq_num: u64, range: InternalKeyRange) -> Result<Self> {
-		// Create a temporary snapshot to use the helper method
-		let snapshot = Snapshot {
-			core: Arc::clone(&core),
-			seq_num,
-		};
-		let iter_state = snapshot.collect_iter_state()?;
+		// Not through a snapshot: its end would take away the protection of the one that
+		// this iterator is of.
+		let iter_state = IterState::collect(&core)?;
 
 		let merge_iter = KMergeIterator::new_from(iter_state, range);
 

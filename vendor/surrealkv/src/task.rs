@@ -64,10 +64,10 @@ impl Retry {
 
 	/// Does work that waits for disks on a thread that may, and takes a panic in it for a
 	/// failure.
-	async fn run(
+	async fn run<T: Send + 'static>(
 		core: &Arc<dyn CompactionOperations>,
-		work: impl FnOnce(&dyn CompactionOperations) -> crate::Result<()> + Send + 'static,
-	) -> crate::Result<()> {
+		work: impl FnOnce(&dyn CompactionOperations) -> crate::Result<T> + Send + 'static,
+	) -> crate::Result<T> {
 		let core = Arc::clone(core);
 		match tokio::task::spawn_blocking(move || work(&*core)).await {
 			Ok(result) => result,
@@ -231,15 +231,24 @@ impl TaskManager {
 					running.store(true, Ordering::SeqCst);
 					log::debug!("Level compaction task starting");
 
-					// Use leveled compaction strategy
-					let strategy: Arc<dyn CompactionStrategy> =
-						Arc::new(Strategy::from_options(Arc::clone(&opts)));
-					let compacted = Retry::run(&core, |core| core.compact(strategy)).await;
-					if let Err(e) = compacted {
-						retry.failed(e, &*core, &write_stall);
-					} else {
-						log::debug!("Level compaction completed successfully");
-						retry.succeeded(&*core, &write_stall);
+					// One compaction moves a few tables, and a flush may need several.
+					loop {
+						// Use leveled compaction strategy
+						let strategy: Arc<dyn CompactionStrategy> =
+							Arc::new(Strategy::from_options(Arc::clone(&opts)));
+						match Retry::run(&core, |core| core.compact(strategy)).await {
+							Err(e) => {
+								retry.failed(e, &*core, &write_stall);
+								break;
+							}
+							Ok(moved) => {
+								log::debug!("Level compaction completed successfully");
+								retry.succeeded(&*core, &write_stall);
+								if !moved || stop_flag.load(Ordering::SeqCst) {
+									break;
+								}
+							}
+						}
 					}
 					running.store(false, Ordering::SeqCst);
 				}
@@ -386,7 +395,7 @@ mod tests {
 			Ok(())
 		}
 
-		fn compact(&self, _strategy: Arc<dyn CompactionStrategy>) -> Result<()> {
+		fn compact(&self, _strategy: Arc<dyn CompactionStrategy>) -> Result<bool> {
 			let start = std::time::Instant::now();
 			while start.elapsed() < Duration::from_millis(self.level_delay_ms) {
 				std::hint::spin_loop();
@@ -399,7 +408,7 @@ mod tests {
 
 			// Only increment counter on success
 			self.level_compactions.fetch_add(1, Ordering::SeqCst);
-			Ok(())
+			Ok(false)
 		}
 
 		fn error_handler(&self) -> Arc<BackgroundErrorHandler> {
@@ -420,8 +429,8 @@ mod tests {
 			Ok(())
 		}
 
-		fn compact(&self, _strategy: Arc<dyn CompactionStrategy>) -> Result<()> {
-			Ok(())
+		fn compact(&self, _strategy: Arc<dyn CompactionStrategy>) -> Result<bool> {
+			Ok(false)
 		}
 
 		fn error_handler(&self) -> Arc<BackgroundErrorHandler> {

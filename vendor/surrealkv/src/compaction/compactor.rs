@@ -1,5 +1,5 @@
 use std::fs::File as SysFile;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock, RwLockWriteGuard};
 
@@ -7,7 +7,7 @@ use crate::bplustree::tree::DiskBPlusTree;
 use crate::compaction::{CompactionChoice, CompactionInput, CompactionStrategy};
 use crate::error::{BackgroundErrorHandler, Result};
 use crate::iter::{BoxedLSMIterator, CompactionIterator};
-use crate::levels::{LevelManifest, ManifestChangeSet, ManifestWriter};
+use crate::levels::{Level, LevelManifest, ManifestChangeSet, ManifestWriter};
 use crate::lsm::{cleanup_vlog_and_index, CoreInner};
 use crate::memtable::value_in_place;
 use crate::snapshot::SnapshotTracker;
@@ -42,6 +42,44 @@ impl Drop for HiddenTablesGuard {
 		if !self.committed {
 			if let Ok(mut levels) = self.level_manifest.write() {
 				levels.unhide_tables(&self.table_ids);
+			}
+		}
+	}
+}
+
+/// The tables that a compaction has begun to write. Removes them when it is dropped, unless
+/// they are to stay.
+struct Outputs<'a> {
+	opts: &'a LSMOptions,
+	ids: Vec<u64>,
+	kept: bool,
+}
+
+impl<'a> Outputs<'a> {
+	fn new(opts: &'a LSMOptions) -> Self {
+		Self {
+			opts,
+			ids: Vec::new(),
+			kept: false,
+		}
+	}
+
+	/// Adds a table, and returns its path.
+	fn add(&mut self, id: u64) -> PathBuf {
+		self.ids.push(id);
+		self.opts.sstable_file_path(id)
+	}
+
+	fn keep(&mut self) {
+		self.kept = true;
+	}
+}
+
+impl Drop for Outputs<'_> {
+	fn drop(&mut self) {
+		if !self.kept {
+			for &id in &self.ids {
+				let _ = std::fs::remove_file(self.opts.sstable_file_path(id));
 			}
 		}
 	}
@@ -94,14 +132,20 @@ impl Compactor {
 		}
 	}
 
-	pub(crate) fn compact(&self) -> Result<()> {
+	/// Makes the compaction that the strategy chooses, if any. Answers whether it moved tables
+	/// to a deeper level, after which there may be more to do. One within the last level does
+	/// not count: it can be chosen for as long as that level is too large.
+	pub(crate) fn compact(&self) -> Result<bool> {
 		self.options.manifest_writer.settle(&self.options.level_manifest)?;
 		let levels_guard = self.options.level_manifest.write()?;
 		let choice = self.strategy.pick_levels(&levels_guard)?;
 
 		match choice {
-			CompactionChoice::Merge(input) => self.merge_tables(levels_guard, &input),
-			CompactionChoice::Skip => Ok(()),
+			CompactionChoice::Merge(input) => {
+				self.merge_tables(levels_guard, &input)?;
+				Ok(input.target_level > input.source_level)
+			}
+			CompactionChoice::Skip => Ok(false),
 		}
 	}
 
@@ -122,6 +166,14 @@ impl Compactor {
 		let tables = levels.get_all_tables();
 		let to_merge: Vec<_> =
 			input.tables_to_merge.iter().filter_map(|&id| tables.get(&id).cloned()).collect();
+		// No other compaction runs meanwhile, and nothing else writes into these.
+		let below: Vec<_> = levels
+			.levels
+			.get_levels()
+			.iter()
+			.skip(input.target_level as usize + 1)
+			.cloned()
+			.collect();
 
 		// Keep tables alive while iterators borrow from them
 		let iterators: Result<Vec<BoxedLSMIterator<'_>>> = to_merge
@@ -134,89 +186,88 @@ impl Compactor {
 		drop(levels);
 		let iterators = iterators?;
 
-		// Create new table
-		let new_table_id = self.options.level_manifest.read().unwrap().next_table_id();
-		let new_table_path = self.get_table_path(new_table_id);
-
-		// Write merged data
-		let table_created =
-			match self.write_merged_table(&new_table_path, new_table_id, iterators, input) {
-				Ok(result) => result,
-				Err(e) => {
-					// Guard will unhide tables on drop. On a disk that is full, what failed
-					// must not take room.
-					let _ = std::fs::remove_file(&new_table_path);
-					return Err(e);
-				}
-			};
-
-		// Open table only if one was created
-		let new_table = if table_created {
-			match self.open_table(new_table_id, &new_table_path) {
-				Ok(table) => Some(table),
-				Err(e) => {
-					// Guard will unhide tables on drop
-					let _ = std::fs::remove_file(&new_table_path);
-					return Err(e);
-				}
-			}
-		} else {
-			None
-		};
+		// Write merged data. On a disk that is full, what failed must not take room, so the
+		// outputs go wherever this returns early.
+		let mut outputs = Outputs::new(&self.options.lopts);
+		self.write_merged_tables(&mut outputs, iterators, below, input)?;
+		let new_tables: Result<Vec<_>> =
+			outputs.ids.iter().map(|&id| self.open_table(id)).collect();
 
 		// Update manifest - this will commit the guard on success
-		self.update_manifest(input, new_table, &mut guard)?;
+		self.update_manifest(input, new_tables?, &mut guard, &mut outputs)?;
 
 		self.cleanup_old_tables(input);
 
 		Ok(())
 	}
 
-	/// Returns true if a table file was created and finished, false otherwise
-	fn write_merged_table(
+	/// Writes the merged entries into as many tables as their size needs: none, if nothing is
+	/// left of them.
+	fn write_merged_tables(
 		&self,
-		path: &Path,
-		table_id: u64,
+		outputs: &mut Outputs<'_>,
 		merge_iter: Vec<BoxedLSMIterator<'_>>,
+		below: Vec<Arc<Level>>,
 		input: &CompactionInput,
-	) -> Result<bool> {
-		let file = SysFile::create(path)?;
-		let mut writer =
-			TableWriter::new(file, table_id, Arc::clone(&self.options.lopts), input.target_level);
-
+	) -> Result<()> {
 		// Get active snapshots for snapshot-aware compaction
 		// This is a snapshot of the snapshot list at the start of compaction.
 		// Any snapshots created during compaction will be handled by the next compaction.
+		// The visible number is read first: a snapshot that is not in the list has that
+		// number or a higher one.
+		let horizon = self.options.visible_seq_num.load(Ordering::Acquire);
 		let snapshots = self.options.snapshot_tracker.get_all_snapshots();
 
 		// Create a compaction iterator that filters tombstones and respects snapshots
-		let max_level = self.options.lopts.level_count - 1;
-		let is_bottom_level = input.target_level >= max_level;
 		let mut comp_iter = CompactionIterator::new(
 			merge_iter,
 			Arc::clone(&self.options.lopts.internal_comparator) as Arc<dyn Comparator>,
-			is_bottom_level,
+			below.is_empty(),
 			self.options.lopts.enable_versioning,
 			self.options.lopts.versioned_history_retention_ns,
 			Arc::clone(&self.options.lopts.clock),
 			snapshots,
-		);
+		)
+		.with_levels_below(below)
+		.with_horizon(horizon);
 
-		let mut entries = 0;
+		let mut current: Option<(TableWriter<SysFile>, PathBuf)> = None;
+		let mut last_user_key = Vec::new();
 		for item in &mut comp_iter {
 			let (key, value) = item?;
-			let moved = self.moved_value(&value);
-			writer.add(key, moved.as_ref().unwrap_or(&value))?;
-			entries += 1;
+			// The versions of a key stay in one table, on which lookups rely.
+			let full = current.as_ref().is_some_and(|(writer, _)| {
+				writer.estimated_file_size() >= self.options.lopts.target_file_size
+					&& key.user_key != last_user_key
+			});
+			if full {
+				Self::finish_table(current.take())?;
+			}
+			if current.is_none() {
+				let id = self.options.level_manifest.read()?.next_table_id();
+				let path = outputs.add(id);
+				let file = SysFile::create(&path)?;
+				let opts = Arc::clone(&self.options.lopts);
+				current = Some((TableWriter::new(file, id, opts, input.target_level), path));
+			}
+			if let Some((writer, _)) = &mut current {
+				last_user_key.clone_from(&key.user_key);
+				let moved = self.moved_value(&value);
+				writer.add(key, moved.as_ref().unwrap_or(&value))?;
+			}
 		}
+		Self::finish_table(current)?;
 
-		if entries == 0 {
-			// No entries - drop writer and remove empty file
-			drop(writer);
-			let _ = std::fs::remove_file(path);
-			return Ok(false);
+		if !outputs.ids.is_empty() {
+			crate::lsm::fsync_directory(self.options.lopts.sstable_dir())?;
 		}
+		Ok(())
+	}
 
+	fn finish_table(table: Option<(TableWriter<SysFile>, PathBuf)>) -> Result<()> {
+		let Some((writer, path)) = table else {
+			return Ok(());
+		};
 		writer.finish()?;
 
 		// Durability fix: the SST's data and its directory entry must be
@@ -225,9 +276,7 @@ impl Compactor {
 		// a durable manifest pointing at a zero-byte table, with the merged
 		// inputs already deleted (surrealdb/surrealdb#7426).
 		crate::vfs::fsync_file(path)?;
-		crate::lsm::fsync_directory(self.options.lopts.sstable_dir())?;
-
-		Ok(true)
+		Ok(())
 	}
 
 	/// The value that is to stand in the table in the place of a pointer into the value log
@@ -246,12 +295,14 @@ impl Compactor {
 	fn update_manifest(
 		&self,
 		input: &CompactionInput,
-		new_table: Option<Arc<Table>>,
+		new_tables: Vec<Arc<Table>>,
 		guard: &mut HiddenTablesGuard,
+		outputs: &mut Outputs<'_>,
 	) -> Result<()> {
-		// Check for table ID collision if adding a new table
-		if let Some(ref table) = new_table {
+		// Check for table ID collisions before adding the new tables
+		for table in &new_tables {
 			if input.tables_to_merge.contains(&table.id) {
+				outputs.keep();
 				return Err(crate::error::Error::TableIDCollision(table.id));
 			}
 		}
@@ -270,11 +321,9 @@ impl Compactor {
 				}
 			}
 		}
-		let new_table_path =
-			new_table.as_ref().map(|table| self.options.lopts.sstable_file_path(table.id));
 
-		// Add new table if present
-		if let Some(table) = new_table {
+		// Add all new tables in the same change
+		for table in new_tables {
 			changeset.new_tables.push((input.target_level, table));
 		}
 
@@ -289,9 +338,9 @@ impl Compactor {
 			Ok(())
 		});
 		if let Err(failed) = written {
-			// A table that the manifest on the disk may name stays, until that is known.
-			if let Some(path) = new_table_path.filter(|_| !failed.may_be_on_disk) {
-				let _ = std::fs::remove_file(path);
+			// Tables that the manifest on the disk may name stay, until that is known.
+			if failed.may_be_on_disk {
+				outputs.keep();
 			}
 			let reason = crate::error::BackgroundErrorReason::ManifestWrite;
 			self.options.error_handler.set_error(failed.error.clone(), reason);
@@ -300,6 +349,7 @@ impl Compactor {
 
 		// Commit guard - tables are now properly handled in manifest
 		guard.commit();
+		outputs.keep();
 
 		// After successful manifest commit, cleanup obsolete vlog files and stale index entries
 		cleanup_vlog_and_index(
@@ -317,10 +367,6 @@ impl Compactor {
 		Ok(())
 	}
 
-	fn get_table_path(&self, table_id: u64) -> PathBuf {
-		self.options.lopts.sstable_file_path(table_id)
-	}
-
 	fn cleanup_old_tables(&self, input: &CompactionInput) {
 		for &table_id in &input.tables_to_merge {
 			let path = self.options.lopts.sstable_file_path(table_id);
@@ -331,8 +377,8 @@ impl Compactor {
 		}
 	}
 
-	fn open_table(&self, table_id: u64, table_path: &Path) -> Result<Arc<Table>> {
-		let file = SysFile::open(table_path)?;
+	fn open_table(&self, table_id: u64) -> Result<Arc<Table>> {
+		let file = SysFile::open(self.options.lopts.sstable_file_path(table_id))?;
 		let file: Arc<dyn File> = Arc::new(file);
 		let file_size = file.size()?;
 

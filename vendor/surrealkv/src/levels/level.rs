@@ -1,10 +1,11 @@
 use std::io::{Read, Write};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use byteorder::{BigEndian, ReadBytesExt, WriteBytesExt};
 
 use crate::sstable::table::Table;
-use crate::{InternalKeyRange, Result};
+use crate::{user_range_to_internal_range, InternalKeyRange, Result};
 
 /// Represents a single level in the LSM tree.
 /// Each level contains a sorted collection of SSTables.
@@ -79,6 +80,13 @@ impl Level {
 		range: &'a InternalKeyRange,
 	) -> impl Iterator<Item = &'a Arc<Table>> + 'a {
 		self.tables.iter().filter(move |table| table.overlaps_with_range(range))
+	}
+
+	/// Whether a table of this level may have versions of the key. For Level 1+.
+	pub(crate) fn may_contain(&self, user_key: &[u8]) -> bool {
+		let key = Bound::Included(user_key);
+		let range = user_range_to_internal_range(key, key);
+		self.find_first_overlapping_table(&range) < self.find_last_overlapping_table(&range)
 	}
 
 	/// Finds the index of the first table that could potentially overlap with

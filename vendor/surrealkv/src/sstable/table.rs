@@ -519,6 +519,12 @@ impl<W: Write> TableWriter<W> {
 		Ok(())
 	}
 
+	/// The size of the file as far as it is known: without the index and the filter.
+	pub(crate) fn estimated_file_size(&self) -> u64 {
+		let block = self.data_block.as_ref().map_or(0, BlockWriter::size_estimate);
+		(self.offset + block) as u64
+	}
+
 	/// Finalizes the SSTable by writing all remaining blocks and the footer.
 	pub(crate) fn finish(mut self) -> Result<usize> {
 		// Set creation timestamp
@@ -1132,6 +1138,14 @@ impl Table {
 		self.opts.comparator.compare(key.user_key.as_slice(), &smallest.user_key) >= Ordering::Equal
 			&& self.opts.comparator.compare(key.user_key.as_slice(), &largest.user_key)
 				<= Ordering::Equal
+	}
+
+	/// Whether each key of this table is less than the user key.
+	pub(crate) fn ends_before(&self, user_key: &[u8]) -> bool {
+		let largest = self.meta.largest_point.as_ref();
+		largest.is_some_and(|largest| {
+			self.opts.comparator.compare(&largest.user_key, user_key) == Ordering::Less
+		})
 	}
 
 	/// Checks if this table is completely BEFORE the query range.
