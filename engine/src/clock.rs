@@ -1,5 +1,6 @@
 //! The one source of time, ids and randomness.
 
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -7,6 +8,8 @@ use uuid::Uuid;
 
 /// The longest sleep before a waiting task reads the clock again.
 const MAX_SLEEP_MS: i64 = 30_000;
+/// The maximum difference between the store's time and a clock that follows it, in milliseconds.
+const MAX_DRIFT_MS: u64 = 250;
 
 /// The source of time and randomness. Tests use a fixed time and sequential numbers.
 pub trait Clock: Send + Sync + 'static {
@@ -35,11 +38,53 @@ pub trait Clock: Send + Sync + 'static {
         uuid::Builder::from_unix_timestamp_millis(self.now_ms().max(0) as u64, &tail).into_uuid()
     }
 
+    /// Sets the current time, in milliseconds since the epoch. Only has an effect on a clock that follows another one.
+    fn set_time(&self, _now_ms: i64) {}
+
+    /// Returns whether the clock follows that of the store, so that the store itself may decide what has expired.
+    fn follows_store(&self) -> bool {
+        false
+    }
+
     fn random_u64(&self) -> u64 {
         let random = self.random();
         let mut first = [0u8; 8];
         first.copy_from_slice(&random[..8]);
         u64::from_be_bytes(first)
+    }
+}
+
+/// The system's clock, corrected to the time of the store. If several servers share a store, all of them have the time
+/// of the store, even if the clock of a server is wrong.
+#[derive(Default)]
+pub struct StoreClock {
+    /// The store's time minus the system's time, in milliseconds.
+    offset_ms: AtomicI64,
+}
+
+impl Clock for StoreClock {
+    fn now_ms(&self) -> i64 {
+        SystemClock.now_ms().saturating_add(self.offset_ms.load(Ordering::Relaxed))
+    }
+
+    fn set_time(&self, now_ms: i64) {
+        let offset_ms = now_ms.saturating_sub(SystemClock.now_ms());
+        // The store's response takes a varying time. Small differences are not corrected, so that time does not jump.
+        if offset_ms.abs_diff(self.offset_ms.load(Ordering::Relaxed)) > MAX_DRIFT_MS {
+            self.offset_ms.store(offset_ms, Ordering::Relaxed);
+        }
+    }
+
+    fn follows_store(&self) -> bool {
+        true
+    }
+
+    fn monotonic_us(&self) -> u64 {
+        SystemClock.monotonic_us()
+    }
+
+    fn random(&self) -> [u8; 32] {
+        SystemClock.random()
     }
 }
 
@@ -58,5 +103,24 @@ impl Clock for SystemClock {
 
     fn random(&self) -> [u8; 32] {
         rand::random()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_follows_the_store_and_ignores_small_differences() {
+        const MINUTE_MS: i64 = 60_000;
+        let clock = StoreClock::default();
+        clock.set_time(SystemClock.now_ms() + 10 * MINUTE_MS);
+        let ahead = clock.now_ms() - SystemClock.now_ms();
+        assert!((9 * MINUTE_MS..11 * MINUTE_MS).contains(&ahead), "{ahead}");
+        let offset = clock.offset_ms.load(Ordering::Relaxed);
+        clock.set_time(clock.now_ms() + 100);
+        assert_eq!(clock.offset_ms.load(Ordering::Relaxed), offset);
+        clock.set_time(SystemClock.now_ms() - MINUTE_MS);
+        assert!(clock.now_ms() < SystemClock.now_ms());
     }
 }

@@ -1,38 +1,66 @@
 //! The engine: a store, the open workspaces in it, and access control.
 
+mod transfer;
+
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::access::Access;
 use crate::access::invitations::SignedIn;
 use crate::access::keys::CreatedKey;
 use crate::access::provision::FirstStart;
+use crate::access::recovery::OwnerKey;
 use crate::access::settings::AccessSettings;
 use crate::access::tokens::key_set::FetchKeys;
 use crate::clock::Clock;
-use crate::core::Settings;
-use crate::core::plugins::Plugins;
 use crate::error::{Error, Result};
 use crate::hook::Embed;
-use crate::model::access::{Caller, KeyRecord, Membership, UserRecord, WorkspaceRecord};
+use crate::measure::Measure;
+use crate::metric;
+use crate::model::access::{Caller, WorkspaceRecord};
 use crate::opening::Opener;
+use crate::pulse::Pulse;
 use crate::registry::{Registry, Usage};
+use crate::state::Settings;
+use crate::state::peers::Peers;
+use crate::state::plugins::Plugins;
+use crate::state::releases::Releases;
 use crate::store::Store;
-use crate::workspace::CallContext;
 use crate::workspace::files::{CheckedLink, LinkedUpload, SignedLink, StoredFile, check_link, refusing};
 use crate::workspace::offline::Offline;
 use crate::workspace::rights::{Listener, Right, Uploader, check};
 use crate::workspace::runtime::Runtime;
+use crate::workspace::{CallContext, Consistency};
+
+/// The longest time that a check of the store may take. A store that takes longer counts as unhealthy.
+const HEALTH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The entry point to the workspaces of one store. An engine is cheap to share, so a process needs only one.
 pub struct Engine {
     access: Arc<Access>,
     clock: Arc<dyn Clock>,
     settings: Arc<Settings>,
+    releases: Arc<Releases>,
     opener: Arc<Opener>,
     workspaces: Registry,
+    measure: Measure,
+    started_at: i64,
+    /// The exchange with the other servers of the store. `None` if no other process writes to the store.
+    pulse: Option<Arc<Pulse>>,
+}
+
+/// Facts about a running engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Running {
+    /// The time at which the engine was opened, and the current time, in milliseconds since the epoch.
+    pub started_at: i64,
+    pub now: i64,
+    /// Whether no other process writes to the store.
+    pub is_exclusive: bool,
 }
 
 impl Engine {
+    /// Opens the engine of a store, and releases the versions of the plugins that this process was started with.
     pub async fn open(
         store: Store,
         clock: Arc<dyn Clock>,
@@ -40,10 +68,19 @@ impl Engine {
         plugins: Plugins,
     ) -> Result<Arc<Engine>> {
         let access = Arc::new(Access::open(&store, clock.clone()).await?);
-        let (plugins, settings) = (Arc::new(plugins), Arc::new(settings));
-        let opener = Opener::new(store, access.clone(), clock.clone(), settings.clone(), plugins);
+        let plugins = Arc::new(plugins);
+        let measure = Measure::new(plugins.clone());
+        let releases = Arc::new(Releases::open(&store, plugins).await?);
+        let settings = Arc::new(settings);
+        let pulse = Pulse::begin(&store, clock.clone(), Duration::from_millis(settings.pulse_ms)).await?;
+        let peers = pulse.as_ref().map(|pulse| pulse.peers().clone());
+        let opener = Opener::new(store, access.clone(), clock.clone(), settings.clone(), releases.clone(), peers);
         let (opener, workspaces) = (Arc::new(opener), Registry::default());
-        Ok(Arc::new(Engine { access, clock, settings, opener, workspaces }))
+        let started_at = clock.now_ms();
+        let engine = Engine { access, clock, settings, releases, opener, workspaces, measure, started_at, pulse };
+        let engine = Arc::new(engine);
+        Engine::begin_pulse(&engine);
+        Ok(engine)
     }
 
     /// Enables vector search for workspaces opened after this call. Only the first call has an effect.
@@ -61,13 +98,24 @@ impl Engine {
         self.access.first_start(chosen_key).await
     }
 
+    /// Returns whether the store has a key. Does not mark the key as used.
+    pub async fn knows_key(&self, key: &str) -> Result<bool> {
+        self.access.knows_key(key).await
+    }
+
+    /// Creates a key with every scope for the owner of the first workspace, for the operator of a store that no server
+    /// has open. If `revokes` is set, revokes the owner's other keys there, with all keys derived from them.
+    pub async fn reset_owner_key(&self, revokes: bool) -> Result<OwnerKey> {
+        self.access.reset_owner_key(revokes).await
+    }
+
     /// Creates a workspace with an owner and a key that holds every scope.
     pub async fn provision(&self, name: &str, chosen_key: Option<String>) -> Result<(WorkspaceRecord, String)> {
         self.access.provision(name, chosen_key).await
     }
 
-    /// Applies the operator's access settings: trusted token issuers, which users get a workspace, and the plans. Must
-    /// be called before the first request. Returns a message if the settings are invalid.
+    /// Applies the operator's access settings: the trusted token issuers, the rules for workspaces of new users, and
+    /// the plans. Must be called before the first request. Returns a message if the settings are invalid.
     pub fn decide_access(&self, settings: AccessSettings, fetch: &Arc<dyn FetchKeys>) -> Result<(), String> {
         self.access.decide(settings, fetch)
     }
@@ -81,6 +129,15 @@ impl Engine {
     /// of that workspace. `None` selects the key's own workspace, or the first workspace that the user joined.
     pub async fn authenticate_in(&self, bearer: &str, workspace: Option<&str>) -> Result<Caller> {
         self.access.authenticate(bearer, workspace).await
+    }
+
+    /// Returns the caller like [`Engine::authenticate_in`], for an eventual read. While the store does not respond,
+    /// accepts a key that this server has accepted within the last five minutes.
+    pub async fn authenticate_eventually(&self, bearer: &str, workspace: Option<&str>) -> Result<Caller> {
+        match self.access.authenticate(bearer, workspace).await {
+            Err(error @ Error::Unavailable(_)) => self.access.remembered(bearer, workspace).ok_or(error),
+            other => other,
+        }
     }
 
     /// Returns the user that a token identifies. The user may have no workspace yet, and can accept or decline
@@ -101,13 +158,18 @@ impl Engine {
 
     /// Returns a handle on the caller's workspace with the right `R`, if the caller has that right.
     pub async fn enter<R: Right>(&self, caller: Caller) -> Result<R> {
+        self.enter_with(caller, Consistency::Strong).await
+    }
+
+    /// Returns a handle like [`Engine::enter`], whose reads have the given consistency.
+    pub async fn enter_with<R: Right>(&self, caller: Caller, consistency: Consistency) -> Result<R> {
         check::<R>(&caller)?;
         if R::IS_OPERATOR && !self.access.is_first(&caller.workspace_id).await? {
             let message = "only owners of the installation's first workspace may do this";
             return Err(Error::forbidden("operator_required", message));
         }
         let runtime = self.runtime(&caller.workspace_id).await?;
-        R::of(CallContext::new(self.access.clone(), runtime, caller))
+        R::of(CallContext::new(self.access.clone(), runtime, caller, consistency))
     }
 
     /// Returns all workspaces of the store, oldest first.
@@ -116,35 +178,10 @@ impl Engine {
     }
 
     /// Opens a workspace for the operator of the store. The workspace must not be open in this process or another one.
-    /// No request may lead here: the handle appends what otherwise only the program itself appends.
+    /// Must not be reachable from requests, because the handle appends events that otherwise only the program itself
+    /// appends.
     pub async fn offline(&self, workspace_id: &str) -> Result<Offline> {
         self.opener.open_offline(&workspace_id.into()).await
-    }
-
-    /// Creates a workspace with the id that it has in another store. If `with_key` is set, returns a key for its owner
-    /// that holds every scope.
-    pub async fn restore_workspace(&self, workspace: &WorkspaceRecord, with_key: bool) -> Result<Option<String>> {
-        self.access.restore_workspace(workspace, with_key).await
-    }
-
-    /// Returns the members of a workspace with their users, for the operator of the store.
-    pub async fn people_of(&self, workspace_id: &str) -> Result<Vec<(Membership, UserRecord)>> {
-        self.access.people_of(workspace_id).await
-    }
-
-    /// Returns the keys of a workspace, for the operator of the store.
-    pub async fn key_records_of(&self, workspace_id: &str) -> Result<Vec<KeyRecord>> {
-        self.access.key_records_of(workspace_id).await
-    }
-
-    /// Adds a member that another store had, unless they are a member. Returns whether the member is new.
-    pub async fn restore_member(&self, member: &Membership, user: &UserRecord) -> Result<bool> {
-        self.access.restore_member(member, user).await
-    }
-
-    /// Adds a key that another store had, unless its id or its secret is known. Returns whether the key is new.
-    pub async fn restore_key(&self, key: &KeyRecord) -> Result<bool> {
-        self.access.restore_key(key).await
     }
 
     /// Returns the right to listen. `shown` is a bearer token or a credential issued by [`Listener::connect`].
@@ -154,7 +191,7 @@ impl Engine {
         }
         let listening = self.access.listening(shown).await?;
         let runtime = self.runtime(&listening.caller.workspace_id).await?;
-        let context = CallContext::new(self.access.clone(), runtime, listening.caller.clone());
+        let context = CallContext::new(self.access.clone(), runtime, listening.caller.clone(), Consistency::Strong);
         Ok(Listener::of(context)?.for_agents(&listening))
     }
 
@@ -173,8 +210,35 @@ impl Engine {
         link.upload(right).await
     }
 
+    pub(crate) fn access(&self) -> &Access {
+        &self.access
+    }
+
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        &*self.clock
+    }
+
+    pub(crate) fn opener(&self) -> &Opener {
+        &self.opener
+    }
+
+    /// Returns the open workspaces, least recently used first.
+    pub(crate) fn open_workspaces(&self) -> Vec<Usage> {
+        self.workspaces.usage()
+    }
+
+    /// Returns the servers of the store, or `None` if no other process writes to the store.
+    pub(crate) fn peers(&self) -> Option<&Arc<Peers>> {
+        self.pulse.as_ref().map(|pulse| pulse.peers())
+    }
+
+    /// Stops a workspace that was removed.
+    pub(crate) async fn close_removed(&self, workspace_id: &str) {
+        self.workspaces.remove(workspace_id).await;
+    }
+
     /// Returns the runtime of a workspace, opening the workspace on first use.
-    async fn runtime(&self, workspace_id: &Arc<str>) -> Result<Arc<Runtime>> {
+    pub(crate) async fn runtime(&self, workspace_id: &Arc<str>) -> Result<Arc<Runtime>> {
         let (opener, id) = (self.opener.clone(), workspace_id.clone());
         let open = || async move { opener.open(&id).await };
         self.workspaces.enter(workspace_id, self.clock.now_ms(), open).await
@@ -189,7 +253,11 @@ impl Engine {
     /// later requests. Skips workspaces that cannot be loaded.
     pub async fn open_all(&self) -> Result<()> {
         let mut bytes = 0;
+        let restoring = self.access.being_restored().await?;
         for workspace in self.access.workspaces().await? {
+            if restoring.contains(&workspace.id) {
+                continue;
+            }
             // The loader has logged the error.
             let Ok(runtime) = self.runtime(&workspace.id).await else { continue };
             bytes += runtime.state.size_bytes();
@@ -215,8 +283,10 @@ impl Engine {
                 break;
             }
             let Usage { id, state, .. } = usage;
-            // Leases expire and tasks wake up by timers, which run only while the workspace is open.
-            if state.deadlines.is_awaited() {
+            // Expiring leases and ending deferrals need timers, which run only while the workspace is open, and so do
+            // plugins.
+            let is_behind = || state.graph_progress.position() < state.folded.position();
+            if state.deadlines.is_awaited() || (state.leadership.is_own() && is_behind()) {
                 continue;
             }
             drop(state);
@@ -226,13 +296,28 @@ impl Engine {
                 (open, bytes) = (open - 1, bytes - size);
             }
         }
-        metrics::gauge!("foldwork_workspaces_open").set(open as f64);
-        metrics::gauge!("foldwork_resident_bytes").set(bytes as f64);
+        metric::WORKSPACES_OPEN.set(&[], open as f64);
+        metric::RESIDENT_BYTES.set(&[], bytes as f64);
+        metric::RESIDENT_LIMIT_BYTES.set(&[], self.settings.resident_bytes as f64);
         Ok(open)
     }
 
-    /// Waits until every open workspace has processed the deadlines that have passed by now: expired leases, and tasks
-    /// due to wake up.
+    /// Sets the gauges that describe the store and the open workspaces. Called at regular intervals, so that reading
+    /// the metrics costs nothing.
+    pub async fn measure(&self) {
+        let health = tokio::time::timeout(HEALTH_TIMEOUT, self.health()).await;
+        metric::STORE_HEALTHY.set(&[], if matches!(health, Ok(Ok(()))) { 1.0 } else { 0.0 });
+        metric::WORKSPACES_FAILED.set(&[], self.workspaces_failed() as f64);
+        let usage = self.workspaces.usage();
+        let led = usage.iter().filter(|usage| usage.state.leadership.is_own()).count();
+        metric::PULSE_AGE.set(&[], self.pulse.as_ref().map_or(0.0, |pulse| pulse.age_s()));
+        metric::WORKSPACES_LED.set(&[], led as f64);
+        self.measure.refresh(usage, self.clock.now_ms()).await;
+        metric::MEASURED_AT.set(&[], self.clock.now_ms() as f64 / 1e3);
+    }
+
+    /// Waits until every open workspace has processed the deadlines that have passed by now, such as expired leases and
+    /// ended deferrals.
     pub async fn deadlines_passed(&self) {
         for Usage { state, .. } in self.workspaces.usage() {
             state.deadlines.passed(state.folded.position(), self.clock.now_ms()).await;
@@ -244,12 +329,62 @@ impl Engine {
         self.opener.health().await
     }
 
+    /// Loads a plugin from its current files, for the operator of the store. Must not be reachable from requests.
+    /// Returns whether the files differ from the version that was loaded before. If the files are rejected, the plugin
+    /// stays unchanged.
+    pub async fn reload_plugin(&self, name: &str) -> Result<bool> {
+        let plugin = self.releases.plugins().find(name).ok_or_else(|| Error::not_found("plugin", name))?;
+        self.releases.reload(plugin).await
+    }
+
+    /// Loads the plugin versions that other servers on the store have released.
+    pub async fn refresh_plugins(&self) -> Result<()> {
+        self.releases.refresh().await
+    }
+
     /// Finishes the pending work of every open workspace, then stops the workspaces.
     pub async fn close(&self) {
         self.workspaces.stop_all().await;
+        if let Some(pulse) = &self.pulse {
+            pulse.end().await;
+        }
     }
 
+    /// Starts to learn what other servers of the store append, until the engine is dropped.
+    fn begin_pulse(engine: &Arc<Engine>) {
+        let Some(pulse) = engine.pulse.clone() else { return };
+        let (reading, taking) = (Arc::downgrade(engine), Arc::downgrade(engine));
+        let open = move || reading.upgrade().map(|engine| engine.workspaces.usage());
+        let take_over = |engine: Arc<Engine>, left| tokio::spawn(async move { engine.take_over(left).await });
+        pulse.spawn(open, move |left| drop(taking.upgrade().map(|engine| take_over(engine, left))));
+    }
+
+    /// Returns whether this server runs the plugins and timers of a workspace.
+    #[cfg(test)]
+    pub(crate) fn leads(&self, id: &str) -> bool {
+        self.workspaces.usage().iter().any(|usage| *usage.id == *id && usage.state.leadership.is_own())
+    }
+
+    /// Opens workspaces whose leader is no longer alive, so that their plugins and timers go on here. The opener logs
+    /// errors, and the next report tries again.
+    async fn take_over(&self, left: Vec<Arc<str>>) {
+        for id in left {
+            if let Err(Error::NotFound { .. }) = self.runtime(&id).await
+                && let Err(error) = self.opener.forget_progress(&id).await
+            {
+                tracing::debug!(%error, workspace = %id, "the progress of a deleted workspace is still there");
+            }
+        }
+    }
+
+    /// Returns the settings that the engine was opened with.
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// Returns facts about the running engine.
+    pub fn running(&self) -> Running {
+        let is_exclusive = self.opener.is_exclusive();
+        Running { started_at: self.started_at, now: self.clock.now_ms(), is_exclusive }
     }
 }

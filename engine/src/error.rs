@@ -1,16 +1,18 @@
 //! The errors of all operations, grouped by how the caller can react to them.
 
+use crate::metric;
 use crate::model::access::Scope;
 use crate::model::value::Object;
 use crate::model::violation::Violation;
 use crate::store;
 use crate::store::retry::MayConflict;
 
-/// The error code of an event that does not restore its deleted aggregate.
+/// The error code for an event on a deleted aggregate that does not restore the aggregate.
 pub const AGGREGATE_DELETED: &str = "aggregate_deleted";
 /// The error code of a request that reuses the idempotency key of a different request.
 pub const IDEMPOTENCY_MISMATCH: &str = "idempotency_mismatch";
 
+/// The error of an operation.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The request carries no credential or an unknown one.
@@ -21,7 +23,7 @@ pub enum Error {
     #[error("this operation needs the scope {}", names(.required, " or "))]
     InsufficientScope { required: Vec<Scope> },
 
-    /// The caller is authenticated but does not hold all of these scopes.
+    /// The caller is authenticated but lacks these scopes, all of which are required.
     #[error("this operation needs the scope {}", names(.lacking, " and "))]
     ScopesLacking { lacking: Vec<Scope> },
 
@@ -33,11 +35,12 @@ pub enum Error {
     #[error("{message}")]
     Forbidden { code: &'static str, message: String },
 
-    /// The input is invalid. The violations of an event of a list are relative to the event, which has this index.
+    /// The input is invalid. If the request contains a list of events, `index` is the index of the invalid event, and
+    /// the pointers of the violations are relative to this event.
     #[error("{message}")]
     Invalid { code: &'static str, message: String, violations: Vec<Violation>, index: Option<usize> },
 
-    /// The body of a request failed while it was received. The source may be an error of the caller of the engine.
+    /// The body of a request failed while it was received. The source may be an error from outside the engine.
     #[error("the body failed: {0}")]
     Body(#[source] std::io::Error),
 
@@ -49,7 +52,8 @@ pub enum Error {
     #[error("{what} not found")]
     NotFound { what: String },
 
-    /// The resource is not in the state that the caller expects. An event of a list has an index.
+    /// The resource is not in the state that the caller expects. If the request contains a list of events, `index` is
+    /// the index of the event that caused the conflict.
     #[error("{message}")]
     Conflict { code: &'static str, message: String, details: Box<Object>, index: Option<usize> },
 
@@ -70,13 +74,16 @@ pub enum Error {
     Internal(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
+/// The result of an operation.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
+    /// Returns the error for an operation that is not allowed for the caller.
     pub fn forbidden(code: &'static str, message: impl Into<String>) -> Error {
         Error::Forbidden { code, message: message.into() }
     }
 
+    /// Returns the error for an invalid input.
     pub fn invalid(message: impl Into<String>) -> Error {
         Error::invalid_with_code("invalid_input", message)
     }
@@ -96,12 +103,14 @@ impl Error {
         Error::from(vec![Violation { pointer: pointer.into(), message: message.into() }])
     }
 
+    /// Returns the error for a resource that does not exist. `what` is the kind of the resource.
     pub fn not_found(what: &str, id: &str) -> Error {
         // Ids are client input: the message shows at most 64 characters.
         let shown: String = id.chars().take(64).collect();
         Error::NotFound { what: format!("{what} '{shown}'") }
     }
 
+    /// Returns the error for a conflict.
     pub fn conflict(code: &'static str, message: impl Into<String>) -> Error {
         Error::conflict_with(code, message, Object::new())
     }
@@ -118,11 +127,11 @@ impl Error {
         Error::conflict_with("version_conflict", format!("the stream is at version {current_version}"), details)
     }
 
-    /// Returns the error for an event that does not restore its deleted aggregate.
+    /// Returns the error for an event on a deleted aggregate that does not restore the aggregate.
     pub fn aggregate_deleted(current_version: u64) -> Error {
         let mut details = Object::new();
         details.push("current_version", current_version as i64);
-        let message = "the aggregate is deleted; an event <type>.created or one with \"restore\": true brings it back";
+        let message = "the aggregate is deleted; only <type>.created or an event with \"restore\": true restores it";
         Error::conflict_with(AGGREGATE_DELETED, message, details)
     }
 
@@ -141,6 +150,7 @@ impl Error {
         self
     }
 
+    /// Returns the error for a bug in this program.
     pub fn internal(source: impl std::error::Error + Send + Sync + 'static) -> Error {
         Error::Internal(Box::new(source))
     }
@@ -164,7 +174,7 @@ pub fn event_pointer(index: Option<usize>) -> String {
     index.map(|index| format!("/events/{index}")).unwrap_or_default()
 }
 
-/// Returns the message for violations, whose pointers begin at `base`.
+/// Returns the message for violations whose pointers are relative to the pointer `base`.
 fn summary(violations: &[Violation], base: &str) -> String {
     let summary = violations.iter().map(|Violation { pointer, message }| match (base, pointer.as_str()) {
         ("", "") => message.clone(),
@@ -174,16 +184,25 @@ fn summary(violations: &[Violation], base: &str) -> String {
 }
 
 impl From<store::Error> for Error {
+    /// Converts an error of the store and counts the failure. Each failure is counted once, because each error is
+    /// converted once.
     fn from(error: store::Error) -> Error {
+        if let Some(kind) = error.kind() {
+            metric::STORE_FAILURES.add(&[kind], 1);
+        }
         match error {
             store::Error::Conflict
             | store::Error::Closing
+            | store::Error::Unresponsive
             | store::Error::Disk(_)
             | store::Error::Unwritable(_)
-            | store::Error::Blobs(_) => Error::Unavailable(error),
+            | store::Error::Blobs(_)
+            | store::Error::Archive(_) => Error::Unavailable(error),
             store::Error::Batch(_) => Error::internal(error),
             store::Error::Database(ref inner) if inner.is_connection() => Error::Unavailable(error),
-            store::Error::Database(_) | store::Error::Opening(_) | store::Error::Corrupt(_) => Error::internal(error),
+            store::Error::Database(_) | store::Error::Opening(_) | store::Error::Locked | store::Error::Corrupt(_) => {
+                Error::internal(error)
+            }
         }
     }
 }

@@ -3,7 +3,11 @@
 //! A hook is a function from data to data. Hooks run on dedicated threads that serve no requests, and the host limits
 //! their running time. The same input must give the same output.
 
+mod loader;
+
 use std::sync::Arc;
+
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use crate::model::aggregate::Aggregate;
 use crate::model::definition::Definition;
@@ -12,16 +16,25 @@ use crate::model::facts::{Assignment, Facts, Product};
 use crate::model::value::{Object, Value};
 use crate::model::violation::Violation;
 
+pub use crate::model::plugin::Source;
+pub use loader::{Draft, Loader, Refused};
+
 /// A named set of hooks.
 pub trait Plugin: Send + Sync + 'static {
+    /// Returns the description and settings of the plugin.
     fn about(&self) -> &About;
+
+    /// Returns the source of the plugin, or `None` for a plugin that is compiled into the program.
+    fn source(&self) -> Option<&Source> {
+        None
+    }
 
     /// Derives facts from an event and the state after it.
     fn enrich(&self, _call: &Enrich<'_>) -> Outcome<Facts> {
         Ok(Done::default())
     }
 
-    /// Returns the assignments that an event causes: the agents that get a task.
+    /// Returns the assignments that an event causes. Each assignment creates a task for an agent or a user.
     fn route(&self, _call: &Route<'_>) -> Outcome<Vec<Assignment>> {
         Ok(Done::default())
     }
@@ -42,7 +55,7 @@ pub trait Plugin: Send + Sync + 'static {
     }
 }
 
-/// A plugin's description of itself.
+/// The description and settings of a plugin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct About {
     pub name: Arc<str>,
@@ -61,7 +74,9 @@ pub struct About {
     pub candidates: Candidates,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The kinds of functions that a plugin may implement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum Hook {
     Enrich,
     Route,
@@ -73,16 +88,14 @@ pub enum Hook {
 }
 
 impl Hook {
-    pub const ALL: [Hook; 5] = [Hook::Enrich, Hook::Route, Hook::Work, Hook::Tool, Hook::Mount];
-
+    /// Returns the name of the hook in manifests.
     pub fn name(self) -> &'static str {
-        match self {
-            Hook::Enrich => "enrich",
-            Hook::Route => "route",
-            Hook::Work => "work",
-            Hook::Tool => "tool",
-            Hook::Mount => "mount",
-        }
+        self.into()
+    }
+
+    /// Returns the hook with this name.
+    pub fn parse(name: &str) -> Option<Hook> {
+        name.parse().ok()
     }
 }
 
@@ -96,6 +109,7 @@ pub struct Subscription {
 }
 
 impl Subscription {
+    /// Returns whether the plugin is called for an event type. `traits` holds the traits of the event's aggregate type.
     pub fn admits(&self, event_type: &str, traits: &[Arc<str>]) -> bool {
         (self.events.is_empty() || self.events.iter().any(|pattern| pattern_admits(pattern, event_type)))
             && (self.traits.is_empty() || self.traits.iter().any(|required| traits.contains(required)))
@@ -110,8 +124,9 @@ fn pattern_admits(pattern: &str, event_type: &str) -> bool {
     }
 }
 
-/// What happens to an event whose hook failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// The handling of an event whose hook failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum OnError {
     /// Retries the event a few times, then parks it with the reason of the failure.
     #[default]
@@ -123,20 +138,15 @@ pub enum OnError {
 }
 
 impl OnError {
-    pub const ALL: [OnError; 3] = [OnError::Park, OnError::Skip, OnError::Retry];
-
     pub fn name(self) -> &'static str {
-        match self {
-            OnError::Park => "park",
-            OnError::Skip => "skip",
-            OnError::Retry => "retry",
-        }
+        self.into()
     }
 }
 
 /// The agents that are passed to `route`. A workspace may have thousands of agents, so a plugin should request only the
 /// agents that it needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum Candidates {
     /// All agents.
     #[default]
@@ -146,13 +156,8 @@ pub enum Candidates {
 }
 
 impl Candidates {
-    pub const ALL: [Candidates; 2] = [Candidates::All, Candidates::Subscribed];
-
     pub fn name(self) -> &'static str {
-        match self {
-            Candidates::All => "all",
-            Candidates::Subscribed => "subscribed",
-        }
+        self.into()
     }
 
     /// Returns whether an agent is passed to `route`. `subscribed` is the array of traits that the agent subscribes to,
@@ -275,6 +280,7 @@ pub struct Done<T> {
     pub operations: u64,
 }
 
+/// The result of a hook, or the reason why the hook failed.
 pub type Outcome<T> = Result<Done<T>, Failure>;
 
 /// The reason why a hook failed, written for the author of the plugin.
@@ -288,7 +294,9 @@ pub struct Failure {
     pub column: Option<u32>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The kinds of failures of a hook.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum FailureKind {
     /// The script threw an error, or did something that the language forbids.
     Thrown,
@@ -307,16 +315,7 @@ pub enum FailureKind {
 
 impl FailureKind {
     pub fn name(self) -> &'static str {
-        match self {
-            FailureKind::Thrown => "thrown",
-            FailureKind::Result => "result",
-            FailureKind::Operations => "operations",
-            FailureKind::Deadline => "deadline",
-            FailureKind::Memory => "memory",
-            FailureKind::Size => "size",
-            FailureKind::Depth => "depth",
-            FailureKind::Panic => "panic",
-        }
+        self.into()
     }
 }
 

@@ -7,26 +7,29 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::access::Access;
 use crate::clock::Clock;
-use crate::core::plugins::Plugins;
-use crate::core::storage::SharedStorage;
-use crate::core::{Environment, Settings, State};
 use crate::error::{Error, Result};
 use crate::hook::Embed;
 use crate::model::pattern::Patterns;
-use crate::store::{self, Store};
+use crate::state::peers::Peers;
+use crate::state::releases::Releases;
+use crate::state::storage::SharedStorage;
+use crate::state::{Environment, Settings, State};
+use crate::store::blobs::Blobs;
+use crate::store::{self, DatabaseReader, Store};
 use crate::workspace::offline::Offline;
 use crate::workspace::runtime::Runtime;
 
-/// Opens the workspaces of one engine.
+/// The opener of the workspaces of one engine.
 pub struct Opener {
     store: Store,
     access: Arc<Access>,
     clock: Arc<dyn Clock>,
     settings: Arc<Settings>,
-    plugins: Arc<Plugins>,
+    releases: Arc<Releases>,
     patterns: Arc<Patterns>,
     embed: OnceLock<Arc<dyn Embed>>,
     storage: SharedStorage,
+    peers: Option<Arc<Peers>>,
     /// The ids of the workspaces whose last attempt to open failed.
     failed: Mutex<HashSet<Arc<str>>>,
 }
@@ -37,11 +40,12 @@ impl Opener {
         access: Arc<Access>,
         clock: Arc<dyn Clock>,
         settings: Arc<Settings>,
-        plugins: Arc<Plugins>,
+        releases: Arc<Releases>,
+        peers: Option<Arc<Peers>>,
     ) -> Opener {
         let storage = SharedStorage::new(store.blobs());
         let (patterns, embed, failed) = Default::default();
-        Opener { store, access, clock, settings, plugins, patterns, embed, storage, failed }
+        Opener { store, access, clock, settings, releases, patterns, embed, storage, peers, failed }
     }
 
     /// Enables vector search for workspaces opened after this call. Only the first call has an effect.
@@ -85,10 +89,10 @@ impl Opener {
         let record = self.access.workspace(workspace_id).await?;
         let log = self.store.workspace(workspace_id).await?;
         let state = State::load(record, &log, self.environment()).await?;
-        Ok(Arc::new(Runtime::open(state, log).await?))
+        Ok(Arc::new(Runtime::open(state, log, self.access.clone()).await?))
     }
 
-    /// Opens a workspace for an operator, with none of the tasks that a server runs beside it.
+    /// Opens a workspace for an operator, without starting the background tasks that a server runs for it.
     pub async fn open_offline(&self, workspace_id: &Arc<str>) -> Result<Offline> {
         let record = self.access.workspace(workspace_id).await?;
         let log = self.store.workspace(workspace_id).await?;
@@ -96,16 +100,45 @@ impl Opener {
         Offline::open(state, log).await
     }
 
+    /// Returns whether no other process writes to the store.
+    pub fn is_exclusive(&self) -> bool {
+        self.store.is_exclusive()
+    }
+
+    /// Opens the database of a workspace for reading, without opening the workspace.
+    pub async fn reader(&self, workspace_id: &str) -> Result<DatabaseReader> {
+        Ok(self.store.workspace_reader(workspace_id).await?)
+    }
+
+    /// Returns the storage for the bytes of files.
+    pub fn blobs(&self) -> &Arc<Blobs> {
+        &self.storage.blobs
+    }
+
+    /// Deletes the database and the files of a removed workspace. No server may open the workspace any longer.
+    pub async fn remove(&self, workspace_id: &Arc<str>) -> Result<()> {
+        self.store.remove_workspace(workspace_id).await?;
+        self.storage.blobs.remove_all(workspace_id).await?;
+        self.forget_progress(workspace_id).await?;
+        self.failures().remove(workspace_id);
+        Ok(())
+    }
+
+    /// Removes what servers of the store have reported about a removed workspace.
+    pub async fn forget_progress(&self, workspace_id: &str) -> Result<()> {
+        Ok(self.store.control().await?.forget_progress(workspace_id).await?)
+    }
+
     /// Returns the environment that all workspaces of the engine share.
     fn environment(&self) -> Environment {
         Environment {
             clock: self.clock.clone(),
             settings: self.settings.clone(),
-            plugins: self.plugins.clone(),
+            releases: self.releases.clone(),
             patterns: self.patterns.clone(),
             embed: self.embed.get().cloned(),
             storage: self.storage.clone(),
-            exclusive: self.store.is_exclusive(),
+            peers: self.peers.clone(),
         }
     }
 

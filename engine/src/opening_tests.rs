@@ -10,7 +10,6 @@ use crate::clock::SystemClock;
 use crate::hook::{About, AgentProfile, Candidates, OnError, Plugin, Subscription};
 use crate::model::definition::{Definition, Field, FieldType};
 use crate::model::event::{Event, NewEvent};
-use crate::model::id::AggregateId;
 use crate::model::value::{Object, Value};
 use crate::store::append::Batch;
 use crate::{Engine, Error, Plugins, Settings, Store, Writer};
@@ -45,7 +44,7 @@ fn plugins() -> Plugins {
 }
 
 /// Returns an engine with its own store, and a second handle on that store for the test to write through. Every task
-/// that works on a workspace holds the clock.
+/// that works on a workspace holds a reference to the clock.
 async fn engine(clock: &Arc<SystemClock>) -> (Arc<Engine>, Store) {
     let store = Store::connect("mem://").await.expect("a store");
     let beside = store.share();
@@ -60,7 +59,7 @@ async fn enter(engine: &Arc<Engine>, key: &str) -> crate::Result<Writer> {
     engine.enter(caller).await
 }
 
-/// Waits until the clock has at most `before` holders.
+/// Waits until the clock has at most `before` references.
 async fn released(clock: &Arc<SystemClock>, before: usize) {
     let began = Instant::now();
     while Arc::strong_count(clock) > before {
@@ -88,18 +87,7 @@ async fn a_failed_opening_leaves_nothing_running() {
     let log = beside.workspace(&record.id).await.expect("a database");
     let taken = Event {
         event_id: crate::model::id::event_id(0, 1, 1).to_string().into(),
-        aggregate_id: AggregateId::parse("agent-probe").expect("a valid id"),
-        aggregate_type: "unknown".into(),
-        event_type: "unknown.created".into(),
-        project_id: None,
-        version: 1,
-        position: 1,
-        payload: Arc::default(),
-        metadata: Arc::default(),
-        actor: "system".into(),
-        occurred_at: 1,
-        recorded_at: 1,
-        sent: Default::default(),
+        ..Event::sample("agent-probe", "unknown.created", 1)
     };
     log.append(Batch { events: &[Arc::new(taken)], ..Batch::default() }).await.expect("written");
 
@@ -154,4 +142,29 @@ async fn an_opening_continues_without_the_request_that_began_it() {
     let positions: Vec<u64> =
         log.read_after(0, 100).await.expect("events").iter().map(|event| event.position).collect();
     assert_eq!(positions, (1..42).collect::<Vec<_>>());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_opens_the_workspaces_that_a_stopped_one_led() {
+    let store = Store::connect("mem://").await.expect("a store");
+    let open = async || {
+        let clock = Arc::new(SystemClock);
+        Engine::open(store.share(), clock, Settings::default(), plugins()).await.expect("an engine")
+    };
+    let (one, two) = (open().await, open().await);
+    let (record, key) = one.provision("w", None).await.expect("a workspace");
+    let writer = enter(&one, &key).await.expect("opened");
+    writer.append_events(vec![note("a")]).await.expect("appended");
+    let leads = |engine: &Arc<Engine>| engine.leads(&record.id);
+    let until_led = async |engine: &Arc<Engine>| {
+        let began = Instant::now();
+        while !leads(engine) {
+            assert!(began.elapsed() < TIMEOUT, "nobody leads the workspace");
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    until_led(&one).await;
+    assert!(!leads(&two));
+    one.close().await;
+    until_led(&two).await;
 }

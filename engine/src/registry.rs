@@ -9,8 +9,8 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tracing::Instrument;
 
-use crate::core::State;
 use crate::error::{Error, Result};
+use crate::state::State;
 use crate::store;
 use crate::workspace::runtime::Runtime;
 
@@ -128,6 +128,17 @@ impl Registry {
         }))
     }
 
+    /// Stops the runtime of a removed workspace, and removes its entry. The workspace must not be opened again.
+    pub async fn remove(&self, id: &str) {
+        let Some(Entry { slot, .. }) = self.entries().remove(id) else { return };
+        slot.predecessor_ended().await;
+        // Waits for a running opening.
+        let _opening = slot.opening.lock().await;
+        if let Some(runtime) = slot.runtime.get() {
+            runtime.stop(false).await;
+        }
+    }
+
     /// Stops the runtimes of all workspaces. A later request opens its workspace again, after the previous runtime has
     /// stopped.
     pub async fn stop_all(&self) {
@@ -140,7 +151,7 @@ impl Registry {
                 // Waits for a running opening, so that the new runtime is stopped as well.
                 let _opening = slot.opening.lock().await;
                 if let Some(runtime) = slot.runtime.get() {
-                    runtime.stop().await;
+                    runtime.stop(true).await;
                 }
                 stopped.send_replace(true);
             });

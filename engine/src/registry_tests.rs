@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use crate::clock::SystemClock;
-use crate::core::NODES;
 use crate::model::event::Event;
 use crate::model::json::MAX_STORED_DEPTH;
 use crate::model::value::{Object, Value};
+use crate::state::NODES;
 use crate::store::append::Batch;
 use crate::{Engine, Error, Plugins, Reader, Settings, Store};
 
@@ -29,21 +29,8 @@ async fn a_workspace_that_fails_to_load_does_not_affect_others() {
     let log = store.workspace(&broken.id).await.expect("a database");
     // The payload is nested deeper than any reader of the log allows, and no snapshot replaces the event.
     let deep = (0..=MAX_STORED_DEPTH).fold(Value::Null, |inner, _| vec![inner].into());
-    let event = Event {
-        event_id: "e".into(),
-        aggregate_id: Arc::<str>::from("n").into(),
-        aggregate_type: "article".into(),
-        event_type: "article.changed".into(),
-        project_id: None,
-        version: 1,
-        position: 1,
-        payload: Arc::new(Object::from_iter([("deep", deep)])),
-        metadata: Arc::default(),
-        actor: "system".into(),
-        occurred_at: 0,
-        recorded_at: 0,
-        sent: Default::default(),
-    };
+    let event =
+        Event { payload: Arc::new(Object::from_iter([("deep", deep)])), ..Event::sample("n", "article.changed", 1) };
     log.append(Batch { events: &[Arc::new(event)], ..Batch::default() }).await.expect("written");
 
     let engine = engine(&store).await;

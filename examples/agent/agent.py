@@ -75,7 +75,12 @@ async def work(agent, task):
             "name": "tags",
             "data": {"tags": tags},
             # Approval appends this event to the article.
-            "effect": {"event_type": "article.updated", "payload": {"tags": tags}},
+            "effect": {
+                "event_type": "article.updated",
+                "payload": {"tags": tags},
+                # A person who changed the article in the meantime is not overwritten: the approval is then stale.
+                "expected_version": article["_version"],
+            },
         },
         "message": f"These words are used most: {', '.join(tags)}.",
     })

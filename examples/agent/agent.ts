@@ -19,6 +19,7 @@ const AGENT = process.env.FOLDWORK_AGENT ?? ''
 // A credential is valid for an hour and is renewed before that.
 const CONNECTION_MS = 50 * 60 * 1000
 
+type Article = { title?: string; body?: string; _version: number }
 type Task = { id: string; title: string; source: { aggregate_id: string } }
 type Delivery = { event: string; payload: { task: Task; position: number } }
 
@@ -41,7 +42,7 @@ async function call<T>(method: string, path: string, body?: unknown): Promise<T>
 }
 
 /** Does the actual work: returns the three most frequent words of at least five letters in the article. */
-function propose(article: { title?: string; body?: string }): string[] {
+function propose(article: Article): string[] {
   const counts = new Map<string, number>()
   for (const [word] of `${article.title ?? ''} ${article.body ?? ''}`.toLowerCase().matchAll(/\p{L}{5,}/gu)) {
     counts.set(word, (counts.get(word) ?? 0) + 1)
@@ -60,7 +61,7 @@ async function work(agent: string, task: Task): Promise<void> {
     if (isOver(error)) return
     throw error
   }
-  const article = await call<{ title?: string; body?: string }>('GET', `/aggregates/${task.source.aggregate_id}`)
+  const article = await call<Article>('GET', `/aggregates/${task.source.aggregate_id}`)
   const tags = propose(article)
   await call('POST', `/mailbox/${task.id}/complete`, {
     agent_id: agent,
@@ -68,7 +69,8 @@ async function work(agent: string, task: Task): Promise<void> {
       name: 'tags',
       data: { tags },
       // Approval appends this event to the article.
-      effect: { event_type: 'article.updated', payload: { tags } },
+      // A person who changed the article in the meantime is not overwritten: the approval is then stale.
+      effect: { event_type: 'article.updated', payload: { tags }, expected_version: article._version },
     },
     message: `These words are used most: ${tags.join(', ')}.`,
   })

@@ -1,8 +1,8 @@
-//! The error for a plugin that is rejected at the start, with the place of the error in the plugin's files.
+//! The error for a plugin that cannot be loaded, with the place of the error in the plugin's files.
 
 use std::fmt;
 
-/// The reason why a plugin was rejected, and its place.
+/// The reason why a plugin was rejected, and the place of the error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadError {
     /// The path of the file, or the name of the setting, that contains the error.

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use foldwork_engine::hook::Source;
+
 use crate::error::LoadError;
 
 /// The content of a scripted plugin's files.
@@ -15,8 +17,8 @@ pub struct Folder {
     pub cases: String,
 }
 
-pub(crate) const MANIFEST: &str = "plugin.toml";
-pub(crate) const SCRIPT: &str = "plugin.rhai";
+pub(crate) const MANIFEST: &str = Source::MANIFEST;
+pub(crate) const SCRIPT: &str = Source::SCRIPT;
 pub(crate) const CASES: &str = "cases.toml";
 
 /// The plugins that are built into the program, each with its name, manifest, script and cases.

@@ -22,4 +22,4 @@ pub use error::LoadError;
 pub use folder::{Folder, SHIPPED};
 pub use native::{Native, Protocol};
 pub use natives::{endpoints, natives, speaks};
-pub use registry::load;
+pub use registry::{Scripts, Stamps, load, stamps};

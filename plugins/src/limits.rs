@@ -38,7 +38,24 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Rejects a limit of 0, because rhai interprets 0 as "no limit".
+    /// Returns the lower of the two values for each limit.
+    pub fn at_most(self, most: Limits) -> Limits {
+        Limits {
+            operations: self.operations.min(most.operations),
+            deadline_ms: self.deadline_ms.min(most.deadline_ms),
+            memory_bytes: self.memory_bytes.min(most.memory_bytes),
+            string_bytes: self.string_bytes.min(most.string_bytes),
+            array_items: self.array_items.min(most.array_items),
+            map_items: self.map_items.min(most.map_items),
+            call_levels: self.call_levels.min(most.call_levels),
+            expression_depth: self.expression_depth.min(most.expression_depth),
+            function_expression_depth: self.function_expression_depth.min(most.function_expression_depth),
+            variables: self.variables.min(most.variables),
+            functions: self.functions.min(most.functions),
+        }
+    }
+
+    /// Rejects limits of 0, because rhai interprets 0 as "no limit". Also rejects limits that do not fit in 63 bits.
     pub fn check(&self) -> Result<(), String> {
         let counts = [
             ("operations", self.operations),
@@ -78,6 +95,7 @@ pub struct Overrides {
 }
 
 impl Overrides {
+    /// Returns the limits of the host with the limits that the manifest sets in their place.
     pub fn over(self, host: Limits) -> Limits {
         Limits {
             operations: self.operations.unwrap_or(host.operations),

@@ -1,11 +1,16 @@
-//! Reads the manifest of a scripted plugin, `plugin.toml`. Every error names its line and column.
+//! Reads the manifest of a scripted plugin, `plugin.toml`. Errors name their line and column, except errors in
+//! `[limits]`.
 
 mod tool;
 
+use std::str::FromStr;
+
 use foldwork_engine::hook::{About, AgentProfile, Candidates, Hook, OnError, Subscription};
+use foldwork_engine::model::closed_set::names;
 use foldwork_engine::model::id::is_valid_name;
 use foldwork_engine::model::value::Object;
 use serde::Deserialize;
+use strum::VariantArray;
 use toml::Spanned;
 
 use crate::error::LoadError;
@@ -19,7 +24,7 @@ pub(crate) use tool::ToolSchemas;
 pub(crate) const SCRIPTED: [Hook; 4] = [Hook::Enrich, Hook::Route, Hook::Work, Hook::Tool];
 const MAX_DESCRIPTION: usize = 1_000;
 
-/// A manifest after reading and checking.
+/// A manifest that has been read and checked.
 #[derive(Debug)]
 pub struct Manifest {
     pub about: About,
@@ -197,7 +202,7 @@ impl File<'_> {
     }
 
     fn on_error(&self, raw: Option<Spanned<String>>) -> Result<OnError, LoadError> {
-        self.choice("on_error", raw, OnError::ALL.map(|way| (way.name(), way)))
+        self.choice("on_error", raw)
     }
 
     fn candidates(&self, raw: Option<Spanned<Route>>, hooks: &[Hook]) -> Result<Candidates, LoadError> {
@@ -205,22 +210,19 @@ impl File<'_> {
         if !hooks.contains(&Hook::Route) {
             return Err(self.at(route.span().start, "[route] requires the hook 'route'"));
         }
-        self.choice("agents", route.into_inner().agents, Candidates::ALL.map(|kind| (kind.name(), kind)))
+        self.choice("agents", route.into_inner().agents)
     }
 
     /// Returns the choice that the manifest names, or the default if the manifest names none.
-    fn choice<T: Default, const N: usize>(
+    fn choice<T: VariantArray + Copy + Default + FromStr + Into<&'static str>>(
         &self,
         key: &str,
         raw: Option<Spanned<String>>,
-        values: [(&str, T); N],
     ) -> Result<T, LoadError> {
         let Some(raw) = raw else { return Ok(T::default()) };
-        let known = values.each_ref().map(|(name, _)| *name).join(", ");
-        let chosen = values.into_iter().find(|(name, _)| name == raw.get_ref());
-        chosen.map(|(_, value)| value).ok_or_else(|| {
+        raw.get_ref().parse().map_err(|_| {
             let error = self.at(raw.span().start, format!("'{}' is not allowed for {key}", raw.get_ref()));
-            LoadError { hint: Some(format!("allowed are {known}")), ..error }
+            LoadError { hint: Some(format!("allowed are {}", names::<T>().join(", "))), ..error }
         })
     }
 

@@ -1,4 +1,4 @@
-//! Counts the memory that each thread allocates, so that a script that allocates too much can be stopped.
+//! Counts the memory that each thread allocates. The count makes it possible to stop scripts that allocate too much.
 #![expect(
     unsafe_code,
     reason = "an allocator requires unsafe code; every call is passed unchanged to the inner allocator"

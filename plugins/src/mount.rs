@@ -7,7 +7,7 @@
 use std::pin::Pin;
 
 use foldwork_engine::{ContentReader, Reader, Result, Writer};
-use http::{HeaderMap, Method, Response};
+use http::{HeaderMap, Method};
 
 /// An endpoint: one HTTP method of one path.
 pub struct Endpoint {
@@ -43,13 +43,13 @@ pub enum Handler {
 }
 
 /// A function that handles a request with a handle of type `R`. Failures are errors of the engine.
-pub type Serve<R> = fn(R, Request) -> Answering;
+pub type Serve<R> = fn(R, Request) -> Responding;
 
 /// The future that resolves to a response.
-pub type Answering = Pin<Box<dyn Future<Output = Result<Answer>> + Send>>;
+pub type Responding = Pin<Box<dyn Future<Output = Result<Response>> + Send>>;
 
 /// A response. If the client already has the body with the same `ETag`, the server sends status 304 without the body.
-pub type Answer = Response<Vec<u8>>;
+pub type Response = http::Response<Vec<u8>>;
 
 /// A request to an endpoint.
 #[derive(Debug, Clone, Default)]

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use foldwork_engine::hook::Plugin;
+use foldwork_engine::hook::{About, Candidates, Hook, OnError, Plugin, Subscription};
+use foldwork_engine::model::value::Object;
 
 use crate::mount::Endpoint;
 
@@ -22,7 +23,36 @@ pub enum Protocol {
 }
 
 impl Native {
+    /// Returns the name of the plugin.
     pub fn name(&self) -> &str {
         &self.plugin.about().name
     }
+}
+
+/// A plugin that has no hook besides `mount`.
+struct Mounted {
+    about: About,
+}
+
+impl Plugin for Mounted {
+    fn about(&self) -> &About {
+        &self.about
+    }
+}
+
+/// Returns a plugin that has no hook besides `mount`.
+pub fn mounted(name: &str, description: &str) -> Arc<dyn Plugin> {
+    let about = About {
+        name: name.into(),
+        version: "1.0.0".into(),
+        description: description.into(),
+        hooks: vec![Hook::Mount],
+        on: Subscription::default(),
+        on_error: OnError::default(),
+        settings: Object::new(),
+        agent: None,
+        tool: None,
+        candidates: Candidates::default(),
+    };
+    Arc::new(Mounted { about })
 }

@@ -1,22 +1,24 @@
-//! Loads the enabled plugins. If a plugin cannot be loaded, the server does not start.
+//! Loads the enabled plugins when the server starts, and other versions of these plugins while the server runs. If a
+//! plugin cannot be loaded at the start, the server does not start.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use foldwork_engine::hook::Plugin;
+use foldwork_engine::hook::{Draft, Loader, Plugin, Refused, Source};
 use foldwork_engine::model::value::Object;
 
 use crate::error::LoadError;
-use crate::folder::Folder;
+use crate::folder::{CASES, Folder, MANIFEST, SCRIPT};
 use crate::limits::Limits;
+use crate::manifest::Manifest;
 use crate::natives::natives;
 use crate::script::{Script, case};
 
 /// The keys of `[plugins]` that are settings and therefore cannot be names of plugins.
-const RESERVED: [&str; 4] = ["enabled", "folder", "threads", "limits"];
+const RESERVED: [&str; 5] = ["enabled", "folder", "threads", "limits", "watch"];
 
-/// Loads the enabled plugins in the given order. Their hooks are called in the same order.
+/// Loads the enabled plugins in the given order. The hooks of the plugins are called in the same order.
 ///
 /// Native plugins come from [`crate::natives()`]. Scripted plugins come from the folder `scripts`, or are built into
 /// the program. The cases of a scripted plugin must pass with the settings of the manifest.
@@ -51,18 +53,112 @@ pub fn load(
             loaded.push(native.swap_remove(index).plugin);
             continue;
         }
-        let folder = find(scripts, name)?;
-        let script = Script::load(&folder, limits)?;
-        if let Some(failed) = case::run(&script, &folder)?.into_iter().find_map(|outcome| outcome.failure) {
-            return Err(failed);
-        }
-        let script = match settings.get(name) {
-            Some(settings) => script.with_settings(settings)?,
-            None => script,
-        };
-        loaded.push(Arc::new(script));
+        loaded.push(Arc::new(checked(&find(scripts, name)?, settings.get(name), limits)?));
     }
     Ok(loaded)
+}
+
+/// Loads a scripted plugin strictly: its cases must pass with the settings of the manifest.
+fn checked(folder: &Folder, settings: Option<&Object>, limits: Limits) -> Result<Script, LoadError> {
+    let script = Script::load(folder, limits)?;
+    if let Some(failed) = case::run(&script, folder)?.into_iter().find_map(|outcome| outcome.failure) {
+        return Err(failed);
+    }
+    settings.map_or(Ok(script.clone()), |settings| script.with_settings(settings))
+}
+
+/// The folder and the settings from which plugins are loaded while the server runs.
+#[derive(Debug, Clone)]
+pub struct Scripts {
+    pub folder: PathBuf,
+    pub settings: BTreeMap<String, Object>,
+    pub limits: Limits,
+}
+
+impl Scripts {
+    /// Returns the files of a scripted plugin, or `None` if there is no such plugin. Messages name the files without
+    /// the path of the folder, because clients see them.
+    fn find(&self, name: &str) -> Result<Option<Folder>, Refused> {
+        if natives().iter().any(|native| native.name() == name) {
+            return Ok(None);
+        }
+        let shown = |error: LoadError| refused(&self.folder, error);
+        let folder = Folder::find(&self.folder, name).map_err(shown)?;
+        Ok(folder.map(|folder| Folder { location: name.to_owned(), ..folder }))
+    }
+}
+
+impl Loader for Scripts {
+    fn load(&self, name: &str) -> Result<Option<Arc<dyn Plugin>>, Refused> {
+        let Some(folder) = self.find(name)? else { return Ok(None) };
+        let script = checked(&folder, self.settings.get(name), self.limits);
+        Ok(Some(Arc::new(script.map_err(|error| refused(&self.folder, error))?)))
+    }
+
+    fn restore(&self, source: &Source) -> Result<Arc<dyn Plugin>, Refused> {
+        let folder = Folder {
+            name: source.name.to_string(),
+            location: source.name.to_string(),
+            manifest: source.manifest.to_string(),
+            script: source.script.to_string(),
+            cases: String::new(),
+        };
+        let script = Script::load(&folder, self.limits).and_then(|script| match source.settings.is_empty() {
+            true => Ok(script),
+            false => script.with_settings(&source.settings),
+        });
+        Ok(Arc::new(script.map_err(|error| refused(&self.folder, error))?))
+    }
+
+    fn draft(&self, name: &str, draft: &Draft) -> Result<Option<Arc<dyn Plugin>>, Refused> {
+        let installed = self.find(name)?;
+        let part = |given: &Option<String>, own: fn(&Folder) -> &String| {
+            given.clone().or_else(|| installed.as_ref().map(|folder| own(folder).clone()))
+        };
+        let (manifest, script) = (part(&draft.manifest, |own| &own.manifest), part(&draft.script, |own| &own.script));
+        let (Some(manifest), Some(script)) = (manifest, script) else { return Ok(None) };
+        // A manifest that a client sends must not raise the limits of the installed plugin.
+        let most = match (&draft.manifest, &installed) {
+            (None, _) => None,
+            (Some(_), Some(folder)) => Some(Manifest::read(folder, self.limits).map_or(self.limits, |own| own.limits)),
+            (Some(_), None) => Some(self.limits),
+        };
+        let (name, cases) = (name.to_owned(), String::new());
+        let folder = Folder { location: name.clone(), name: name.clone(), manifest, script, cases };
+        let loaded = Script::load_within(&folder, self.limits, most).and_then(|loaded| {
+            let settings = self.settings.get(&name).filter(|_| draft.manifest.is_none());
+            settings.map_or(Ok(loaded.clone()), |settings| loaded.with_settings(settings))
+        });
+        let given = |error: LoadError| {
+            let refused = refused(&self.folder, error);
+            let field = match refused.file.strip_prefix(&format!("{name}/")) {
+                Some(MANIFEST) if draft.manifest.is_some() => "manifest",
+                Some(SCRIPT) if draft.script.is_some() => "script",
+                _ => return refused,
+            };
+            Refused { file: field.to_owned(), ..refused }
+        };
+        Ok(Some(Arc::new(loaded.map_err(given)?)))
+    }
+}
+
+/// Converts a load error to a refusal. The path of a file in `folder` becomes relative to `folder`.
+fn refused(folder: &Path, error: LoadError) -> Refused {
+    let below = Path::new(&error.location).strip_prefix(folder).ok().and_then(Path::to_str);
+    let file = below.map_or(error.location.clone(), str::to_owned);
+    let message = error.hint.map_or(error.message.clone(), |hint| format!("{}; {hint}", error.message));
+    Refused { file, line: error.line, column: error.column, message }
+}
+
+/// The modification times and sizes of a plugin's manifest, script and cases. The entry of a missing file is `None`.
+pub type Stamps = [Option<(std::time::SystemTime, u64)>; 3];
+
+/// Returns the stamps of a plugin's files.
+pub fn stamps(scripts: &Path, name: &str) -> Stamps {
+    [MANIFEST, SCRIPT, CASES].map(|file| {
+        let found = std::fs::metadata(scripts.join(name).join(file)).ok()?;
+        Some((found.modified().ok()?, found.len()))
+    })
 }
 
 /// Finds the files of a scripted plugin. If there is no such plugin, the error suggests the most similar name.

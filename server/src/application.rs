@@ -1,27 +1,42 @@
-//! The application: all routes in the order of mounting, wrapped in the common layers.
+//! The application: all routes, wrapped in the layers that every request passes through.
 
 use std::sync::Arc;
 
 use foldwork_engine::Engine;
+use foldwork_engine::archive::Backups;
 use poem::endpoint::BoxEndpoint;
 use poem::{EndpointExt, IntoEndpoint, Response, Route, get};
 
 use crate::api::query::{Parameters, checked};
 use crate::config::Config;
+use crate::http::archiving::Archiving;
 use crate::http::public_url::PublicUrl;
 use crate::http::routes::{API, DOWNLOADS, FUNCTIONS, REALTIME};
 use crate::http::shutdown::Shutdown;
 use crate::http::streams::Streams;
+use crate::metric::STREAMS_OPEN;
 use crate::wire::page::PageBytes;
-use crate::{api, download, edge, mcp, mounted, realtime};
+use crate::{api, dashboard, download, edge, mcp, mounted, realtime};
 
-/// Returns the whole application as an endpoint, for a listening socket or for tests.
+/// Returns the application of a server without backups as an endpoint, which a test calls.
 pub fn application(engine: Arc<Engine>, config: &Config, shutdown: Shutdown) -> BoxEndpoint<'static, Response> {
+    application_with_backups(engine, None, config, shutdown)
+}
+
+/// Returns the application as an endpoint, which a listening socket or a test calls. `backups` is the archiver of the
+/// server, if the server archives the log.
+pub fn application_with_backups(
+    engine: Arc<Engine>,
+    backups: Option<Arc<Backups>>,
+    config: &Config,
+    shutdown: Shutdown,
+) -> BoxEndpoint<'static, Response> {
     let service = api::service(config);
     let functions = api::functions(config);
     let document = api::document::finished(&service, &functions, config);
     let page = api::document::page(&service, &document);
     let mut methods = api::document::methods(&document);
+    let operations = api::document::operations(&document);
     let realtime = realtime::Realtime::new(&config.realtime);
     let (known, known_functions) = (Parameters::of(&document, API), Parameters::of(&document, FUNCTIONS));
     let service = service.into_endpoint().around(move |endpoint, request| checked(known.clone(), endpoint, request));
@@ -47,11 +62,12 @@ pub fn application(engine: Arc<Engine>, config: &Config, shutdown: Shutdown) -> 
         routes = routes.at(mounted.path, mounted.route);
     }
     routes = mcp::mount(routes, &mut methods, config);
-    let streams = Streams::new(config.http.event_streams_per_workspace, "event streams");
+    routes = dashboard::mount(routes, &mut methods, config);
+    let streams = Streams::new(config.http.event_streams_per_workspace, "event streams", &STREAMS_OPEN);
     let page = PageBytes(config.http.page_bytes);
-    let routes = routes.data(engine).data(shutdown).data(streams).data(page);
-    let routes = routes.data(PublicUrl::of(config));
-    edge::around(routes, config, methods).boxed()
+    let routes = routes.data(engine).data(shutdown).data(streams).data(page).data(Archiving::new(backups, config));
+    let routes = routes.data(PublicUrl::of(config)).data(api::system::Configured::of(config));
+    edge::around(routes, config, methods, operations).boxed()
 }
 
 /// Returns the OpenAPI document that the server serves.

@@ -2,22 +2,31 @@
 //! override the file.
 
 mod access;
+mod backup;
+mod dashboard;
+mod environment;
 mod files;
 mod http;
 mod mcp;
+mod network;
 mod plugins;
 mod realtime;
 
 use std::path::Path;
 
 use anyhow::Context as _;
+use config::ConfigBuilder;
+use config::builder::DefaultState;
 use foldwork_engine::{QueryLimits, Settings};
 use serde::{Deserialize, Serialize};
 
 pub use access::{Auth, Issuer, OfferedPlan, Plans};
+pub use backup::{Backup, Verify};
+pub use dashboard::{Dashboard, SignIn};
 pub use files::Files;
 pub use http::Http;
 pub use mcp::Mcp;
+pub use network::Network;
 pub use plugins::Plugins;
 pub use realtime::Realtime;
 
@@ -31,33 +40,59 @@ pub struct Config {
     pub http: Http,
     pub store: Store,
     pub files: Files,
+    pub backup: Backup,
     pub auth: Auth,
     pub plans: Plans,
+    pub workspaces: Workspaces,
     pub memory: Memory,
     pub pipeline: Pipeline,
     pub plugins: Plugins,
     pub mailbox: Mailbox,
     pub mcp: Mcp,
+    pub dashboard: Dashboard,
     pub realtime: Realtime,
     pub search: Search,
     pub metrics: Metrics,
     pub log: Log,
 }
 
+/// Settings of the store: its URL, the sizes of its memory, and the times of a store of several servers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Store {
     pub url: String,
     pub memtable_bytes: usize,
     pub cache_bytes: usize,
+    pub timeout_ms: u64,
+    pub pulse_ms: u64,
 }
 
 impl Default for Store {
     fn default() -> Store {
-        Store { url: "surrealkv://data/db".into(), memtable_bytes: 32 << 20, cache_bytes: 8 << 20 }
+        Store {
+            url: "surrealkv://data/db".into(),
+            memtable_bytes: 32 << 20,
+            cache_bytes: 8 << 20,
+            timeout_ms: 10_000,
+            pulse_ms: 100,
+        }
     }
 }
 
+/// Settings of workspaces.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Workspaces {
+    pub deletion_grace_days: u32,
+}
+
+impl Default for Workspaces {
+    fn default() -> Workspaces {
+        Workspaces { deletion_grace_days: 30 }
+    }
+}
+
+/// Limits on the memory of open workspaces.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Memory {
@@ -71,6 +106,7 @@ impl Default for Memory {
     }
 }
 
+/// Limits on the time, the memory and the number of pipelines.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Pipeline {
@@ -97,18 +133,21 @@ impl Default for Pipeline {
     }
 }
 
+/// Settings of the mailbox.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Mailbox {
     pub own_deliveries: bool,
 }
 
+/// Settings of search.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Search {
     pub embedding: Embedding,
 }
 
+/// Settings of the embeddings that search uses.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Embedding {
@@ -133,6 +172,7 @@ impl Default for Embedding {
     }
 }
 
+/// The source of embeddings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EmbeddingKind {
@@ -144,19 +184,24 @@ pub enum EmbeddingKind {
     Http,
 }
 
+/// Settings of the metrics. Without an address, no metrics are served.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Metrics {
     pub listen: String,
 }
 
+/// Settings of the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Log {
     pub filter: String,
     pub format: Format,
+    /// Whether the log has a line for each request.
+    pub access: bool,
 }
 
+/// The format of the log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
@@ -167,7 +212,7 @@ pub enum Format {
 
 impl Default for Log {
     fn default() -> Log {
-        Log { filter: "info,rmcp=warn,surrealdb=warn,surrealkv=warn".into(), format: Format::Text }
+        Log { filter: "info,rmcp=warn,surrealdb=warn,surrealkv=warn".into(), format: Format::Text, access: true }
     }
 }
 
@@ -175,17 +220,40 @@ impl Config {
     /// Reads the configuration from the given file, or from `config.toml` if that exists. Environment variables
     /// override the file.
     pub fn load(file: Option<&Path>) -> anyhow::Result<Config> {
-        let mut sources = config::Config::builder();
-        sources = match file {
+        let sources = Config::with_environment(Config::with_file(file))?;
+        sources.build()?.try_deserialize().context("the configuration is not valid")
+    }
+
+    /// Returns the configured format of the log, for the error message about a configuration that cannot be loaded.
+    pub fn log_format(file: Option<&Path>) -> Format {
+        // Reads only this setting, because another setting may be the reason why the configuration cannot be loaded.
+        match std::env::var("FOLDWORK_LOG__FORMAT").as_deref() {
+            Ok("json") => Format::Json,
+            Ok(_) => Format::Text,
+            Err(_) => {
+                let settings = Config::with_file(file).build().ok();
+                settings.and_then(|settings| settings.get("log.format").ok()).unwrap_or_default()
+            }
+        }
+    }
+
+    fn with_file(file: Option<&Path>) -> ConfigBuilder<DefaultState> {
+        let sources = ConfigBuilder::<DefaultState>::default();
+        match file {
             Some(file) => sources.add_source(config::File::from(file).required(true)),
             None => sources.add_source(config::File::new("config.toml", config::FileFormat::Toml).required(false)),
-        };
-        let environment = config::Environment::with_prefix("FOLDWORK").prefix_separator("_").separator("__");
-        // A variable without a section is not a setting. Examples are the variables for the token, the server and the
-        // first key.
-        let settings = std::env::vars().filter(|(name, _)| name.starts_with("FOLDWORK_") && name.contains("__"));
-        let environment = environment.try_parsing(true).source(Some(settings.collect()));
-        sources.add_source(environment).build()?.try_deserialize().context("the configuration is not valid")
+        }
+    }
+
+    fn with_environment(sources: ConfigBuilder<DefaultState>) -> anyhow::Result<ConfigBuilder<DefaultState>> {
+        // Writes the variables as TOML, the only format in which the values keep their types.
+        let environment = toml::to_string(&environment::settings(variables())?)?;
+        Ok(sources.add_source(config::File::from_str(&environment, config::FileFormat::Toml)))
+    }
+
+    /// Returns a message for each environment variable that has the prefix of Foldwork and no effect.
+    pub fn unknown_variables(&self) -> Vec<String> {
+        environment::unknown(variables().map(|(name, _)| name), self)
     }
 
     /// Returns the settings of the engine.
@@ -204,6 +272,9 @@ impl Config {
             idle_ms: i64::from(self.memory.idle_minutes) * 60_000,
             quota_bytes: self.files.quota_bytes,
             own_deliveries: self.mailbox.own_deliveries,
+            deletion_grace_ms: i64::from(self.workspaces.deletion_grace_days) * 86_400_000,
+            // A timer needs an interval, and the servers count one as dead that has not reported for ten seconds.
+            pulse_ms: self.store.pulse_ms.clamp(1, 2_000),
             ..Settings::default()
         }
     }
@@ -215,6 +286,11 @@ impl Config {
             url => url.to_owned(),
         }
     }
+}
+
+/// Returns the environment variables whose name and value are valid Unicode.
+fn variables() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
 #[cfg(test)]

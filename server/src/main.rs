@@ -5,14 +5,18 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use foldwork_plugins::memory::Counting;
+use foldwork_server::config::Format;
 use foldwork_server::{Config, cli, openapi, serve, telemetry};
 use tikv_jemallocator::Jemalloc;
 
 /// The allocator of the program. Appends and pipelines allocate many small values and would spend a third of their time
-/// in the system's allocator. jemalloc also returns free memory to the system: after an hour of steady load, the
-/// program uses no more memory than at the beginning. The wrapper counts the memory that scripts allocate.
+/// in the system's allocator. jemalloc also returns free memory to the system, so the program does not grow under a
+/// steady load. The wrapper counts the memory that scripts allocate.
 #[global_allocator]
 static ALLOCATOR: Counting<Jemalloc> = Counting(Jemalloc);
+
+/// The minimum time limit for a call of a script in the demo, in milliseconds.
+const DEMO_DEADLINE_MS: u64 = 5_000;
 
 /// An event-sourced server whose folded state is queried with pipelines.
 #[derive(Parser)]
@@ -42,13 +46,16 @@ struct Serve {
     /// The address to listen on. Port 0 takes a free port.
     #[arg(long)]
     listen: Option<String>,
-    /// The store of the data: surrealkv://PATH, mem:// or ws://HOST:PORT.
+    /// The URL of the data store: surrealkv://PATH, mem:// or ws://HOST:PORT.
     #[arg(long)]
     database: Option<String>,
-    /// The store of file contents: file://PATH, mem://, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or
-    /// az://CONTAINER/PREFIX.
+    /// The URL of the file store: file://PATH, mem://, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX.
     #[arg(long)]
     files: Option<String>,
+    /// Checks the configuration, the plugins and the store, prints the result of each check, and exits: with 0 if
+    /// everything is in order, with 1 if a check failed, and with 3 if only the store is in use by another process.
+    #[arg(long)]
+    check: bool,
 }
 
 #[derive(clap::Args)]
@@ -61,10 +68,16 @@ struct Demo {
 }
 
 fn main() -> ExitCode {
-    match run(Arguments::parse().command) {
+    let command = Arguments::parse().command;
+    let format = match &command {
+        Command::Serve(arguments) => Config::log_format(arguments.config.as_deref()),
+        // All other commands are for people at a terminal.
+        Command::Demo(_) | Command::Openapi | Command::Client(_) => Format::Text,
+    };
+    match run(command) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            telemetry::report(format, &error);
             ExitCode::FAILURE
         }
     }
@@ -83,12 +96,23 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
             if let Some(url) = arguments.files {
                 config.files.url = url;
             }
+            if arguments.check {
+                // Does not start the log, because the report is the output of this command.
+                let runtime = tokio::runtime::Runtime::new()?;
+                let checked = runtime.block_on(serve::check::check(&config));
+                serve::end(runtime);
+                return checked;
+            }
             let runtime = start(&config)?;
+            config.unknown_variables().iter().for_each(|message| tracing::warn!("{message}"));
             let ended = runtime.block_on(async {
                 let server = serve::listen(config.clone()).await?;
                 serve::end_in_time(&config)?;
+                // Listens for signals before the address is printed, because a reader of the address may stop the
+                // server at once.
+                let signal = serve::stop_signal();
                 server.announce()?;
-                server.run(serve::stop_signal()).await
+                server.run(signal).await
             });
             serve::end(runtime);
             ended.map(|()| ExitCode::SUCCESS)
@@ -105,8 +129,15 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
 fn demo(arguments: Demo) -> anyhow::Result<ExitCode> {
     let mut config = Config::load(None)?;
     config.http.listen = arguments.listen;
+    // Turns off the access log, because the demo sends all requests itself and describes them.
+    config.log.access = false;
+    // Raises the time limit of scripts, because a debug build on a busy machine is slow, and the demo shows the
+    // proposals of its agents.
+    config.plugins.limits.deadline_ms = config.plugins.limits.deadline_ms.max(DEMO_DEADLINE_MS);
     config.store.url = "surrealkv://data/demo".into();
     config.files.url = "file://data/demo-files".into();
+    // Turns off the backup, because the archive belongs to the configured store.
+    config.backup.url.clear();
     let repository = match arguments.repository {
         Some(folder) => folder,
         None => std::env::current_dir()?,
@@ -119,7 +150,8 @@ fn demo(arguments: Demo) -> anyhow::Result<ExitCode> {
         server.announce()?;
         let url = server.url();
         let serving = tokio::spawn(server.run(serve::stop_signal()));
-        cli::demo::present(&cli::client::Client::new(&url, &key)?, &repository).await?;
+        let client = cli::client::Client::new(&url, &key)?;
+        cli::demo::present(&client, &repository, config.dashboard.enabled).await?;
         serving.await?
     });
     serve::end(runtime);

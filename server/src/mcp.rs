@@ -1,5 +1,5 @@
-//! The routes of the Model Context Protocol. Each request is authenticated. The error for a client without access
-//! refers to the metadata about token issuers.
+//! The routes of the Model Context Protocol and of its OAuth metadata. Each request of the protocol is authenticated.
+//! The error for a client without access refers to the metadata, which names the issuers of tokens.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ fn settings(config: &Config) -> Settings {
     Settings {
         allowed_hosts: allowed_hosts(config),
         allowed_origins: config.mcp.allowed_origins.clone(),
-        answer_bytes: config.mcp.answer_bytes,
+        response_bytes: config.mcp.response_bytes,
         upload_bytes: Some(config.files.upload_limit_bytes).filter(|bytes| *bytes > 0),
         request_bytes: config.mcp.message_bytes,
         describe: |error| ApiError::from(error).body,
@@ -130,7 +130,7 @@ impl Endpoint for Served {
         request.set_body(body);
         request.extensions_mut().insert(access);
         let service = self.service.clone();
-        // The library parses the message where it is called.
+        // The protocol's library parses the message within this call, so a large message is offloaded.
         offload_task(bytes, async move { shaped(service.call(request).await?, is_json).await }).await
     }
 }
@@ -142,8 +142,8 @@ fn is_json(request: &Request) -> bool {
     request.content_type().and_then(essence).is_some_and(|essence| essence == "application/json")
 }
 
-/// Reads the body of a response, so that its length is known, and converts a plain-text error to JSON. `sent_json` is
-/// whether the request declared its body as JSON.
+/// Converts a plain-text error of the protocol's library to JSON, and gives every response a body of known length.
+/// `sent_json` is whether the request declared its body as JSON.
 async fn shaped(mut response: Response, sent_json: bool) -> poem::Result<Response> {
     let status = response.status();
     let is_json = response.header(CONTENT_TYPE.as_str()).is_some_and(|kind| kind.starts_with("application/json"));
@@ -178,7 +178,8 @@ impl Endpoint for Metadata {
     async fn call(&self, request: Request) -> poem::Result<Response> {
         let Resource { config, issuers } = &*self.0;
         if issuers.is_empty() {
-            // Returns 404 without issuers: a client that finds the metadata would try to get a token.
+            // Returns 404 if no issuer is configured, because a client that finds the metadata would try to get a
+            // token.
             return Err(ApiError::new(StatusCode::NOT_FOUND, "not_found", "there is nothing here").into());
         }
         let document = json!({

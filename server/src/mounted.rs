@@ -39,7 +39,7 @@ pub fn mounted(config: &Config) -> Vec<Mounted> {
     paths.into_iter().map(|(path, (route, methods))| Mounted { path, route, methods }).collect()
 }
 
-/// Adapts an endpoint of a plugin to an endpoint of the server.
+/// An endpoint of a plugin as an endpoint of the server.
 struct Served {
     endpoint: Endpoint,
     path: String,
@@ -66,7 +66,7 @@ impl Served {
         let body = bodies::read(&request, body).await?;
         let plugin_request = self.plugin_request(&request, body)?;
         let response = handler(handle, plugin_request).await.map_err(ApiError::from)?;
-        Ok(sent(&request, response))
+        Ok(converted(&request, response))
     }
 
     /// Converts a request to the type that plugins receive.
@@ -82,9 +82,9 @@ impl Served {
     }
 }
 
-/// Converts a plugin's answer to a response. If the client has the current version, the response is 304 without a body.
-fn sent(request: &Request, answer: mount::Answer) -> Response {
-    let (mut head, mut body) = answer.into_parts();
+/// Converts a plugin's response. If the client has the current version, the response is 304 without a body.
+fn converted(request: &Request, response: mount::Response) -> Response {
+    let (mut head, mut body) = response.into_parts();
     let tag = head.headers.get(ETAG).and_then(|tag| tag.to_str().ok());
     if head.status == StatusCode::OK && tag.is_some_and(|tag| is_known(request.header(IF_NONE_MATCH.as_str()), tag)) {
         head.status = StatusCode::NOT_MODIFIED;

@@ -1,87 +1,119 @@
 //! Starts the server from the configuration, runs it, and shuts it down in order after a signal.
 
+pub mod backup;
+pub mod check;
 mod connections;
+mod measuring;
+pub mod place;
 mod socket;
+pub mod watch;
 
-use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use connections::Serving;
-use foldwork_engine::clock::SystemClock;
+use foldwork_engine::archive::Backups;
+use foldwork_engine::clock::StoreClock;
 use foldwork_engine::{Engine, Plugins, Sizes, Store};
+use foldwork_plugins::Scripts;
+use place::{Folder, absolute};
 use tokio::net::{TcpListener, TcpSocket};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::application::application;
-use crate::config::Config;
+use crate::application::application_with_backups;
+use crate::config::{Config, Http};
 use crate::http::shutdown::Shutdown;
 use crate::{auth, config, embedding, telemetry};
 
 /// The maximum number of connections that wait to be accepted.
 const BACKLOG: u32 = 1_024;
 
-/// The time limit for closing open workspaces on shutdown. The limit starts after connections have ended or `[http]
-/// stop_timeout_s` has passed.
+/// The time limit for closing open workspaces on shutdown, and the time limit for archiving their last events before
+/// that. The first limit starts after connections have ended or `[http] stop_timeout_s` has passed.
 const CLOSE_WITHIN: Duration = Duration::from_secs(3);
-/// The time that the process may run after the time limit for closing workspaces.
+/// The time limit for shutting down the runtime, after the time limit for closing workspaces.
 const END_WITHIN: Duration = Duration::from_millis(500);
 
 /// The interval between checks of the memory of open workspaces.
 const MEMORY_CHECK_INTERVAL: Duration = Duration::from_secs(30);
 
+/// The interval between checks for workspaces to delete.
+const DELETION_INTERVAL: Duration = Duration::from_secs(10);
+
 /// A server that is listening and ready to run.
 pub struct Listening {
     pub address: SocketAddr,
+    /// The address of the metrics, if they are served.
+    metrics: Option<SocketAddr>,
     config: Config,
     listener: TcpListener,
     engine: Arc<Engine>,
+    /// The archiver, if the configuration names an archive.
+    backups: Option<Arc<Backups>>,
 }
 
 /// Opens the store and its workspaces, and starts to listen. On the first start, prints the owner key.
 pub async fn listen(config: Config) -> anyhow::Result<Listening> {
     let chosen = std::env::var("FOLDWORK_BOOTSTRAP_KEY").ok();
-    listen_with(config, chosen, print_key).await
+    let format = config.log.format;
+    listen_with(config, chosen, |key| telemetry::print_key(format, key)).await
 }
 
 /// Like [`listen`], with a given owner key for the first start. If no owner key is given, the server creates a key and
 /// passes the key to `show`.
 ///
-/// The first start stores the key only after the settings, the plugins, the embedding, the address and the store have
-/// been opened, because each of these steps can fail. The key is shown after it is stored.
+/// The first start stores the key only after it has checked the settings, loaded the plugins, bound the address, and
+/// opened the embedding, the archive and the store, because each of these steps can fail. The key is shown after it is
+/// stored.
 pub async fn listen_with(
     config: Config,
     chosen: Option<String>,
     show: impl FnOnce(&str) -> std::io::Result<()>,
 ) -> anyhow::Result<Listening> {
-    telemetry::start_metrics(&config.metrics).await?;
+    config.dashboard.sign_in()?;
+    let metrics = telemetry::serve_metrics(&config.metrics).await?;
     let plugins = load_plugins(&config.plugins)?;
     let embed = embedding::open(&config.search.embedding)?;
+    let archive = backup::open_archive(&config)?;
     let socket = bind(&config.http.listen).await.with_context(|| format!("cannot listen on {}", config.http.listen))?;
+    let folder = Folder::of(&config.store.url, "surrealkv").filter(Folder::is_new);
+    let (store_url, files_url) = (absolute(&config.store.url), absolute(&config.files.url));
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), store = store_url, files = files_url, "starting");
     let store = open_store(&config).await?;
-    let engine = Engine::open(store, Arc::new(SystemClock), config.engine(), plugins).await?;
+    if let Some(Folder { path, is_relative }) = folder {
+        let path = path.display();
+        if is_relative {
+            tracing::warn!(
+                "created a new store in {path}, because the working directory has none; to use an existing store, \
+                 start in its folder, or set [store] url to an absolute path"
+            );
+        } else {
+            tracing::info!("created a new store in {path}");
+        }
+    }
+    let engine = Engine::open(store, Arc::new(StoreClock::default()), config.engine(), plugins).await?;
     auth::decide(&engine, &config)?;
     if let Some(embed) = embed {
         engine.embed_with(embed);
     }
-    let was_chosen = chosen.is_some();
-    if let Some(first) = engine.first_start(chosen).await?
-        && !was_chosen
-    {
-        show(&first.key).context("the owner key cannot be shown; set FOLDWORK_BOOTSTRAP_KEY to replace it")?;
+    match (engine.first_start(chosen.clone()).await?, chosen) {
+        (Some(first), None) => {
+            show(&first.key).context("the owner key cannot be shown; set FOLDWORK_BOOTSTRAP_KEY to replace it")?;
+        }
+        (None, Some(chosen)) if !engine.knows_key(&chosen).await? => tracing::warn!(
+            "FOLDWORK_BOOTSTRAP_KEY is ignored, because the store has keys already; `foldwork keys reset` makes a new \
+             owner key"
+        ),
+        _ => {}
     }
     engine.open_all().await?;
-    // The operating system refuses connections before this call.
+    let backups = archive.map(|archive| Backups::new(engine.clone(), archive, config.backup.settings()));
+    // Until this call, the operating system refuses connections.
     let listener = socket.listen(BACKLOG).with_context(|| format!("cannot listen on {}", config.http.listen))?;
     let address = listener.local_addr()?;
-    Ok(Listening { address, config, listener, engine })
-}
-
-fn print_key(key: &str) -> std::io::Result<()> {
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "owner key (shown once): {key}")?;
-    out.flush()
+    Ok(Listening { address, metrics, config, listener, engine, backups })
 }
 
 /// Binds the address without listening yet. No other process can then bind the same address.
@@ -101,12 +133,13 @@ async fn bind(address: &str) -> std::io::Result<TcpSocket> {
 
 /// Loads the plugins. An invalid plugin prevents the server from starting.
 pub fn load_plugins(settings: &config::Plugins) -> anyhow::Result<Plugins> {
-    let config::Plugins { enabled, folder, settings, limits, threads } = settings;
+    let config::Plugins { enabled, folder, settings, limits, threads, watch: _ } = settings;
     let plugins =
         foldwork_plugins::load(enabled, folder.as_ref(), settings, *limits).context("a plugin cannot be loaded")?;
     let names: Vec<&str> = plugins.iter().map(|plugin| &*plugin.about().name).collect();
     tracing::info!(plugins = names.join(","), "plugins loaded");
-    Ok(Plugins::new(plugins, *threads)?)
+    let scripts = Scripts { folder: folder.into(), settings: settings.clone(), limits: *limits };
+    Ok(Plugins::new(plugins, *threads)?.with_loader(Arc::new(scripts)))
 }
 
 /// Opens the store and the storage of files that the configuration names.
@@ -120,6 +153,7 @@ pub async fn open_store(config: &Config) -> anyhow::Result<Store> {
     }
     let sizes = Sizes { memtable_bytes: config.store.memtable_bytes, cache_bytes: config.store.cache_bytes };
     let store = Store::connect_with(url, &sizes).await.with_context(|| format!("cannot open the store {url}"))?;
+    let store = store.with_timeout(Duration::from_millis(config.store.timeout_ms));
     let files = &config.files.url;
     let store =
         store.with_files(files, std::env::vars()).with_context(|| format!("cannot open the file store {files}"))?;
@@ -130,26 +164,39 @@ pub async fn open_store(config: &Config) -> anyhow::Result<Store> {
 }
 
 impl Listening {
-    /// Returns the URL of the server for clients.
+    /// Returns the URL at which clients reach the server.
     pub fn url(&self) -> String {
         self.config.public_url(&self.address.to_string())
     }
 
     /// Prints the address that the server listens on.
     pub fn announce(&self) -> std::io::Result<()> {
-        let mut out = std::io::stdout().lock();
-        writeln!(out, "listening on http://{}", self.address)?;
-        out.flush()
+        telemetry::print_address(self.config.log.format, self.address, self.metrics)
     }
 
-    /// Serves requests until `signal` completes, then waits for requests in flight and closes the workspaces.
+    /// Serves requests until `signal` completes. Then waits for requests in flight, archives the last events, and
+    /// closes the workspaces.
     pub async fn run(self, signal: impl Future<Output = ()> + Send + 'static) -> anyhow::Result<()> {
-        let Listening { address, config, listener, engine } = self;
+        let Listening { address, metrics, config, listener, engine, backups } = self;
         let shutdown = Shutdown::default();
-        let keeper = tokio::spawn(keep_memory(engine.clone()));
-        let app = application(engine.clone(), &config, shutdown.clone());
+        let folder = measuring::folder_of(&config.store.url);
+        let mut keepers = vec![
+            tokio::spawn(keep_memory(engine.clone())),
+            tokio::spawn(keep_deletions(engine.clone())),
+            tokio::spawn(watch::keep_plugins(engine.clone(), config.plugins.clone())),
+        ];
+        keepers.extend(metrics.map(|_| tokio::spawn(measuring::keep_measuring(engine.clone(), folder))));
+        keepers.extend(backups.clone().map(|backups| tokio::spawn(async move { backups.keep().await })));
+        let app = application_with_backups(engine.clone(), backups.clone(), &config, shutdown.clone());
         let stop = async {
             signal.await;
+            shutdown.announce();
+            let delay_s = config.http.stop_delay_s;
+            if delay_s > 0 {
+                tracing::info!(delay_s, "not ready any more, and stopping after the delay or a second signal");
+                // The delay gives load balancers time to stop sending requests. A second signal ends the delay early.
+                let _ = tokio::time::timeout(Duration::from_secs(delay_s), stop_signal()).await;
+            }
             shutdown.begin();
             tracing::info!("stopping");
         };
@@ -163,8 +210,13 @@ impl Listening {
             tracing::warn!(connections = open.len(), "connections are closed because they did not end in time");
             open.shutdown().await;
         }
-        // Aborting the task does not interrupt a workspace that is being closed.
-        keeper.abort();
+        // Aborting these tasks does not interrupt a workspace that is being closed.
+        keepers.iter().for_each(tokio::task::JoinHandle::abort);
+        if let Some(backups) = backups
+            && tokio::time::timeout(CLOSE_WITHIN, backups.finish()).await.is_err()
+        {
+            tracing::warn!("the last events are not archived in time; the next start archives them");
+        }
         if tokio::time::timeout(CLOSE_WITHIN, engine.close()).await.is_err() {
             tracing::warn!("workspaces are aborted because they did not close in time");
         }
@@ -183,18 +235,27 @@ async fn keep_memory(engine: Arc<Engine>) {
     }
 }
 
-/// Makes a write beyond the process's file size limit fail with an error, as on a full disk, instead of ending the
-/// process.
+/// Deletes workspaces whose grace period has ended, and informs their owners in advance.
+async fn keep_deletions(engine: Arc<Engine>) {
+    let mut interval = tokio::time::interval(DELETION_INTERVAL);
+    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        interval.tick().await;
+        foldwork_engine::tend_deletions(&engine).await;
+    }
+}
+
+/// Installs a signal handler, so that a write beyond the process's file size limit fails like a write to a full disk.
+/// Without the handler, the write would end the process.
 fn survive_file_limit() {
     const SIGXFSZ: i32 = 25;
-    // A signal handler replaces the default action, which ends the process.
     if let Err(error) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::from_raw(SIGXFSZ)) {
         tracing::warn!(%error, "exceeding the file size limit would end the process");
     }
 }
 
-/// Shuts down the runtime without waiting. Work that still occupies a thread, such as a pipeline, ends with the
-/// process.
+/// Shuts down the runtime, and waits at most half a second for its threads. Work that occupies a thread for longer,
+/// such as a pipeline, ends with the process.
 pub fn end(runtime: tokio::runtime::Runtime) {
     runtime.shutdown_timeout(END_WITHIN);
 }
@@ -205,30 +266,44 @@ pub fn end(runtime: tokio::runtime::Runtime) {
 /// the runtime's timers. All acknowledged writes are on disk at the deadline, so the exit code is the code of an
 /// orderly end.
 pub fn end_in_time(config: &Config) -> anyhow::Result<()> {
-    let limit = Duration::from_secs(config.http.stop_timeout_s) + CLOSE_WITHIN + END_WITHIN;
+    let Http { stop_delay_s, stop_timeout_s, .. } = config.http;
+    let archive_within = if config.backup.is_enabled() { CLOSE_WITHIN } else { Duration::ZERO };
+    let limit = Duration::from_secs(stop_delay_s.saturating_add(stop_timeout_s))
+        .saturating_add(archive_within + CLOSE_WITHIN + END_WITHIN);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let wait = move || {
         runtime.block_on(async {
             stop_signal().await;
             tokio::time::sleep(limit).await;
         });
-        tracing::warn!("the process ends with work in progress because it did not end in time");
+        tracing::warn!("exiting with unfinished work, because stopping took too long");
         std::process::exit(0);
     };
     std::thread::Builder::new().name("stop".into()).spawn(wait)?;
     Ok(())
 }
 
-/// Waits for SIGTERM or SIGINT.
-pub async fn stop_signal() {
-    let interrupt = tokio::signal::ctrl_c();
-    match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-        Ok(mut terminate) => {
-            tokio::select! {
-                _ = interrupt => {}
-                _ = terminate.recv() => {}
-            }
+/// Returns a future that waits for SIGTERM or SIGINT. The future also receives a signal that arrives before the first
+/// poll.
+///
+/// # Panics
+///
+/// Panics outside of a runtime.
+pub fn stop_signal() -> impl Future<Output = ()> + Send + 'static {
+    let signals = [SignalKind::terminate(), SignalKind::interrupt()].map(|kind| signal(kind).ok());
+    async move {
+        let [mut terminate, mut interrupt] = signals;
+        tokio::select! {
+            () = received(&mut terminate) => {}
+            () = received(&mut interrupt) => {}
         }
-        Err(_) => drop(interrupt.await),
+    }
+}
+
+/// Waits for a signal. Waits forever if the process cannot receive the signal.
+async fn received(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => drop(signal.recv().await),
+        None => std::future::pending().await,
     }
 }

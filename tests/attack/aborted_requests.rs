@@ -1,5 +1,5 @@
-//! Requests of all kinds that are aborted at any moment leave a log without gaps, correct states, keys that are either
-//! listed or dead, and a consumer at the end of the log.
+//! Aborts requests of all kinds at any moment. Afterwards the log has no gaps, the states are correct, every key is
+//! either listed or invalid, and the consumer reaches the end of the log.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -19,12 +19,12 @@ const KEYS: u64 = 40;
 const LONGEST_US: u64 = 6_000;
 const STREAMS: u64 = 12;
 
-/// Returns scattered numbers that are the same in every run.
+/// Returns a pseudorandom number for a number. The result is the same in every run.
 fn scattered(number: u64) -> u64 {
     (number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(23) % 1_000_003
 }
 
-/// Returns a request that changes something.
+/// Returns the method, the path and the body of a request that changes data.
 fn request(number: u64, keys: &[(String, Client)]) -> (&'static str, String, String) {
     let chance = scattered(number);
     let stream = chance % STREAMS;
@@ -117,7 +117,7 @@ async fn aborted_requests_leave_a_consistent_workspace() {
         async move { reset_after(client, (method, &path, &body), moment).await }
     };
     stream::iter(0..REQUESTS).for_each_concurrent(CONCURRENCY, aborted).await;
-    // Every operation still works.
+    // No operation fails with an internal error after the attack.
     for number in 0..32 {
         let (method, path, body) = request(REQUESTS + number, &keys);
         let (status, answer) = client.send(method, &path, &body).await;

@@ -1,5 +1,5 @@
-//! Client-chosen event ids in the server's own format are ordinary ids: each is accepted once, is recognized when
-//! repeated, and cannot make the appender read the log.
+//! Sends event ids of a client in the format of the server's own ids. Each id is accepted once, is recognised when it
+//! is repeated, and does not make the appender read the log.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ fn events(ids: impl Iterator<Item = (String, Option<String>)>) -> Value {
     json!({"events": ids.map(event).collect::<Vec<_>>()})
 }
 
-/// Returns an id in the server's format whose end states that the event is at position 1.
+/// Returns an id in the server's format. The end of the id is the position of the event, here position 1.
 fn pointing_at_the_first(number: usize) -> String {
     format!("019b76da-a800-7{:03x}-8001-000000000001", number + 1)
 }

@@ -1,4 +1,4 @@
-//! A socket that joins in an endless loop, or sends invalid or oversized messages, does not affect other sockets.
+//! Joins channels in an endless loop, and sends invalid or oversized messages. Other sockets are not affected.
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
@@ -55,7 +55,7 @@ async fn invalid_messages_are_dropped_and_oversized_ones_end_the_socket() {
     for text in ["", "[", "null", "[1,2,3,4,5]", "{}", "[null,null,\"t\",\"e\"]", &"[".repeat(100_000)] {
         socket.send_text(text).await;
     }
-    // Malformed payloads in well-formed messages.
+    // Sends malformed payloads in well-formed messages.
     for (event, payload) in [("phx_join", json!([])), ("phx_join", json!({"config": 5})), ("broadcast", Value::Null)] {
         let reference = socket.push(None, &topic(&id), event, payload).await;
         assert_eq!(socket.reply(&reference).await["status"], "error", "{event}");
@@ -74,7 +74,7 @@ async fn invalid_messages_are_dropped_and_oversized_ones_end_the_socket() {
         assert_eq!(socket.reply(&reference).await["status"], "error", "{event}");
     }
     let whole = json!([null, "1", topic(&id), "broadcast", {"event": "e", "payload": {"x": "y".repeat(1 << 20)}}]);
-    // The server may close the socket before everything is sent.
+    // Ignores an error, because the server may close the socket before the whole message is sent.
     let _ = socket.stream.send(Message::text(whole.to_string())).await;
     assert!(matches!(socket.close_code().await, Some(1002 | 1009) | None));
     assert_eq!(client.send("GET", "/api/v1/agents", "").await.0, 200);

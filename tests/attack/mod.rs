@@ -1,4 +1,4 @@
-//! Attacks over real sockets: hostile clients and broken networks must not affect other clients.
+//! Attacks over real sockets. Hostile clients and broken networks must not affect other clients.
 //!
 //! An attack waits for conditions, never for a fixed time. Each attack has its own server with its own threads, on a
 //! store in a folder.
@@ -28,7 +28,8 @@ use crate::client::{Client, Exchange};
 /// The interval between checks of a condition.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Repeats a check until it finds no obstacle. Fails with the last obstacle after the timeout of a test.
+/// Repeats a check until it returns `None`. Fails after the timeout of a test, with the last text that the check
+/// returned.
 async fn until(mut obstacle: impl AsyncFnMut() -> Option<String>) {
     let began = Instant::now();
     while let Some(obstacle) = obstacle().await {
@@ -47,8 +48,8 @@ async fn reset_after(client: &Client, (method, path, body): (&str, &str, &str), 
     exchange.reset();
 }
 
-/// Returns moments from the beginning of a request to somewhat after its end, where `whole` is the duration of the
-/// request. Most moments are early, because the first request is slower than later ones.
+/// Returns delays from zero to somewhat more than `whole`, the duration of a request. Most delays are short, because
+/// the first request, which is measured, is slower than later requests.
 fn moments(whole: Duration, number: u32) -> impl Iterator<Item = Duration> {
     (0..number).map(move |index| whole.mul_f64(1.2 * (f64::from(index) / f64::from(number)).powi(2)))
 }
@@ -83,7 +84,7 @@ async fn consumed(client: &Client) {
     .await;
 }
 
-/// Creates a key and returns its id and a client that uses it.
+/// Creates a key, and returns the key's id and a client that uses the key.
 async fn key(client: &Client, name: &str, expires_at: Option<String>) -> (String, Client) {
     let body = json!({"name": name, "scopes": ["api:read", "api:write"], "expires_at": expires_at});
     let made = post(client, "/api/v1/keys", &body).await;
@@ -91,7 +92,7 @@ async fn key(client: &Client, name: &str, expires_at: Option<String>) -> (String
     (text("id"), Client { address: client.address, key: text("key") })
 }
 
-/// Returns an inconsistency of these keys, if any. A key must open the workspace exactly if it is listed.
+/// Returns a description of the first inconsistent key, if any. A key must be valid if and only if it is listed.
 async fn inconsistent(client: &Client, keys: &[(String, Client)]) -> Option<String> {
     for (number, (id, holder)) in keys.iter().enumerate() {
         let (status, text) = holder.send("POST", "/api/v1/aggregates/by-a-key/events", &crate::created("one")).await;

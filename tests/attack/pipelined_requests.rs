@@ -1,4 +1,4 @@
-//! Requests sent on one connection without waiting for responses are all answered, in order.
+//! Sends many requests on one connection without waiting for responses. The server responds to all requests in order.
 
 use super::target::Target;
 use crate::created;

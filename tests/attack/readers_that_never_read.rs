@@ -1,4 +1,4 @@
-//! Clients that follow the log but never read do not slow writers and cost the server little memory.
+//! Opens streams of the log and never reads them. Writers do not become slower, and the server needs little memory.
 
 use super::target::Target;
 use crate::client::Client;
@@ -9,11 +9,11 @@ const EVENTS: usize = 1_000;
 const WARM_UP_EVENTS: usize = 300;
 const PAYLOAD_BYTES: usize = 100_000;
 const STREAMS: usize = 10;
-/// The maximum growth of the process in bytes. The log takes 100 MB, and its last events and the socket buffers are in
-/// memory; a page of 20 MB per reader would exceed the limit by far.
+/// The maximum growth of the process in bytes. The log has 100 MB. The last events of the log and the socket buffers
+/// are in memory. If the server kept a page of 20 MB for each reader, the growth would be much larger.
 const MAX_BYTES: u64 = 512 << 20;
 
-/// Returns the resident memory of this process, which contains the server.
+/// Returns the resident memory of this process, which runs the server, in bytes.
 fn resident_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("the process status on Linux");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line");
@@ -46,7 +46,7 @@ async fn silent_readers_block_no_appends_and_take_bounded_memory() {
     let mut readers = Vec::new();
     for _ in 0..READERS {
         let mut reader = client.open("GET", "/api/v1/events", &[("Accept", "text/event-stream")], None).await;
-        // The stream is open. From here on the client reads nothing.
+        // After the head of the response, the client reads nothing.
         reader.read_until("\r\n\r\n").await;
         readers.push(reader);
     }

@@ -1,4 +1,5 @@
-//! A revocation whose client disconnects either happens or does not: the key is never unlisted but still valid.
+//! Resets the connections of requests that revoke keys. Afterwards, each key is either listed and valid, or not listed
+//! and invalid.
 
 use std::time::Instant;
 
@@ -14,7 +15,7 @@ async fn a_key_opens_the_workspace_exactly_while_it_is_listed() {
     let mut keys = Vec::new();
     for number in 0..KEYS {
         let (id, holder) = key(client, &format!("key {number}"), None).await;
-        // The server has the key cached now.
+        // Uses the key once, so that the server caches the key.
         assert_eq!(holder.send("GET", "/api/v1/keys/self", "").await.0, 200);
         keys.push((id, holder));
     }

@@ -1,4 +1,4 @@
-//! A replay whose client disconnects does not stop the consumer.
+//! Resets the connections of requests that replay steps. The consumer continues.
 
 use std::time::Instant;
 
@@ -33,7 +33,7 @@ async fn the_consumer_continues_after_aborted_replays() {
     let target = Target::start_shaky().await;
     let definition = json!({"type_name": "note", "fields": [{"name": "text", "type": "string"}]});
     post(&target.client, "/api/v1/aggregates/define", &definition).await;
-    // Successes between the failures keep the plugin from being stopped.
+    // The plugin is not stopped, because successful calls are between the failures.
     let notes = (0..=STEPS).flat_map(|n| [note(format!("failing-{n}"), true), note(format!("between-{n}"), false)]);
     post(&target.client, "/api/v1/events", &json!({"events": notes.collect::<Vec<_>>()})).await;
     consumed(&target.client).await;
@@ -46,7 +46,7 @@ async fn the_consumer_continues_after_aborted_replays() {
     let began = Instant::now();
     assert_eq!(post(client, &path(&steps[0]), &json!({})).await["done"], 1);
     for (moment, step) in moments(began.elapsed(), STEPS).zip(&steps[1..]) {
-        // The plugin ignores this event, so the replay is what stores the consumer's position.
+        // The plugin ignores this event, so the consumer's position is stored only by the replay.
         assert_eq!(client.send("POST", "/api/v1/aggregates/between/events", &crate::created("one")).await.0, 201);
         consumed(client).await;
         reset_after(client, ("POST", &path(step), "{}"), moment).await;

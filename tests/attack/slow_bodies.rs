@@ -1,4 +1,4 @@
-//! Bodies that arrive byte by byte block nobody and are processed when they are complete.
+//! Sends bodies byte by byte. The bodies block no other requests, and are processed when they are complete.
 
 use super::target::Target;
 use crate::created;

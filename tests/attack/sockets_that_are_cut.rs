@@ -1,5 +1,5 @@
-//! The connection of an agent breaks again and again while the agent gets work. Each task is delivered at least once,
-//! also across a restart of the server.
+//! Breaks the connection of an agent repeatedly while the agent gets tasks. Each task is delivered at least once, even
+//! if the server restarts.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +29,7 @@ async fn listen(client: &Client, agent: &str, count: usize, seen: &mut BTreeSet<
     socket.cut();
 }
 
-/// Reads the remaining events until every wanted task was seen, and acknowledges all of them.
+/// Reads events until every expected task was seen, and acknowledges all events.
 async fn take_in(client: &Client, agent: &str, expected: &BTreeSet<String>, seen: &mut BTreeSet<String>) {
     let topic = topic(agent);
     let mut socket = Socket::open(client, &json!({"agent_ids": [agent]})).await;

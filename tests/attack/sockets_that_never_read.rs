@@ -1,4 +1,5 @@
-//! A socket that never reads is closed when its queue is full. Other sockets on its channel get every message.
+//! Opens a socket and never reads it. The server closes the socket when its queue is full, and other sockets on the
+//! channel get every message.
 
 use futures_util::StreamExt;
 use serde_json::json;
@@ -9,7 +10,7 @@ use super::target::Target;
 use crate::TIMEOUT;
 use crate::socket::{Socket, agent, topic};
 
-/// More messages than all buffers between server and client hold.
+/// The number of messages. The messages do not fit into the buffers between the server and the client.
 const MESSAGES: usize = 600;
 const BYTES: usize = 100_000;
 

@@ -1,4 +1,5 @@
-//! The server under attack. It runs on its own threads, so that an attack that blocks them does not block the attacker.
+//! The server under attack. The server runs on its own threads, so that an attack that blocks these threads does not
+//! block the test.
 
 use std::path::Path;
 use std::thread::JoinHandle;
@@ -14,9 +15,9 @@ use tokio::time::timeout;
 use crate::TIMEOUT;
 use crate::client::Client;
 
-/// As few threads as the smallest machine has, so that blocking them shows.
+/// The number of threads of the server. The number is small, so that a test notices if an attack blocks threads.
 const THREADS: usize = 2;
-/// Held exclusively by attacks that measure the process.
+/// The lock for the process. An attack that measures the process holds the lock exclusively.
 static PROCESS: RwLock<()> = RwLock::const_new(());
 
 #[expect(dead_code, reason = "held for as long as the server runs")]
@@ -36,11 +37,12 @@ pub struct Target {
 }
 
 impl Target {
+    /// Starts a server without plugins.
     pub async fn start() -> Target {
         Target::launch(without_plugins(), folder(), Share::WithOthers(PROCESS.read().await)).await
     }
 
-    /// Starts a server with the plugin that fails on request.
+    /// Starts a server with the plugin `shaky`, which fails if an event requests it.
     pub async fn start_shaky() -> Target {
         Target::launch(shaky(false), folder(), Share::WithOthers(PROCESS.read().await)).await
     }
@@ -50,7 +52,7 @@ impl Target {
         self.restart_with(without_plugins()).await
     }
 
-    /// Restarts the server on the same store with the next version of the plugin, which does not fail.
+    /// Restarts the server on the same store with a version of the plugin that does not fail.
     pub async fn restart_fixed(self) -> Target {
         self.restart_with(shaky(true)).await
     }
@@ -82,7 +84,7 @@ impl Target {
             runtime.block_on(async {
                 let listening = listen_with(config, chosen, |_| Ok(())).await.expect("a server");
                 listens.send(listening.address).expect("somebody waits");
-                // Nobody receives the result if the attack has failed.
+                // Ignores an error: if the attack has failed, nothing receives the result.
                 let _ = ends.send(listening.run(async move { drop(stopped.await) }).await);
             });
         });
@@ -104,7 +106,7 @@ impl Target {
     }
 }
 
-/// Copies a folder with everything in it except lock files.
+/// Copies a folder with its content, except for lock files.
 fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(to)?;
     for entry in std::fs::read_dir(from)? {
@@ -123,7 +125,7 @@ fn folder() -> TempDir {
     tempfile::tempdir().expect("a folder")
 }
 
-/// Plugins that append events would mix their events with those of the attack.
+/// Returns a configuration without plugins, because plugins could append events between the events of the attack.
 fn without_plugins() -> Config {
     let mut config = Config::default();
     config.plugins.enabled.clear();

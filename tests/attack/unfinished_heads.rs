@@ -1,4 +1,4 @@
-//! Connections that send nothing, or never finish a request head, block nobody.
+//! Opens connections that send nothing or never finish the head of a request. The connections block no other client.
 
 use super::target::Target;
 use crate::created;
@@ -17,7 +17,7 @@ async fn silent_connections_do_not_block_other_requests() {
         let (status, answer) = client.send("POST", "/api/v1/aggregates/others/events", &created("quick")).await;
         assert_eq!(status, 201, "{answer}");
     }
-    // Half of the connections break, and nobody else is affected.
+    // Breaks half of the connections. Other clients are not affected.
     silent.drain(..CONNECTIONS / 2).for_each(|connection| connection.reset());
     assert_eq!(client.send("GET", "/healthz", "").await.0, 200);
     drop(silent);

@@ -12,12 +12,12 @@ import sys
 import time
 
 CALLS = 50
-# The article with the most events, and one with the most edges.
+# The article with the most events, and the article with the most edges.
 NODES = ["rfc-0591", "rfc-0185"]
 ARTICLES = 2_000
 EVENTS = 60_000
 BATCH = 500
-# How long the follower may take to catch up, in seconds.
+# The time limit for the follower to catch up, in seconds.
 TIMEOUT = 600
 SETTINGS = """
 [plugins.linker]
@@ -86,7 +86,7 @@ class Server:
 
 
 def article(number, version):
-    """Returns a small body with two links, one of which changes in every tenth version."""
+    """Returns the fields of a small article whose body has two links. One link changes in every tenth version."""
     changing = (number * 7 + version // 10) % ARTICLES
     body = f"# Title {number}\n\nVersion {version} reads on in [the next](text/slug-{(number + 1) % ARTICLES}.md) and in " \
            f"`text/slug-{changing}.md`.\n\n## Reasons\n\nBecause *this* is what small bodies look like."

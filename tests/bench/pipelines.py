@@ -12,7 +12,7 @@ import sys
 import time
 
 RUNS = 9
-# Name as in benches/pipelines.rs, pipeline after $fold, PostgreSQL, DuckDB.
+# Each query: its name in benches/pipelines.rs, the pipeline after $fold, and the SQL for PostgreSQL and DuckDB.
 QUERIES = [
     ("group with sum",
      [{"$group": {"_id": "$topic", "n": {"$sum": "$n"}}}],
@@ -122,7 +122,7 @@ class Server:
         return self.send("/api/v1/aggregates/query", {"pipeline": before + pipeline})
 
     def catch_up(self):
-        """Waits until the followers of the log have written everything."""
+        """Waits until the followers of the log have reached its end."""
         headers = {"Authorization": f"Bearer {os.environ['FOLDWORK_BOOTSTRAP_KEY']}"}
         while True:
             self.connection.request("GET", "/api/v1/system/consumers", headers=headers)
@@ -160,7 +160,7 @@ def measure_server():
         server.query(pipeline)
     loaded = server.first_answer + time.perf_counter() - began
     times = [median(lambda pipeline=pipeline: server.query(pipeline)) for _, pipeline, _, _ in QUERIES]
-    # The allocator returns memory freed a second ago at its next allocation.
+    # The allocator returns memory that was freed more than a second ago at its next allocation.
     time.sleep(2)
     server.query(QUERIES[0][1])
     memory = server.rss()

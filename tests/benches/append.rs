@@ -1,15 +1,15 @@
-//! Measures appends per second through the engine on a store on disk, from one writer and from many.
+//! Measures appends per second through the engine on a store on disk, from one writer and from many writers.
 //!
 //! `--seconds N` sets the duration of each measurement. `--keyed` compares appends with and without idempotency keys.
-//! `--long` compares appends to logs of 10,000 and 1,000,000 events. `--memtable-bytes N` and `--cache-bytes N` set
-//! what the store keeps in memory.
+//! `--long` compares appends to logs of 10,000 and 1,000,000 events. `--memtable-bytes N` and `--cache-bytes N` set the
+//! sizes of the store's memtable and cache.
 
 use std::time::{Duration, Instant};
 
 use foldwork_engine::Appended;
 use foldwork_engine::model::event::{MAX_EVENTS_PER_APPEND, NewEvent};
 use foldwork_engine::model::value::{Object, Value};
-use foldwork_engine::workspace::answers::RequestId;
+use foldwork_engine::workspace::responses::RequestId;
 use foldwork_engine::{Sizes, Store};
 use foldwork_plugins::memory::Counting;
 use foldwork_tests::embedded::{engine, first};
@@ -32,7 +32,7 @@ struct Arguments {
 }
 
 impl Arguments {
-    /// Parses the arguments and skips those that cargo adds.
+    /// Parses the arguments. Skips arguments that cargo adds.
     fn read() -> Arguments {
         let mut read = Arguments { seconds: 5, long: false, keyed: false, sizes: Sizes::default() };
         let number = |text: Option<String>| text.and_then(|text| text.parse::<usize>().ok()).expect("a number");
@@ -77,7 +77,8 @@ async fn rate(workspace: &Handles, writers: usize, time: Duration) -> f64 {
     rate_of(workspace, writers, time, event).await
 }
 
-/// Like [`rate`], but with an event made by a function of the writer and the event's number.
+/// Measures like [`rate`], with events from the function `event`. The arguments of `event` are the number of the writer
+/// and the number of the event.
 async fn rate_of(
     workspace: &Handles,
     writers: usize,
@@ -131,7 +132,8 @@ fn cpu_ms() -> f64 {
     fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() * MS_PER_TICK
 }
 
-/// Formats the appends per second and the CPU time per append, which does not depend on other load on the machine.
+/// Returns the appends per second and the CPU time per append as text. The CPU time does not depend on other load on
+/// the machine.
 async fn report(name: &str, time: Duration, rate: impl Future<Output = f64>) -> String {
     let before = cpu_ms();
     let rate = rate.await;

@@ -1,4 +1,4 @@
-//! Measures repeated authentication with a verified key or token, a cost of every request.
+//! Measures the time of authenticating a key or token that was authenticated before. Every request has this cost.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -1,5 +1,5 @@
-//! Measures the mailbox with many tasks in memory: lists by each filter, on the first page and on a late one, and the
-//! roster of the agents that hold the tasks.
+//! Measures the mailbox with many tasks in memory: lists by each filter, on the first page and on a late page, and the
+//! workload of all agents.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,13 +9,14 @@ use foldwork_engine::model::event::Expected;
 use foldwork_engine::model::facts::{Assignee, Priority};
 use foldwork_engine::model::task::{SourceType, Status};
 use foldwork_engine::workspace::mailbox::TaskCommand;
-use foldwork_engine::workspace::mailbox::tasks::{NewTask, TaskFilter};
+use foldwork_engine::workspace::mailbox::tasks::{Limit, NewTask, TaskFilter};
 use foldwork_engine::workspace::projects::NewProject;
 use foldwork_tests::agents::agents;
 use foldwork_tests::clock::FixedClock;
 use foldwork_tests::handles::{Handles, enter};
 use foldwork_tests::program::Times;
 use futures_util::{StreamExt, stream};
+use strum::VariantArray;
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -39,7 +40,7 @@ async fn open() -> Handles {
 fn task(number: usize) -> NewTask {
     NewTask {
         title: format!("Task {number}"),
-        priority: Priority::ALL[number % 4],
+        priority: Priority::VARIANTS[number % 4],
         assignee: (!number.is_multiple_of(3)).then(|| Assignee::Agent(format!("agent-a{}", number % AGENTS).into())),
         project: number.is_multiple_of(10).then(|| "docs".to_owned()),
         source_type: Some([SourceType::Api, SourceType::Agent, SourceType::Event][number % 3]),
@@ -47,7 +48,7 @@ fn task(number: usize) -> NewTask {
     }
 }
 
-/// Returns the command to apply to a task. Most tasks end, as in a mailbox that is in use.
+/// Returns the command to apply to the task with a number. Most tasks become final, as in a real mailbox.
 fn command(number: usize) -> Option<TaskCommand> {
     match number % 20 {
         0 => None,
@@ -71,7 +72,8 @@ async fn fill(workspace: &Handles, count: usize) {
 }
 
 fn filters() -> Vec<(&'static str, TaskFilter)> {
-    let statuses = |open: bool| Some(Status::ALL.into_iter().filter(|status| status.is_open() == open).collect());
+    let statuses =
+        |open: bool| Some(Status::VARIANTS.iter().copied().filter(|status| status.is_open() == open).collect());
     let plain = TaskFilter::default;
     vec![
         ("all", plain()),
@@ -101,7 +103,7 @@ fn filters() -> Vec<(&'static str, TaskFilter)> {
     ]
 }
 
-/// Prints how long an operation takes, and the number of results.
+/// Prints the duration of an operation, and the number of its results.
 async fn measure<F: Future<Output = usize>>(name: &str, found: impl Fn() -> F) {
     let (mut times, mut count) = (Vec::with_capacity(ROUNDS), 0);
     for _ in 0..ROUNDS {
@@ -115,7 +117,8 @@ async fn measure<F: Future<Output = usize>>(name: &str, found: impl Fn() -> F) {
 }
 
 async fn measure_list(workspace: &Handles, name: &str, filter: &TaskFilter, before: Option<u64>) {
-    let list = || async { workspace.reader.list_tasks(filter, before, PAGE).await.expect("a page").items.len() };
+    let list =
+        || async { workspace.reader.list_tasks(filter, before, Limit::tasks(PAGE)).await.expect("a page").items.len() };
     measure(name, list).await;
 }
 
@@ -128,7 +131,7 @@ fn main() {
         fill(&workspace, count).await;
         println!("{count} tasks created and processed in {:.1} s", began.elapsed().as_secs_f64());
         let began = Instant::now();
-        workspace.reader.list_tasks(&TaskFilter::default(), None, PAGE).await.expect("a page");
+        workspace.reader.list_tasks(&TaskFilter::default(), None, Limit::tasks(PAGE)).await.expect("a page");
         println!("first list, which builds the columns: {:.1} ms", began.elapsed().as_secs_f64() * 1e3);
         measure("the roster", || async { workspace.reader.roster().await.expect("a roster").len() }).await;
         let late = workspace.reader.position() / 10;

@@ -1,4 +1,5 @@
-//! Measures the overhead of a tool call over the same operation of the API, both in one process without sockets.
+//! Measures the overhead of a tool call in comparison with the same operation of the API. Both run in one process
+//! without sockets.
 //!
 //! `--rounds N` sets the number of calls of each kind.
 
@@ -20,7 +21,7 @@ fn rounds() -> anyhow::Result<usize> {
 }
 
 fn request(key: &str, method: Method, path: &str, body: Option<&Value>) -> Request {
-    // With both media types, a list of events would become an endless stream.
+    // Accepts event streams only for the protocol, because a list of events of the API would become an endless stream.
     let accept = if path == "/mcp" { "application/json, text/event-stream" } else { "application/json" };
     let request = Request::builder()
         .method(method)
@@ -32,7 +33,7 @@ fn request(key: &str, method: Method, path: &str, body: Option<&Value>) -> Reque
     request.body(body.map_or_else(Body::empty, |body| Body::from_string(body.to_string())))
 }
 
-/// Returns the median time until a response is complete.
+/// Returns the median time from a request to its complete response.
 async fn measured(server: &Server, rounds: usize, made: impl Fn() -> Request) -> anyhow::Result<Duration> {
     let mut times = Vec::with_capacity(rounds);
     for round in 0..WARM_UP_ROUNDS + rounds {

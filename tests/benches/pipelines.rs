@@ -1,4 +1,4 @@
-//! Measures pipelines over many folded states in memory: over columns, row by row, and during concurrent appends.
+//! Measures pipelines over many folded states in memory: with columns, row by row, and during concurrent appends.
 //!
 //! Each argument is a number of states.
 
@@ -18,7 +18,7 @@ use foldwork_tests::handles::Handles;
 #[global_allocator]
 static ALLOCATOR: Counting<tikv_jemallocator::Jemalloc> = Counting(tikv_jemallocator::Jemalloc);
 
-/// The pipelines with their names.
+/// The measured pipelines, each with its name.
 const PIPELINES: [(&str, &str); 10] = [
     (
         "group with sum",
@@ -89,8 +89,9 @@ async fn open(states: usize) -> Handles {
 
 /// The number of runs per pipeline. The median is reported.
 const RUNS: usize = 9;
-/// The appends per second during queries, and the events per batch.
+/// The number of events that are appended per second while the queries run.
 const APPENDS: f64 = 5_000.0;
+/// The number of events per append.
 const BATCH: usize = 50;
 
 /// Returns the median time of a query in milliseconds, and its number of rows.
@@ -126,8 +127,8 @@ async fn append(workspace: Handles, states: usize, stop: Arc<AtomicBool>) -> f64
     appended as f64 / began.elapsed().as_secs_f64()
 }
 
-/// Prints one line per pipeline, separated by tabs: its name, the milliseconds over columns, row by row and during
-/// appends, the milliseconds of the first query, and the number of rows.
+/// Prints one line per pipeline, with these values separated by tabs: the name, the milliseconds with columns, row by
+/// row and during appends, the milliseconds of the first query, and the number of rows.
 async fn run(states: usize) {
     let workspace = open(states).await;
     let pipelines = PIPELINES.map(|(name, text)| (name, json::parse(text.as_bytes()).expect("a pipeline")));

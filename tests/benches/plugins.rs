@@ -1,19 +1,18 @@
-//! Measures the overhead of the host per script call: the same function called through a plugin, and by the interpreter
-//! alone.
+//! Measures the overhead of the host per script call: calls the same function through a plugin, and directly in the
+//! interpreter.
 
 use std::hint::black_box;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use foldwork_engine::hook::{Enrich, Plugin};
 use foldwork_engine::model::aggregate::Aggregate;
 use foldwork_engine::model::builtin;
 use foldwork_engine::model::event::Event;
-use foldwork_engine::model::id::AggregateId;
 use foldwork_plugins::Folder;
 use foldwork_plugins::limits::Limits;
 use foldwork_plugins::memory::Counting;
 use foldwork_plugins::script::Script;
+use foldwork_tests::events::first_event;
 
 #[global_allocator]
 static ALLOCATOR: Counting<tikv_jemallocator::Jemalloc> = Counting(tikv_jemallocator::Jemalloc);
@@ -54,21 +53,7 @@ fn main() {
 fn event(body_bytes: usize) -> Event {
     let body = "word ".repeat(body_bytes / 5);
     let payload = [("title", "Title"), ("slug", "title"), ("body", body.as_str()), ("status", "draft")];
-    Event {
-        event_id: "event-1".into(),
-        aggregate_id: AggregateId::from(Arc::from("article-1")),
-        aggregate_type: "article".into(),
-        event_type: "article.created".into(),
-        project_id: None,
-        version: 1,
-        position: 1,
-        payload: Arc::new(payload.into_iter().collect()),
-        metadata: Arc::default(),
-        actor: "system".into(),
-        occurred_at: 1_714_564_800_000,
-        recorded_at: 1_714_564_800_000,
-        sent: Default::default(),
-    }
+    first_event("article-1", "article.created", payload.into_iter().collect())
 }
 
 /// Returns the time of one call: the median over rounds of many calls.

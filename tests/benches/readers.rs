@@ -1,5 +1,5 @@
-//! Measures append latency and server memory at a steady append rate while many connections follow the log, some of
-//! which never read.
+//! Measures append latency and server memory at a steady append rate while many connections follow the log. Some of the
+//! connections never read.
 //!
 //! `--program FILE` names the server. The other options are `--seconds N`, `--rate N` (appends per second), `--readers
 //! N`, `--silent N` (the number of readers that never read), `--follow log|aggregate`, and `--strict` (fails if a
@@ -15,10 +15,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 const CONNECTIONS: usize = 64;
-/// The number of aggregates that get appends. With `--follow aggregate`, each reader follows one of them.
+/// The number of aggregates that get appends. With `--follow aggregate`, each reader follows one of these aggregates.
 const STREAMS: u64 = 640;
-/// The maximum p99 of an append, and the maximum growth of the server's memory under load.
+/// The maximum p99 of the duration of an append.
 const P99: Duration = Duration::from_millis(100);
+/// The maximum growth of the server's memory under load, in bytes.
 const GROWTH_BYTES: u64 = 512 << 20;
 
 #[derive(Clone)]
@@ -33,7 +34,7 @@ struct Arguments {
 }
 
 impl Arguments {
-    /// Parses the arguments and skips those that cargo adds.
+    /// Parses the arguments. Skips arguments that cargo adds.
     fn read() -> anyhow::Result<Arguments> {
         let (program, of_aggregates, strict) = (String::new(), false, false);
         let mut read = Arguments { program, seconds: 30, rate: 5_000, readers: 500, silent: 50, of_aggregates, strict };
@@ -64,7 +65,7 @@ struct Load {
     key: String,
     arguments: Arguments,
     next: AtomicU64,
-    /// The bytes received by readers that read.
+    /// The number of bytes that the readers have received.
     read_bytes: AtomicU64,
     ended: AtomicBool,
 }
@@ -133,7 +134,7 @@ impl Load {
             match read {
                 Ok(Ok(0)) => bail!("the server closed a stream that is being read"),
                 Ok(read) => self.read_bytes.fetch_add(read? as u64, Ordering::Relaxed),
-                // Nothing arrived; check again whether the measurement has ended.
+                // No bytes have arrived. The loop checks again whether the measurement has ended.
                 Err(_) => 0,
             };
         }

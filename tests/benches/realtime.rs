@@ -1,5 +1,5 @@
-//! Measures sockets on which agents listen: memory of an idle socket, delivery time when every agent gets a task at the
-//! same moment, delivery time of a broadcast to all, and the rates of appends and pipelines with and without idle
+//! Measures the sockets of agents: memory of an idle socket, delivery time when every agent gets a task at the same
+//! moment, delivery time of a broadcast to all sockets, and the rates of appends and pipelines with and without idle
 //! sockets.
 //!
 //! `--program FILE` names the server. The other options are `--sockets N`, `--rounds N` and `--strict` (fails if a
@@ -16,18 +16,20 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
 
-/// The maximum memory of an idle socket, and the maximum p99 of the time from the request for a task to its delivery.
+/// The maximum memory of an idle socket, in bytes.
 const IDLE_BYTES: u64 = 40_000;
+/// The maximum p99 of the time from the request that creates a task to the delivery of the task.
 const P99: Duration = Duration::from_millis(250);
 /// The number of sockets opened concurrently.
 const CONNECT_CONCURRENCY: usize = 50;
 /// The number of concurrent requests for tasks.
 const REQUESTS: usize = 64;
-/// How long the server rests before its memory is measured.
+/// The time without requests before the server's memory is measured.
 const SETTLE_TIME: Duration = Duration::from_secs(3);
 const TIMEOUT: Duration = Duration::from_secs(120);
-/// The duration of one rate measurement, and the fraction of the rate that must remain with idle sockets.
+/// The duration of one rate measurement.
 const MEASURED_TIME: Duration = Duration::from_secs(3);
+/// The minimum fraction of the rate that remains with idle sockets.
 const MIN_IDLE_RATE_RATIO: f64 = 0.9;
 /// The number of aggregates that get appends.
 const ARTICLES: u64 = 1_000;
@@ -40,7 +42,7 @@ struct Arguments {
 }
 
 impl Arguments {
-    /// Parses the arguments and skips those that cargo adds.
+    /// Parses the arguments. Skips arguments that cargo adds.
     fn read() -> anyhow::Result<Arguments> {
         let mut read = Arguments { program: String::new(), sockets: 1_000, rounds: 5, strict: false };
         let mut arguments = std::env::args().skip(1);
@@ -71,7 +73,7 @@ impl Server {
     fn start(arguments: &Arguments) -> anyhow::Result<Server> {
         let settings = [
             ("FOLDWORK_REALTIME__SOCKETS_PER_WORKSPACE", (2 * arguments.sockets).to_string()),
-            // No heartbeats are sent.
+            // The idle timeout is long, because the sockets send no heartbeats.
             ("FOLDWORK_REALTIME__IDLE_TIMEOUT_S", "3600".to_owned()),
         ];
         Ok(Server { program: Program::start(&arguments.program, &settings)?, http: reqwest::Client::new() })
@@ -132,7 +134,7 @@ impl Socket {
     }
 }
 
-/// Returns the agent and the delivery time of an event for each socket.
+/// Waits until each socket has received an event, and returns the agent and the time of each delivery.
 async fn delivery_times(sockets: &mut [Socket], event: &str) -> anyhow::Result<Vec<(String, Instant)>> {
     let each = sockets.iter_mut().map(|socket| async move {
         loop {
@@ -174,7 +176,8 @@ async fn to_all(server: &Server, channel: &str, sockets: &mut [Socket]) -> anyho
 #[derive(Clone, Copy)]
 struct Rate {
     a_second: f64,
-    /// Requests per second of the server's processor time, which excludes the cost of the client's own sockets.
+    /// The number of requests per second of the server's processor time. This rate excludes the cost of the client's
+    /// sockets.
     a_processor_second: f64,
 }
 
@@ -204,8 +207,8 @@ async fn rates(server: &Server) -> anyhow::Result<[Rate; 2]> {
 }
 
 /// Returns the fractions of the rates of appends and pipelines that remain with idle sockets, as medians over the
-/// rounds. Each measurement is compared with those without sockets before and after it, because the machine and the log
-/// change over time.
+/// rounds. Each measurement is compared with the measurements without sockets before and after it, because the
+/// performance of the machine and the length of the log change over time.
 async fn beside_idle(server: &Server, agents: &[String], rounds: usize) -> anyhow::Result<[Rate; 2]> {
     let mut parts = [Vec::new(), Vec::new()];
     rates(server).await?;
@@ -257,7 +260,8 @@ async fn measure(server: &Server, arguments: &Arguments) -> anyhow::Result<usize
         tokio::time::sleep(SETTLE_TIME).await;
         anyhow::Ok(opened)
     };
-    // The first half absorbs one-time allocations, and those for many sockets opening concurrently.
+    // Does not measure the first half of the sockets, which also causes one-time allocations and allocations for
+    // concurrent handshakes.
     let mut sockets = open("the first", first).await?;
     let before = server.program.resident_bytes();
     sockets.extend(open("another", rest).await?);
@@ -281,7 +285,7 @@ async fn measure(server: &Server, arguments: &Arguments) -> anyhow::Result<usize
     println!("one channel to all, {all}");
     drop(sockets);
     tokio::time::sleep(SETTLE_TIME).await;
-    // Agents with tasks would get their events again at each join.
+    // Uses agents without tasks, because agents with tasks would get their events again at each join.
     let idle_agents = register(server, "Idle agent", arguments.sockets).await?;
     let [appends, pipelines] = beside_idle(server, &idle_agents, arguments.rounds).await?;
     println!(

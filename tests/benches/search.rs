@@ -9,6 +9,7 @@ use foldwork_engine::workspace::search::Search;
 use foldwork_tests::embedded::{engine, first};
 use foldwork_tests::handles::Handles;
 use foldwork_tests::perturbed::{Chance, Change};
+use strum::VariantArray;
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -20,13 +21,14 @@ const SYLLABLES: [&str; 24] = [
     "ka", "to", "mi", "re", "lu", "sen", "dor", "val", "qui", "nex", "bra", "pli", "gon", "tur", "esh", "ond", "al",
     "fe", "ro", "stu", "win", "cho", "per", "yt",
 ];
-/// The number of different words, small enough that labels are hard to distinguish.
+/// The number of different words. The number is small, so that many labels are similar.
 const WORDS: usize = 20_000;
 
 /// One in this many labels is Chinese, and one is Hindi.
 const OTHER_SCRIPTS: usize = 10;
-/// The number of characters in Chinese labels, and the syllables of Hindi words.
+/// The number of different characters in Chinese labels.
 const HAN: usize = 3_000;
+/// The syllables of Hindi words.
 const DEVANAGARI: [&str; 16] =
     ["का", "मि", "रे", "लो", "सं", "दृ", "वल", "क्य", "ने", "ब्र", "पि", "गौ", "तु", "है", "ष्ट", "र्म"];
 
@@ -50,7 +52,7 @@ fn han_label(chance: &mut Chance) -> String {
     (0..2 + chance.below(5)).map(|_| word(chance)).collect()
 }
 
-/// Returns a label of two to seven words, of which some are far more frequent than others.
+/// Returns a label of two to seven words. Some words are far more frequent than others.
 fn syllables_label(chance: &mut Chance, syllables: &[&str]) -> String {
     let word = |chance: &mut Chance| {
         let bound = 1 + chance.below(WORDS);
@@ -110,9 +112,9 @@ fn main() {
         let before = memory();
         println!("{count} labels, first search: {:.0} ms", ask(&workspace, labels[0].clone()).await);
         println!("memory: {:.0} bytes a label", memory().saturating_sub(before) as f64 / count as f64);
-        for change in Change::ALL {
+        for change in Change::VARIANTS.iter().copied() {
             let mut times = Vec::new();
-            for _ in 0..QUERIES / Change::ALL.len() {
+            for _ in 0..QUERIES / Change::VARIANTS.len() {
                 let query = change.of(&labels[chance.below(count)], &mut chance);
                 times.push(ask(&workspace, query).await);
             }

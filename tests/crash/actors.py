@@ -1,7 +1,8 @@
-"""Actors on tasks while the server is killed: each acts as a person and as an agent, and records the responses.
+"""Actors that act on tasks while the server is killed. Each actor acts as a person and as an agent, and records the
+responses.
 
-Requests in progress when the server died are in doubt: they may have taken effect or not. Errors are compared with the
-table.
+A request that was in progress when the server died is in doubt: it may have taken effect or not. Errors are compared
+with the table of transitions.
 """
 
 import collections
@@ -17,8 +18,8 @@ SHARED = 3
 # The maximum length of leases and deferrals in seconds. A round waits for their end.
 LONGEST_S = 2
 BROKEN = (OSError, http.client.HTTPException, ValueError)
-# The actions on a task in each status, and their weights. Some are rejected: because another actor was faster, or
-# because the action is not allowed in this status.
+# The actions on a task in each status, and their weights. Some actions are rejected, because another actor was faster
+# or because the action is not allowed in this status.
 HABITS = {
     "pending": {"claim": 6, "approve": 1, "edit": 1, "reject": 0.5, "defer*": 1, "ask": 1, "message": 0.5, "cancel": 0.3,
                 "complete": 0.2},
@@ -33,16 +34,16 @@ HABITS = {
 REFUSED = {"not_lease_holder": ("claim", "artifact", "complete", "request_input", "fail*", "release"),
            "not_assignee": ("claim", "message"), "artifacts_changed": ("edit",)}
 PATHS = {"defer*": "defer", "fail*": "fail", "request_input": "request-input", "message": "messages", "artifact": "artifacts"}
-# Actions with an idempotency key. Those without a response are sent again.
+# The actions with an idempotency key. If such an action gets no response, it is sent again.
 KEYED = ("create", "message", "artifact")
 
-# A request about one task, about several in a batch, or about none yet.
+# A request about one task, about several tasks in a batch, or about a task that the request creates.
 Act = collections.namedtuple("Act", "verb tag tasks body agent")
 Answer = collections.namedtuple("Answer", "verb version status")
 
 
 class Shared:
-    """Tasks on which all actors act."""
+    """The tasks on which all actors act."""
 
     def __init__(self):
         self.lock, self.tasks = threading.Lock(), []
@@ -74,10 +75,11 @@ class Writer:
         # The status of each task in the last response that contained it.
         self.status = {}
         self.answers = collections.defaultdict(dict)
-        # Claims and releases whose response does not identify their event, because another action followed immediately.
+        # The number of claims and releases whose responses do not identify their events. Another action followed
+        # immediately.
         self.unnumbered = collections.Counter()
         self.leases = {}
-        # Tasks with responses since their last check.
+        # The tasks with responses since the last check.
         self.acted = set()
         self.doubtful = self.refused = None
 
@@ -143,7 +145,7 @@ class Writer:
         return Act(verb, tag, tasks, body, self.agent)
 
     def ask(self, client, act):
-        """Sends a request and records its response. Without a response the action stays in doubt."""
+        """Sends a request and records its response. Without a response, the request stays in doubt."""
         self.doubtful = act
         if act.verb == "heartbeat":
             path = "/agents/heartbeat"

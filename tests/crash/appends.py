@@ -1,7 +1,7 @@
 """Kills a server during appends and an import, and checks after each start that the log and the states are complete.
 
-`foldwork import` fills the log, and a few writers append single events to it. Events acknowledged before the kill must
-exist afterwards, once, at their positions.
+`foldwork import` fills the log, and a few writers append single events to the log. Each event that was acknowledged
+before a kill must exist exactly once after the kill, at its position.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ STATES_FROM_LOG = [{"$match": {"aggregate_type": "article", "position": {"$gte":
 
 
 class Writer:
-    """Appends single events with known ids to its own streams, and remembers which of them were acknowledged."""
+    """Appends single events with known ids to its own streams, and records the acknowledged events."""
 
     def __init__(self, number):
         self.number = number
@@ -50,7 +50,7 @@ class Writer:
         return stream, event
 
     def run(self, client, ended):
-        """Appends until the connection breaks. The last event sent is sent again first the next time."""
+        """Appends until the connection breaks. The next run sends the last event of this run again first."""
         try:
             while not ended.is_set():
                 self.in_doubt = self.in_doubt or self.next_event()
@@ -66,7 +66,7 @@ class Writer:
 
 
 class Import:
-    """Runs `foldwork import` in its own terminal. The progress bar shows how many events were acknowledged."""
+    """Runs `foldwork import` in its own terminal. The progress bar shows the number of acknowledged events."""
 
     def __init__(self, program, server, source):
         self.shown = ""
@@ -92,7 +92,7 @@ class Import:
                 self.shown += text.decode(errors="replace")
 
     def end(self):
-        """Ends the client after its server died, and returns the number of events that it showed as done."""
+        """Ends the client after its server died. Returns the number of events in the client's progress bar."""
         self.process.kill()
         self.process.wait()
         self.process.stdout.close()
@@ -101,7 +101,7 @@ class Import:
         return max(counts, default=0)
 
     def finish(self):
-        """Waits for the end and returns the last line."""
+        """Waits until the import ends, and returns its output."""
         output, _ = self.process.communicate(timeout=3600)
         self.reader.join(timeout=5)
         check(self.process.returncode == 0, f"import ends with {self.process.returncode}: {self.shown[-500:]}")
@@ -151,8 +151,8 @@ def synthetic_lines(chance):
 
 
 def with_free_slug(event, slugs):
-    """Gives an article the slug that the import gives it, if another article has the slug. `slugs` has the slug of each
-    article."""
+    """Replaces the slug of an event if another article has this slug, in the same way as the import. `slugs` contains
+    the slug of each article."""
     stream, slug = event["aggregate_id"], event["payload"].get("slug")
     if event["event_type"] == "article.deleted":
         slugs.pop(stream, None)
@@ -213,7 +213,7 @@ class Log:
 
 
 class Verifier:
-    """Checks everything that must hold after a start."""
+    """Checks the log and the states after a start."""
 
     def __init__(self, server, source, writers, chance):
         self.server, self.source, self.writers, self.chance = server, source, writers, chance
@@ -287,7 +287,7 @@ class Verifier:
 
 
 def fold(events):
-    """The state of a stream as the documentation defines it: a shallow merge in order, `$unset`, `deleted`."""
+    """Returns the state of a stream as the documentation defines it: a shallow merge in order, `$unset`, `deleted`."""
     if not events or events[-1]["event_type"].endswith(".deleted"):
         return None
     state = {}
@@ -322,7 +322,7 @@ def play_round(number, server, source, writers, verifier, chance, longest):
     shown = under_load(server, source, writers, seconds)
     again = ""
     if chance.random() < 0.3:
-        # Killing a server while it starts must lose nothing either.
+        # Kills a server while it starts. This must lose no data.
         server.launch()
         time.sleep(chance.uniform(0, 0.5))
         server.kill()
@@ -355,7 +355,8 @@ def stop_orderly(server, source, verifier):
 
 
 def append(program, folder, key, rounds, chance, longest):
-    """Runs the rounds, then the import to its end and a clean stop. Returns how many passed and failed."""
+    """Runs the rounds, then completes the import and stops the server cleanly. Returns the numbers of passed and failed
+    steps."""
     source = Source(folder, chance)
     server = Server(program, folder, key)
     writers = [Writer(number) for number in range(WRITERS)]

@@ -1,10 +1,10 @@
-"""Lets the disk fail under a server that is written to and killed, and checks that no acknowledged event is lost.
+"""Makes the disk of a server fail during appends and kills, and checks that no acknowledged event is lost.
 
-`faults.c`, preloaded into the server, makes writes, syncs and similar calls fail below the store's folder when this
-script requests it: the disk is full, readable only for a moment, or returns errors in the middle of an operation.
-Acknowledged events must exist after each start, once and at their positions. A rejected event exists completely or not
-at all, and once a start has not brought it back, it stays away. When the disk works again, so does the server, without
-a restart.
+`faults.c` is preloaded into the server. At this script's request, it makes writes, syncs and similar calls fail below
+the store's folder: the disk is full, is temporarily read-only, or returns errors in the middle of an operation. Each
+acknowledged event must exist exactly once after each start, at its position. A rejected event exists completely or not
+at all. If a rejected event does not exist after a start, it must not exist later. When the disk works again, the server
+must work again without a restart.
 """
 
 import errno
@@ -78,7 +78,7 @@ def digest(payload):
 
 
 class Sent:
-    """All events sent, with their responses."""
+    """The sent events with their responses."""
 
     def __init__(self):
         self.lock = threading.Lock()
@@ -86,7 +86,7 @@ class Sent:
         self.refusals = {}
 
     def append(self, client, stream, event_id, text):
-        """Appends one event. Returns the status, or nothing if the connection broke."""
+        """Appends one event. Returns the status, or `None` if the connection broke."""
         payload = {"title": event_id, "text": text}
         event = {"event_id": event_id, "aggregate_type": "article", "event_type": "article.updated", "payload": payload}
         with self.lock:
@@ -102,8 +102,8 @@ class Sent:
         return status
 
     def verify(self, client, started):
-        """Reads the log and compares it with the responses. After a start, reads to the end, since nobody writes;
-        otherwise reads as far as events are acknowledged."""
+        """Reads the log and compares it with the responses. After a start, no client writes, so the whole log is read.
+        Otherwise the log is read up to the last acknowledged event."""
         with self.lock:
             answered = dict(self.answered)
         end = max((position for _, _, position in answered.values()), default=0)
@@ -160,7 +160,7 @@ class Writer(threading.Thread):
 
 
 def ready(server):
-    """Returns the server's status and its reason."""
+    """Returns the status of `/readyz`, and the reason if the server is not ready."""
     try:
         with urllib.request.urlopen(f"http://{server.address}/readyz", timeout=30) as answer:
             return answer.status, None
@@ -180,7 +180,7 @@ class Rounds:
         self.chance, self.sent, self.next_number = chance, Sent(), 0
         self.disk = Disk(folder, seed)
         self.server = Server(program, folder, key)
-        # Small memtables, so that flushes and compactions fail too. The server's log grows with each rejected event.
+        # Uses small memtables, so that flushes and compactions fail as well.
         self.server.environment.update(self.disk.environment, FOLDWORK_STORE__MEMTABLE_BYTES=str(1 << 20))
 
     def start(self):
@@ -193,7 +193,7 @@ class Rounds:
         return self.sent.append(client, "alone", f"alone-{self.next_number}", "y" * 100)
 
     def heals(self):
-        """Repairs the disk. The server must recover soon and by itself."""
+        """Repairs the disk. The server must recover within `HEALS_WITHIN_S` seconds, without a restart."""
         self.disk.work()
         client = self.server.client(timeout=120)
         until(HEALS_WITHIN_S, lambda: self.append_one(client) in (200, 201), "no append succeeds")
@@ -237,8 +237,8 @@ class Rounds:
               flush=True)
 
     def limited(self, kill):
-        """Sets a limit for the size of files and removes it again: once in the middle of a large record, once at a
-        small one."""
+        """Limits the size of files and removes the limit again. The first limit is reached in the middle of a large
+        record, the second limit in a small record."""
         client = self.start()
         sent = self.sent
         for size, room in ((500_000, 100_000), (2_000, 1_000)):
@@ -276,7 +276,7 @@ class Rounds:
 
 
 def fail(program, folder, key, seed, rounds, chance):
-    """Runs the rounds. Returns how many steps passed and failed."""
+    """Runs the rounds. Returns the numbers of passed and failed steps."""
     played = Rounds(program, folder, key, seed, chance)
     passed = failed = 0
     try:

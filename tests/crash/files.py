@@ -1,8 +1,9 @@
 """Kills a server in the middle of uploads, and checks after each start that files, their bytes and the quota agree.
 
 Threads store, replace and delete their own files, as raw bodies of known and unknown length and as JSON. Acknowledged
-changes must exist afterwards; a change in progress exists completely or not at all. Every listed file must have its
-bytes, all kept bytes must belong to a file, and the counted bytes must be those of the listed files.
+changes must exist after a kill. A change in progress must exist completely or not at all. Every listed file must have
+its bytes, all stored bytes must belong to a file, and the number of counted bytes must equal the size of the listed
+files.
 """
 
 import base64
@@ -128,7 +129,8 @@ def verify(server, folder, writers):
 
 
 def agree(client, folder, count, total):
-    """Checks that leftovers of the dead server are removed soon after the start, and that nothing else is kept."""
+    """Checks that incomplete uploads of the killed server are removed soon after the start, and that all remaining
+    bytes belong to files."""
     until = time.monotonic() + CLEARS_WITHIN_S
     while True:
         sizes = [file.stat().st_size for file in (folder / "data" / "files").glob("*/*")]
@@ -154,7 +156,7 @@ def play_round(number, server, folder, writers, chance, longest):
     under_way = sum(writer.doubtful is not None for writer in writers)
     left = len(list((folder / "data" / "files").glob("*/*")))
     if chance.random() < 0.3:
-        # Killing a server while it cleans up must lose nothing either.
+        # Kills a server while it removes incomplete uploads. This must lose no data.
         server.launch()
         time.sleep(chance.uniform(0, 0.5))
         server.kill()
@@ -169,7 +171,7 @@ def play_round(number, server, folder, writers, chance, longest):
 
 
 def store_files(program, folder, key, rounds, chance, longest):
-    """Returns how many rounds passed and failed."""
+    """Returns the numbers of passed and failed rounds."""
     server = Server(program, folder, key)
     return play(server, steps(server, folder, rounds, chance, longest))
 

@@ -1,8 +1,8 @@
-"""The steps for both stores: a list with a predictable result.
+"""The steps for both stores. The result of the steps is predictable.
 
-Two runs may interleave events that the server appends itself (derived events, tasks) with these steps in different
-ways. No result may depend on the order, so after a step that makes the server append to a stream, or read one, the
-stream is left alone until the follower has reached the end of the log (`catch_up`).
+The server also appends events (derived events and tasks). Two runs may interleave these events with the steps in
+different ways, and no result may depend on the order. Therefore, after a step that makes the server append to a stream
+or read a stream, no step uses the stream until the follower has reached the end of the log (`catch_up`).
 """
 
 import json
@@ -75,7 +75,7 @@ on = { events = ["note.*", "article.published"] }
 
 
 class History:
-    """The steps: each is a list of events to append together, or the name of an action."""
+    """The steps. Each step is a list of events to append together, or the name of an action."""
 
     def __init__(self, chance, events, data=None):
         self.chance = chance
@@ -104,7 +104,7 @@ class History:
                 "event_type": f"{kind}.{verb}", "payload": payload, "occurred_at": moment(self.number)}
 
     def write_lines(self, lines):
-        """Adds the events of a file with new ids. Events without a time get one."""
+        """Adds the events of a file with new ids. Events without a time get a time."""
         events = []
         for line in lines:
             self.number += 1
@@ -134,7 +134,8 @@ class History:
         self.steps += ["catch_up", "replay", "catch_up", "compare"]
 
     def write_section(self, most):
-        """Adds articles and notes. Published articles and new notes are left alone for the rest of the section."""
+        """Adds events of articles and notes. Does not change published articles and new notes in the rest of the
+        section."""
         settled = [stream for stream, state in self.streams.items() if state != "deleted"]
         self.chance.shuffle(settled)
         to_publish, to_change = settled[:len(settled) // 4], settled[len(settled) // 4:]
@@ -188,7 +189,7 @@ class History:
             self.slugs.pop(stream)
             return self.event(stream, "deleted", {})
         if draw < 0.35:
-            # A slug that others already link, and that may have belonged to another article.
+            # Chooses a slug to which other articles may link, and which another article may have had before.
             slug = f"slug-{self.chance.randrange(len(self.streams) * 5 // 4 + 10)}"
             if slug in self.slugs.values() or int(slug.split("-")[1]) >= len(self.streams):
                 slug = f"renamed-{self.number}"
@@ -204,7 +205,7 @@ class History:
         return self.event(stream, "published", {"published_at": moment(self.number + 1)})
 
     def break_the_circuit(self, most):
-        """Adds failures in a row that open the circuit, and then events for which the plugin is no longer called."""
+        """Adds consecutive failures that open the circuit, and then events for which the plugin is no longer called."""
         streams = [stream for stream, state in self.streams.items() if state != "deleted"]
         def update(turn, number=None):
             return self.event(self.chance.choice(streams), "updated", {"round": turn}, number)
@@ -212,7 +213,7 @@ class History:
         most = max(most, 10)
         failing = [update(turn, BREAKS * (turn + 1)) for turn in range(8)]
         refused = [update(turn) for turn in range(most)]
-        # The count of failures before the circuit opens, and the open circuit, must survive a kill.
+        # The number of failures before the circuit opens must survive a kill, and so must the open circuit.
         self.append(failing[:3])
         self.steps += ["catch_up", "kill"]
         self.append(failing[3:] + refused[:most // 2])
@@ -225,7 +226,7 @@ def pillar(number):
 
 
 def moment(number):
-    """Returns the time of the event with this number, some seconds after the one before."""
+    """Returns the time of the event with this number: seven seconds after the event before."""
     seconds = number * 7
     return (f"2024-{1 + seconds // 2_419_200 % 12:02}-{1 + seconds // 86_400 % 28:02}"
             f"T{seconds // 3_600 % 24:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.000Z")

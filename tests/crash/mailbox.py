@@ -1,8 +1,9 @@
 """Kills a server in the middle of leases, deferrals and approvals, and checks that tasks match the responses.
 
-Threads create tasks and act on them, on their own tasks and on shared ones. Acknowledged changes must exist after each
-start, once and in their order; a request in progress took effect completely or not at all. The effects of approvals are
-counted in their articles. Leases and deferrals that end while no server runs are handled by the next one.
+Threads create tasks, and act on their own tasks and on shared tasks. Each acknowledged change must exist exactly once
+after each start, and the changes must keep their order. A request in progress must have taken effect completely or not
+at all. The effects of approvals are counted in their articles. Leases and deferrals that end while no server runs are
+handled by the next server.
 """
 
 import collections
@@ -19,7 +20,7 @@ COMES_BACK_WITHIN_S = 60
 
 
 class History:
-    """The log as far as it was read: the events of each task, and the events appended to articles."""
+    """The part of the log that was read: the events of each task, and the events that were appended to articles."""
 
     def __init__(self):
         self.position, self.tasks, self.boards, self.folds = 0, {}, {}, {}
@@ -32,7 +33,7 @@ class History:
             check(page["data"] == [self.last], f"position {self.position} was read before, and is now {page['data']}")
 
     def read(self, client):
-        """Reads on and returns the tasks with new events."""
+        """Reads the new events and returns their tasks."""
         touched = set()
         while True:
             page = client.read("GET", f"/events?limit=200&after={self.position}")
@@ -51,7 +52,7 @@ class History:
 
 
 def now(later_s=0):
-    """Returns the current time, or a later one, in the server's format."""
+    """Returns the current time plus `later_s` seconds, in the server's format."""
     moment = datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=later_s)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
@@ -62,12 +63,13 @@ def wait_until(moment):
 
 
 def key_of(done):
-    """Returns the key under which the response to an event is stored: claims and releases have no tag."""
+    """Returns the key under which the response to an event is stored. The key is the tag of the request, except for
+    claims and releases, which have no tag."""
     return (done.verb, done.version) if done.agent is not None else done.tag
 
 
 class Verifier:
-    """Checks everything that must hold after a start."""
+    """Checks the tasks, the effects of approvals and the feeds of agents after a start."""
 
     def __init__(self, writers):
         self.writers, self.history = writers, History()
@@ -75,7 +77,8 @@ class Verifier:
         self.doubts, self.happened, self.late = collections.Counter(), collections.Counter(), collections.Counter()
 
     def verify(self, server, stopped, started, launched):
-        """Returns how many leases and deferrals ended between these times, while no server ran, and were handled."""
+        """Checks all tasks with new events. Returns the numbers of leases and deferrals that ended between `stopped`
+        and `started`, while no server ran, and that the new server has handled."""
         client = server.client()
         for writer in self.writers:
             check(writer.refused is None, writer.refused)
@@ -107,7 +110,7 @@ class Verifier:
         return late
 
     def settle(self, client):
-        """Reads until every lease and deferral has ended, so that no task changes by itself any more."""
+        """Reads until every lease and deferral has ended, so that no task changes without a request any more."""
         until, touched = time.monotonic() + COMES_BACK_WITHIN_S, set()
         self.history.check_end(client)
         while True:
@@ -119,7 +122,7 @@ class Verifier:
             time.sleep(0.05)
 
     def lease_end(self, task, claim, claimed_until):
-        """Returns when a lease ends according to the last response. A heartbeat may have extended it."""
+        """Returns the end of a lease according to the last response. A heartbeat may have extended the lease."""
         return max([claimed_until, *(writer.leases.get((task, claim), "") for writer in self.writers)])
 
     def ended(self, fold, done):
@@ -132,10 +135,10 @@ class Verifier:
         check(done.event["occurred_at"] >= moment, f"{fold.id}: {done.verb} comes before {moment}")
 
     def verify_attempt(self, fold, done, is_late, stopped, started, launched):
-        """A lease that ended while no server ran does not count as an attempt. Every other one does."""
+        """Checks that a lease counts as an attempt unless it ended while no server ran."""
         if counts(done.event):
-            # A server that was launched in between may have run when the lease ended, and a heartbeat without a response may
-            # have extended it.
+            # If a server was launched and killed in between, it may have run when the lease ended. A heartbeat without
+            # a response may have extended the lease.
             extended = any(writer.doubtful and writer.doubtful.verb == "heartbeat" for writer in self.writers)
             check(launched or extended or not is_late, f"{fold.id}: the lease ended while no server ran, and counts as an attempt")
         else:
@@ -173,7 +176,7 @@ class Verifier:
     def verify_answer(self, fold, done, answer):
         check(answer.verb == done.verb, f"{fold.id}: {answer.verb} {done.tag} became {done.verb}")
         if answer.version is None:
-            # A message or an artifact has the id given in the response.
+            # A message or an artifact has the id from the response.
             added = done.event["payload"].get(f"{done.verb}s", [])
             check(done.verb == "create" or answer.status == added[0]["id"], f"{fold.id}: {done.tag} has another id")
             return
@@ -195,7 +198,7 @@ class Verifier:
             check((status, version) == (fold.status, fold.version), f"{task} is listed as {status} in version {version}")
 
     def verify_effects(self, client):
-        """Checks that each effect of an approval follows it in the log, and that there are no other effects."""
+        """Checks that each effect follows its approval in the log, and that there are no other effects."""
         expected = {}
         for fold in self.history.folds.values():
             for number, (position, artifact) in enumerate(fold.effects):
@@ -236,14 +239,14 @@ class Verifier:
                                      f"{sorted(set(listed) ^ set(ordered))[:1]}")
 
     def resolve(self, writer, client):
-        """Resolves a request in doubt: by its event, or by sending it again."""
+        """Resolves a request in doubt, either by its event or by sending the request again."""
         act = writer.doubtful
         if act is None:
             return
         happened = [(task, done) for task, fold in self.history.folds.items() for done in fold.done
                     if writer.is_doubtful(task, done) and key_of(done) not in writer.answers.get(task, {})]
         if act.verb in ("claim", "release"):
-            # Those acknowledged without a version came first.
+            # Skips the events of acknowledged requests without a version, because these events came first.
             happened = happened[sum(writer.unnumbered[act.verb, task] for task in act.tasks):]
             writer.unnumbered.update((act.verb, task) for task, _ in happened)
         elif act.verb not in KEYED:
@@ -252,12 +255,12 @@ class Verifier:
         self.doubts[act.verb] += 1
         self.happened[act.verb] += bool(happened)
         if act.verb in KEYED:
-            # In either case, after the repetition it exists once.
+            # Repeats the request. Afterwards its result exists exactly once, whether it had taken effect before or not.
             writer.ask(client, act)
         writer.doubtful = None
 
     def verify_all(self, server):
-        """Reads everything again from the beginning."""
+        """Reads the whole log again and checks all tasks."""
         read, self.history = self.history.tasks, History()
         self.verify(server, "", now(), True)
         check(all(self.history.tasks[task][:len(events)] == events for task, events in read.items()),
@@ -265,7 +268,7 @@ class Verifier:
 
 
 def plant(writer, client):
-    """Creates a lease and a deferral that end while no server runs. Returns when both have ended."""
+    """Creates a lease and a deferral that end while no server runs. Returns the time at which both have ended."""
     writer.ask(client, writer.create())
     writer.ask(client, writer.create())
     claimed, deferred = writer.own
@@ -293,7 +296,7 @@ def play_round(number, server, writers, planter, verifier, chance, longest):
     wait_until(over)
     launched = chance.random() < 0.3
     if launched:
-        # Killing a server while it handles passed deadlines must lose nothing either.
+        # Kills a server while it handles passed deadlines. This must lose no data.
         server.launch()
         time.sleep(chance.uniform(0, 1.5))
         server.kill()
@@ -310,7 +313,7 @@ def play_round(number, server, writers, planter, verifier, chance, longest):
 
 
 def begin(server, chance):
-    """The articles and the actors."""
+    """Creates the articles, and returns the actors."""
     client = server.client()
     for number in range(BOARDS):
         status, answer = client.call("POST", f"/aggregates/board-{number}/events", {
@@ -326,7 +329,7 @@ def begin(server, chance):
 
 
 def act_on_tasks(program, folder, key, rounds, chance, longest):
-    """Returns how many rounds passed and failed."""
+    """Returns the numbers of passed and failed rounds."""
     server = Server(program, folder, key)
     passed = failed = 0
     try:

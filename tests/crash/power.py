@@ -1,12 +1,13 @@
-"""Simulates a power loss under a server that is written to, and checks that no acknowledged event is lost.
+"""Simulates a power loss during appends, and checks that no acknowledged event is lost.
 
-`power.c`, preloaded into the server, records what the disk must hold of the store: the content of synced files and the
-names in synced folders. After a SIGKILL the store is set back to that state. A disk may hold more than it must: in some
-rounds it holds all names or some of them, and pages that were not synced, with holes between them. The server must open
-the store with every acknowledged event, once and at its position.
+`power.c` is preloaded into the server. It records the data that is certainly on the disk: the content of synced files,
+and the names in synced folders. After a SIGKILL, the store is set back to this state. A disk may have more data than
+this. In some rounds, the store therefore also has all or some of the other names, or some pages that were not synced,
+with holes between the pages. The server must open the store with every acknowledged event exactly once, at its
+position.
 
-In the end a segment of the log is removed, and bytes are changed in the log and in tables. The server must reject every
-request that it cannot answer correctly, and if it refuses to start, it must name the file.
+At the end, a segment of the log is removed, and bytes are changed in the log and in tables. The server must reject
+every request to which it cannot respond correctly. If the server does not start, its message must name the file.
 """
 
 import http.client
@@ -30,7 +31,7 @@ CHANGED_BYTES = 3
 
 
 class Disk:
-    """The store's folder, and what the disk must hold of it."""
+    """The store's folder, and the part of its content that is certainly on the disk."""
 
     def __init__(self, folder, chance):
         self.store, self.aside, self.chance = folder / "db", folder / "aside", chance
@@ -40,7 +41,7 @@ class Disk:
                             "FOLDWORK_POWER_ASIDE": str(self.aside)}
 
     def settle(self):
-        """Declares the current content of the store to be on the disk."""
+        """Declares that the current content of the store is on the disk."""
         shutil.rmtree(self.aside, ignore_errors=True)
         self.aside.mkdir()
         self.store.mkdir(exist_ok=True)
@@ -112,7 +113,7 @@ class Store:
         self.chance, self.sent = chance, Sent()
         self.disk = Disk(folder, chance)
         self.server = Server(program, folder, key)
-        # Small memtables, which values of 20 kB fill quickly.
+        # Uses small memtables, which values of 20 kB fill quickly.
         self.server.environment.update(self.disk.environment, FOLDWORK_STORE__MEMTABLE_BYTES=str(1 << 20))
 
     def start(self):
@@ -148,7 +149,7 @@ class Store:
         """Yields each damage to test, with its name and the damaged file."""
         segments = sorted((self.disk.store / "wal").glob("*.wal"))
         last = segments[-1]
-        # The log has a gap: a segment is missing whose number the manifest or the segment before expects.
+        # Creates a gap in the log: the manifest or the previous segment expects a segment with the missing number.
         yield "a missing segment", last, lambda: last.rename(last.with_name(f"{int(last.stem) + 1:020}.wal"))
         for name, files in [("log", segments), ("tables", sorted((self.disk.store / "sstables").glob("*.sst")))]:
             for _ in range(CHANGED_BYTES):
@@ -211,7 +212,7 @@ class Store:
 
 
 def lose_power(program, folder, key, seed, rounds, chance, longest):
-    """Runs the rounds. Returns how many passed and failed."""
+    """Runs the rounds. Returns the numbers of passed and failed rounds."""
     passed = failed = 0
     store = None
     for number in range(1, rounds + 1):

@@ -29,16 +29,17 @@ class Server:
         self.program, self.folder, self.key = program, folder, key
         self.process = self.address = None
         self.listen = "127.0.0.1:0"
+        self.database = f"surrealkv://{self.folder}/db"
         self.environment = dict(
             os.environ,
             FOLDWORK_BOOTSTRAP_KEY=key,
             FOLDWORK_LOG__FILTER="warn",
-            # The tests check results, for which a debug build may need longer.
+            # Raises the limits of pipelines, because a debug build needs more time.
             FOLDWORK_PIPELINE__TIMEOUT_MS="600000",
             FOLDWORK_PIPELINE__MEMORY_BYTES=str(1 << 30),
-            # One key works as agents and as people.
+            # Allows decisions on own output, because one key acts as agents and as people.
             FOLDWORK_MAILBOX__OWN_DELIVERIES="true",
-            # All queries of a load use one key.
+            # Disables the limits of a workspace and a key, because all queries use one key.
             FOLDWORK_PIPELINE__WORKSPACE_QUERIES="0",
             FOLDWORK_PIPELINE__KEY_QUERIES="0",
             FOLDWORK_PIPELINE__WORKSPACE_MEMORY_BYTES="0",
@@ -49,11 +50,11 @@ class Server:
         """Starts the process without waiting for it."""
         with open(self.folder / "server.log", "ab") as log:
             self.process = subprocess.Popen(
-                [self.program, "serve", "--listen", self.listen, "--database", f"surrealkv://{self.folder}/db"],
+                [self.program, "serve", "--listen", self.listen, "--database", self.database],
                 cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, stderr=log, text=True)
 
     def start(self):
-        """Starts the process, waits until it listens, and returns how long that took."""
+        """Starts the process and waits until it listens. Returns the duration in seconds."""
         began = time.monotonic()
         self.launch()
         self.wait()
@@ -123,8 +124,8 @@ class Client:
 
 
 def play(server, steps):
-    """Starts a server and runs named steps; after a failed step the server is restarted. Returns how many passed and
-    failed. Steps that are generated lazily may use the server."""
+    """Starts a server and runs named steps. Restarts the server after a failed step. Returns the numbers of passed and
+    failed steps. Steps that are generated lazily may use the server."""
     passed = failed = 0
     try:
         server.start()

@@ -1,7 +1,8 @@
-"""What a task must be according to its events: an independent fold, by the table in `tests/mailbox/transitions.md`.
+"""An independent fold of tasks from their events, according to the table in `tests/mailbox/transitions.md`.
 
-For each event it derives who may have requested the event and which status must follow, and in the end the expected
-task, its messages, its artifacts and the effects of its approval. It uses nothing of the server's responses.
+For each event, the fold derives the request that may have caused the event, and the status that must follow. The result
+is the expected task with its messages, its artifacts and the effects of its approval. The fold uses no response of the
+server.
 """
 
 import collections
@@ -12,11 +13,11 @@ from server import check
 MAX_ATTEMPTS = 5
 ENDED = ("approved", "rejected", "completed", "failed", "canceled")
 TABLE = pathlib.Path(__file__).resolve().parents[1] / "mailbox" / "transitions.md"
-# The action of the table for each type of event. Claims and releases contain their agent, all others carry a tag.
+# The action of the table for each type of event. Claims and releases contain their agent. All other events have a tag.
 VERBS = {"task.claimed": "claim", "task.approved": "approve", "task.edited": "edit", "task.rejected": "reject",
          "task.deferred": "defer*", "task.asked": "ask", "task.artifact": "artifact", "task.delivered": "complete",
          "task.completed": "complete*", "task.input_requested": "request_input", "task.canceled": "cancel"}
-# Actions whose events an agent gets under the event's own name.
+# The actions whose events an agent gets under the type of the event.
 NOTIFYING_VERBS = ("create", "approve", "edit", "reject", "defer*", "ask", "cancel")
 
 # An event of the log: the action in words of the table, and the tag or agent that identifies its request.
@@ -39,7 +40,8 @@ def transitions():
 
 
 def counts(event):
-    """Returns whether an event that ends an attempt counts it. A lease that ended while no server ran does not count."""
+    """Returns whether an event that ends an attempt counts the attempt. A lease that ended while no server ran does not
+    count."""
     return event["event_type"] == "task.failed" or "attempt" in event["payload"]
 
 
@@ -148,7 +150,7 @@ class Fold:
             self.deferred_until = None
 
     def tell(self, event, verb):
-        """Records the name under which the agent gets this event, if the agent gets it."""
+        """Records the name under which the agent gets an event, if the agent gets the event."""
         again = {"pending": "task.assigned", "awaiting_reply": "task.asked"}.get(self.status)
         by_agent = verb == "message" and event["payload"]["messages"][0]["role"] == "agent"
         name = {"message": None if by_agent else "task.message", "expire": again, "release": again, "fail*": again,
@@ -157,8 +159,8 @@ class Fold:
             self.notifications.append((name, event["event_id"], self.agent))
 
     def check_edit(self, artifacts):
-        """Checks an edit: a text makes the next version of the last artifact, and its effect contains the new text
-        too."""
+        """Checks an edit: the new text is the next version of the last artifact, and the artifact's effect contains the
+        new text as well."""
         check(len(artifacts) == 1, f"{self.id}: an edit makes {len(artifacts)} artifacts")
         after, before = artifacts[0], (self.current() or [None])[-1]
         check(after.get("supersedes") == (before and before["id"]), f"{self.id}: the edit supersedes another artifact")
@@ -170,7 +172,7 @@ class Fold:
                   f"{self.id}: the edit's effect is {after['effect']}")
 
     def compare(self, shown):
-        """Compares this fold with the task as the mailbox shows it."""
+        """Compares this fold with the task in the mailbox."""
         shown_fields = {name: shown[name] for name in ("status", "version", "attempt", "claimed_by", "deferred_until")}
         expected = {"status": self.status, "version": self.version, "attempt": self.attempt,
                     "claimed_by": self.claimed_by, "deferred_until": self.deferred_until}

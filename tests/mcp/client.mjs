@@ -1,4 +1,4 @@
-// The npm package @modelcontextprotocol/client: `node client.mjs legacy|auto`.
+// Runs the client of the npm package @modelcontextprotocol/client: `node client.mjs legacy|auto`.
 
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import assert from 'node:assert/strict'

@@ -1,4 +1,4 @@
-"""The PyPI package mcp."""
+"""Runs the client of the PyPI package mcp."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The command line of the npm package @modelcontextprotocol/inspector: `inspector.py NODE INSPECTOR`."""
+"""Runs the command line of the npm package @modelcontextprotocol/inspector: `inspector.py NODE INSPECTOR`."""
 
 import json
 import os

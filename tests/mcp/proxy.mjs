@@ -1,4 +1,4 @@
-// Adds a key to every request and changes nothing else: `node proxy.mjs URL KEY`.
+// A proxy that adds a key to every request and changes nothing else: `node proxy.mjs URL KEY`.
 
 import http from 'node:http'
 
@@ -6,7 +6,7 @@ const [url, key] = process.argv.slice(2)
 const to = new URL(url)
 
 const proxy = http.createServer((asked, answer) => {
-  // The server must not notice the proxy.
+  // Replaces the host, so that the server receives the same host as without the proxy.
   const host = asked.headers.host === own ? to.host : asked.headers.host
   const headers = { ...asked.headers, host, authorization: `Bearer ${key}` }
   const options = { host: to.hostname, port: to.port, method: asked.method, path: asked.url, headers }

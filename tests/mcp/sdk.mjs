@@ -1,4 +1,4 @@
-// The npm package @modelcontextprotocol/sdk.
+// Runs the client of the npm package @modelcontextprotocol/sdk.
 
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'

@@ -1,4 +1,4 @@
-// The steps that every JavaScript client does, with the results that it must find.
+// The story that every JavaScript client runs, with the expected results.
 
 import assert from 'node:assert/strict'
 
@@ -13,7 +13,7 @@ const refusal = (result) => {
   return JSON.parse(result.content[0].text)
 }
 
-/** `connect(key)` returns a connected client; `name` keeps the clients' articles apart. */
+/** Runs the story. `connect(key)` returns a connected client, and `name` distinguishes the articles of the clients. */
 export async function story(name, connect) {
   const client = await connect(writer)
   const call = async (tool, args) => {
@@ -29,7 +29,7 @@ export async function story(name, connect) {
   assert.equal(tools.find((tool) => tool.name === 'query').annotations.readOnlyHint, true)
   assert.equal(tools.find((tool) => tool.name === 'publish_article').annotations.idempotentHint, true)
 
-  // Creates an article once.
+  // The client creates an article once.
   const title = `Sourdough by ${name}`
   const once = { title, body: 'Flour, water, time.', tags: ['bread'], idempotency_key: name }
   const { article, repeated } = await call('create_article', once)
@@ -39,7 +39,7 @@ export async function story(name, connect) {
   const id = article.aggregate_id
   assert.equal((await call('publish_article', { aggregate_id: id })).article.status, 'published')
 
-  // Searches, queries and reads.
+  // The client searches, queries and reads.
   assert.equal((await call('search', { query: `sourdouhg by ${name}` })).results[0].aggregate_id, id)
   const pipeline = [
     { $match: { aggregate_type: 'article' } },
@@ -66,7 +66,7 @@ export async function story(name, connect) {
   assert.equal((await stored.json()).path, link.path)
   assert.equal((await sent()).status, 409)
 
-  // Errors state what is wrong, and where.
+  // Errors contain a code and the position of the mistake.
   const typo = await client.callTool({ name: 'query', arguments: { pipeline: [{ $mach: {} }] } })
   assert.equal(refusal(typo).code, 40324)
   const missing = await client.callTool({ name: 'get_aggregate', arguments: { aggregate_id: 'nothing' } })
@@ -75,7 +75,7 @@ export async function story(name, connect) {
   assert.equal(refusal(wrong).details[0].pointer, '/limit')
   await assert.rejects(client.callTool({ name: 'no_such_tool', arguments: {} }))
 
-  // Resources, prompts and completions.
+  // The client lists and reads resources, and uses prompts and completions.
   const resources = (await client.listResources()).resources.map((resource) => resource.uri)
   assert.ok(resources.includes('foldwork://operators') && resources.includes('schema://article'))
   const templates = (await client.listResourceTemplates()).resourceTemplates.map((template) => template.uriTemplate)

@@ -26,7 +26,7 @@ function within(promise, what) {
   return Promise.race([promise, late]).finally(() => clearTimeout(timer))
 }
 
-/** The received messages, and the tasks that wait for some of them. */
+/** The received messages. Callers can wait for a message. */
 class Inbox {
   seen = []
   waiting = []
@@ -42,7 +42,7 @@ class Inbox {
   }
 }
 
-/** Channels of `@supabase/realtime-js`, which `@supabase/supabase-js` has too. */
+/** Opens channels of `@supabase/realtime-js`, which `@supabase/supabase-js` also provides. */
 function supabase(open) {
   return (url, key, name) => {
     const { client, close, channel } = open(url, key, name)
@@ -125,19 +125,19 @@ const { url, anon_key, channels } = await call('POST', '/agents/connect', { agen
 const task = (title) => call('POST', '/mailbox', { title, assignee_type: 'agent', assignee_id: agent.id })
 const isOf = (id) => (message) => message.event === 'task.created' && message.payload.task.id === id
 
-// Joins, broadcasts, and receives its own message.
+// The client joins, broadcasts, and receives its own message.
 const client = open(url, anon_key, channels[0].channel)
 await client.joined()
 assert.equal(await within(client.send('note', { n: 1 }), 'sending'), 'ok')
 assert.deepEqual((await client.inbox.wait('its own message', ({ event }) => event === 'note')).payload, { n: 1 })
 
-// Receives a task, and acknowledges it.
+// The client receives a task and acknowledges it.
 const first = await task('first')
 const told = await client.inbox.wait('a task', isOf(first.id))
 assert.equal(told.payload.task.title, 'first')
 assert.equal(await within(client.send('ack', { position: told.payload.position }), 'acknowledging'), 'ok')
 
-// Broadcasts on a channel over HTTP.
+// The client broadcasts on a channel over HTTP.
 const said = await fetch(`${server}/realtime/v1/api/broadcast`, {
   method: 'POST',
   headers: { apikey: anon_key, authorization: `Bearer ${anon_key}`, 'content-type': 'application/json' },
@@ -146,7 +146,7 @@ const said = await fetch(`${server}/realtime/v1/api/broadcast`, {
 assert.equal(said.status, 202)
 assert.deepEqual((await client.inbox.wait('what HTTP said', ({ event }) => event === 'shout')).payload, { n: 2 })
 
-// Is rejected with a wrong credential, and on the channel of another agent.
+// The server rejects a wrong credential, and the client on the channel of another agent.
 const wrong = open(url, `${anon_key.slice(0, -4)}aaaa`, channels[0].channel)
 await wrong.refused()
 await wrong.close()
@@ -154,7 +154,7 @@ const other = open(url, anon_key, 'agent:00000000-0000-7000-8000-000000000000')
 await other.refused()
 await other.close()
 
-// Reconnects by itself after a restart, and receives the events that it has not acknowledged.
+// The client reconnects automatically after a restart, and receives the events that it has not acknowledged.
 const second = await task('second')
 await client.inbox.wait('a second task', isOf(second.id))
 client.states.seen.length = 0
@@ -167,7 +167,7 @@ const third = await task('third')
 await client.inbox.wait('a third task', isOf(third.id))
 assert.ok(!client.inbox.seen.some(isOf(first.id)), 'what was acknowledged is not told again')
 
-// Leaves, and receives nothing more.
+// The client leaves the channel and receives no more messages.
 assert.equal(await within(client.leave(), 'leaving'), 'ok')
 await client.close()
 console.log('passed')

@@ -1,7 +1,7 @@
-"""Runs the stock client in Python against a running server, through the same operations as `stock.mjs` in JavaScript.
+"""Runs the stock client in Python against a running server, with the same operations as `stock.mjs` in JavaScript.
 
-Needs FOLDWORK_SERVER and FOLDWORK_TOKEN. Prints `restart` when the server may be restarted, and continues after reading
-a line.
+Requires FOLDWORK_SERVER and FOLDWORK_TOKEN. Prints `restart` when the server may be restarted, and continues after
+reading a line.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ def call(method, path, body):
 
 
 class Inbox:
-    """The received messages, and the tasks that wait for some of them."""
+    """The received messages. Callers can wait for a message."""
 
     def __init__(self):
         self.seen, self.came = [], asyncio.Event()
@@ -68,29 +68,29 @@ async def main():
     def is_of(known):
         return lambda message: message["event"] == "task.created" and message["payload"]["task"]["id"] == known["id"]
 
-    # Joins, broadcasts, and receives its own message.
+    # The client joins, broadcasts, and receives its own message.
     client, channel, inbox, states = await joined(url, credential, name)
     await states.wait("joining", lambda state: state == "SUBSCRIBED")
     await channel.send_broadcast("note", {"n": 1})
     message = await inbox.wait("its own message", lambda message: message["event"] == "note")
     assert message["payload"] == {"n": 1}, message
 
-    # Receives a task, and acknowledges it.
+    # The client receives a task and acknowledges it.
     first = task("first")
     message = await inbox.wait("a task", is_of(first))
     await channel.send_broadcast("ack", {"position": message["payload"]["position"]})
 
-    # Broadcasts on a channel over HTTP.
+    # The client broadcasts on a channel over HTTP.
     await channel.http_send("shout", {"n": 2})
     message = await inbox.wait("what HTTP said", lambda message: message["event"] == "shout")
     assert message["payload"] == {"n": 2}, message
 
-    # Is rejected on the channel of another agent.
+    # The server rejects the client on the channel of another agent.
     other = await joined(url, credential, "agent:00000000-0000-7000-8000-000000000000")
     await other[3].wait("a refusal", lambda state: state != "SUBSCRIBED")
     await other[0].close()
 
-    # Reconnects by itself after a restart, and receives the events that it has not acknowledged.
+    # The client reconnects automatically after a restart, and receives the events that it has not acknowledged.
     second = task("second")
     await inbox.wait("a second task", is_of(second))
     inbox.seen.clear()
@@ -101,7 +101,7 @@ async def main():
     await inbox.wait("a third task", is_of(third))
     assert not any(is_of(first)(message) for message in inbox.seen), "acknowledged events are not sent again"
 
-    # Leaves.
+    # The client leaves the channel.
     await channel.unsubscribe()
     await client.close()
     print("passed", flush=True)

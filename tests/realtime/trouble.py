@@ -1,9 +1,9 @@
-"""Breaks the sockets of agents and kills their server while the agents get work: no work may be lost.
+"""Breaks the sockets of agents and kills their server while the agents get work, and checks that no work is lost.
 
-Tasks and articles are created over HTTP, each with an `Idempotency-Key`, and retried until they get a response.
-Meanwhile sockets are broken at random without a close, and the server is killed with SIGKILL and restarted. In the end
-each agent has received every acknowledged task. Events that an agent has acknowledged are not sent again, except for
-the last acknowledgements before a kill.
+Requests over HTTP create tasks and articles, each with an `Idempotency-Key`. The requests are retried until they get a
+response. Meanwhile, sockets are broken at random without a close frame, and the server is killed with SIGKILL and
+restarted. At the end, each agent must have received every acknowledged task. Events that an agent has acknowledged must
+not be sent again, except for the last acknowledgements before a kill.
 """
 
 import argparse
@@ -53,8 +53,8 @@ class Agent:
         self.tasks_of = collections.defaultdict(set)
         self.socket, self.joined, self.connections = None, asyncio.Event(), 0
         self.replayed = self.highest = self.references = 0
-        # Positions confirmed by the server with their times, acknowledgements in progress, the position that survived a
-        # kill, and the time of the kill.
+        # The positions that the server has confirmed, with their times; the acknowledgements in progress; the position
+        # that survived a kill; and the time of the kill.
         self.confirmed, self.under_way, self.floor, self.killed_at = [], {}, 0, None
         # The reference of the last join, and the first violation.
         self.join = self.wrong = None
@@ -74,7 +74,7 @@ class Agent:
     async def listen(self):
         connection = await self.world.call("POST", "/agents/connect", {"agent_ids": [self.id]})
         url = f"{connection['url']}/websocket?apikey={connection['anon_key']}&vsn=2.0.0"
-        # Without compression and proxies, as most agents with their own implementation of the protocol.
+        # Connects without compression and proxies, like most agents with their own implementation of the protocol.
         async with websockets.connect(url, proxy=None, compression=None, ping_interval=None) as socket:
             self.socket, self.under_way = socket, {}
             self.forget_what_a_kill_took()
@@ -104,7 +104,7 @@ class Agent:
         await self.socket.send(json.dumps([self.join, str(self.references), self.topic, event, payload]))
 
     async def acknowledge(self, position):
-        # Recorded before sending, since the reply may arrive immediately.
+        # Records the position before sending, because the reply may arrive immediately.
         self.under_way[str(self.references + 1)] = position
         await self.send("broadcast", {"type": "broadcast", "event": "ack", "payload": {"position": position}})
 
@@ -118,7 +118,7 @@ class Agent:
             self.confirmed.append((time.monotonic(), position))
 
     async def take(self, broadcast, forbidden, last):
-        """Processes one event in order, and acknowledges it now or together with a later one."""
+        """Checks and records one event. Acknowledges the event now or together with a later event."""
         payload, position = broadcast["payload"], broadcast["payload"]["position"]
         check(position > last, f"{self.id} receives position {position} after {last}")
         check(position > forbidden,
@@ -135,8 +135,8 @@ class Agent:
         return position
 
     def forget_what_a_kill_took(self):
-        """Forgets acknowledgements that the store may not have. All messages sent before the kill have been read at
-        this point."""
+        """Discards acknowledgements that the store may not have. At this point, all messages that were sent before the
+        kill have been read."""
         if self.killed_at is not None:
             kept = [position for at, position in self.confirmed if at <= self.killed_at - KEPT_AFTER_S]
             self.floor, self.confirmed, self.killed_at = max([self.floor, *kept[-1:]]), [], None
@@ -169,7 +169,7 @@ class World:
         return known["id"]
 
     async def dispatch(self, number):
-        """Creates work once, and repeats the request until it gets a response."""
+        """Creates a task or an article, and repeats the request until it gets a response."""
         key, agent = f"work-{number}", self.agents[number % AGENTS]
         by_trait = agent is self.agents[0]
         path, body = ("/articles", {"title": key}) if by_trait else \
@@ -199,7 +199,7 @@ class World:
     async def cut(self):
         agent = self.chance.choice(self.agents)
         await agent.joined.wait()
-        # The agent may be hit while it receives missed events, or later.
+        # Breaks the socket while the agent receives missed events, or later.
         await asyncio.sleep(self.chance.choice([0, 0, self.chance.uniform(0, 0.05)]))
         await agent.joined.wait()
         agent.cut()
@@ -219,7 +219,7 @@ class World:
         check(not self.failed.is_set(), wrong)
 
     async def unless_failed(self, work):
-        """Waits for work to finish, or until an agent fails."""
+        """Waits until `work` finishes or an agent fails."""
         failed = asyncio.create_task(self.failed.wait())
         await asyncio.wait({work, failed}, return_when=asyncio.FIRST_COMPLETED)
         failed.cancel()
@@ -243,8 +243,7 @@ class World:
 
 
 async def verify(world, dispatches):
-    """Checks that every acknowledged task was delivered, and that every delivered event is acknowledged and stays
-    so."""
+    """Checks that every acknowledged task was delivered, and that every delivered event stays acknowledged."""
     try:
         await world.until("every agent has received its work", lambda: not world.missing())
     except Failure as failure:
@@ -268,7 +267,7 @@ async def verify(world, dispatches):
 
 
 async def come_back_in_peace(world, dispatches):
-    """Checks that agents that have acknowledged everything receive only new work when they reconnect."""
+    """Checks that agents that have acknowledged all events receive only new work when they reconnect."""
     before = [(agent, agent.connections, sum(agent.deliveries.values())) for agent in world.agents]
     for agent in world.agents:
         agent.cut()
@@ -294,13 +293,13 @@ def token(secret, user):
 
 
 async def refuse_others(world, secret):
-    """Checks that agents of one workspace cannot be joined from the other."""
+    """Checks that a client of one workspace cannot join the channels of agents in the other workspace."""
     ada = token(secret, "ada")
     theirs, ours = await world.add_agent([], ada), world.agents[0].id
     for mine, other, bearer in ((ours, theirs, world.server.key), (theirs, ours, ada)):
         await world.call("POST", "/agents/connect", {"agent_ids": [other]}, expected=(404,), bearer=bearer)
         connection = await world.call("POST", "/agents/connect", {"agent_ids": [mine]}, bearer=bearer)
-        # A credential for one agent, and one for the whole workspace.
+        # Tests a credential for one agent, and a credential for the whole workspace.
         for shown in (connection["anon_key"], bearer):
             url = f"{connection['url']}/websocket?apikey={shown}&vsn=2.0.0"
             async with asyncio.timeout(LIMIT_S), websockets.connect(url, proxy=None) as socket:
@@ -326,7 +325,7 @@ async def play(server, secret, arguments, chance):
                     for number in range(AGENTS)]
     listening = [asyncio.create_task(agent.run()) for agent in world.agents]
     for task in listening:
-        # Otherwise an error in this task would go unnoticed.
+        # Reports errors in this task, which would otherwise be lost.
         task.add_done_callback(lambda _: world.failed.set())
     began, dispatches = time.monotonic(), arguments.dispatches
     try:

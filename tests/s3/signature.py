@@ -1,6 +1,7 @@
-"""Prints the signature of a presigned GET of a URL, as AWS's own library calculates it.
+"""Prints the signature of a presigned GET of a URL, as the library of AWS calculates it.
 
-The S3 servers of the tests do not check signatures of the current version, or not those of links.
+One of the S3 servers of the tests does not check signatures of the current version, and the other server does not check
+the signatures of links.
 """
 
 import sys

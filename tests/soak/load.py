@@ -1,4 +1,4 @@
-"""The requests of a soak: every kind, with the allowed statuses of each."""
+"""The requests of a soak, with the allowed statuses of each kind of request."""
 
 import http.client
 import json
@@ -12,7 +12,7 @@ import uuid
 NOTES = 1_000
 ARTICLES = 200
 PROJECTS = 20
-# Aggregates whose state is large and whose events are small.
+# The number of aggregates whose states are large and whose events are small, and the number of words in each state.
 PAGES, PAGE_WORDS = 20, 3_000
 WORDS = "river stone copper lantern winter garden signal harbour thread ladder meadow ember quartz willow".split()
 TYPE = {"type_name": "note", "fields": [{"name": "text", "type": "string"}, {"name": "n", "type": "integer"},
@@ -27,7 +27,7 @@ class Refused(Exception):
 
 
 class Counts:
-    """The responses and their durations, by kind of request."""
+    """The statuses of responses and their durations, by kind of request."""
 
     def __init__(self):
         self.lock = threading.Lock()
@@ -152,7 +152,7 @@ def publish(load):
 
 
 def create_article(load):
-    # A few keys are used repeatedly: a repeat gets the first response.
+    # Uses a few keys repeatedly. A repeated request gets the first response.
     number = load.chance.randrange(ARTICLES)
     new = {"title": f"Keyed {number}", "slug": f"keyed-{number}"}
     load.call("POST", "/articles", new, (200, 201), headers={"Idempotency-Key": f"article-{number}"})
@@ -229,7 +229,7 @@ def replay_plugin(load):
 
 
 def abort(load):
-    """Sends a request and breaks its connection while it is in progress."""
+    """Sends a request and breaks its connection while the request is in progress."""
     method, path, body = load.chance.choice([
         lambda: ("POST", "/events", {"events": [load.note() for _ in range(10)]}),
         lambda: ("POST", "/aggregates/query", {"pipeline": load.chance.choice(PIPELINES)}),
@@ -258,8 +258,8 @@ PIPELINES = [
     [{"$match": {"aggregate_type": "article"}}, {"$fold": {}}, {"$project": {"title": 1, "_facts": 1}}, {"$limit": 50}],
     [{"$match": {"aggregate_type": "note"}}, {"$fold": {}}, {"$match": {"text": {"$regex": "river.*ember"}}}, {"$count": "n"}],
 ]
-# Each published article creates a task, which stays in memory like all aggregates. Publishing is rare, so that the
-# amount of data at the end is close to that after a while.
+# The operations with their weights. Each published article creates a task, which stays in memory like all aggregates.
+# Publishing is rare, so that the amount of data grows little during the soak.
 SHARES = [
     (append, 22), (append_many, 4), (append_large, 1), (view_page, 8), (append_twice, 3), (append_keyed, 3), (append_expecting, 3),
     (append_wrong, 2), (append_failing, 0.5), (write_article, 4), (publish, 0.1), (create_article, 1), (create_project, 1),

@@ -1,4 +1,4 @@
-"""Connections that follow the log during the whole soak, and check that each event arrives once and in order."""
+"""Connections that follow the log during the whole soak. They check that each event arrives once and in order."""
 
 import re
 import selectors
@@ -7,7 +7,8 @@ import struct
 import threading
 import time
 
-# How long a connection lives before it is broken and a new one continues at its position, in seconds.
+# The lifetime of a connection in seconds. Afterwards the connection is broken, and a new connection continues at its
+# position.
 LIFE_S = 20
 POSITION = re.compile(rb"\nid: ?(\d+)\n")
 # The number of bytes kept from the last read, for matches across two reads.
@@ -33,7 +34,7 @@ class Stream:
         self.opened, self.buffer = now, b""
 
     def take(self, data):
-        """Returns what is wrong with the received data, if anything."""
+        """Processes received data. Returns a description of the first mistake, or `None`."""
         self.buffer += data
         self.bytes += len(data)
         end = 0
@@ -96,7 +97,7 @@ class Streams:
         return self.target is not None and all(stream.last >= self.target for stream in self.streams)
 
     def end(self, head, limit_s):
-        """Waits until all streams have reached the end of the log, and returns what went wrong."""
+        """Waits until all streams have reached the end of the log, and returns descriptions of all mistakes."""
         self.target = head
         self.ending.set()
         self.thread.join(limit_s)

@@ -1,4 +1,4 @@
-//! A minimal HTTP/1.1 client, so that tests control which bytes are sent and when.
+//! A minimal HTTP/1.1 client. Tests control the bytes that the client sends, and the times at which it sends them.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -46,7 +46,7 @@ impl Client {
         self.raw(&(head + body.unwrap_or_default())).await
     }
 
-    /// Opens a connection and sends a text as it is.
+    /// Opens a connection and sends a text unchanged.
     pub async fn raw(&self, text: &str) -> Exchange {
         let socket = TcpStream::connect(self.address).await.expect("a connection");
         let mut exchange = Exchange { socket, buffer: Vec::new() };
@@ -56,11 +56,12 @@ impl Client {
 }
 
 impl Exchange {
+    /// Sends a text on the connection.
     pub async fn write(&mut self, text: &str) -> std::io::Result<()> {
         self.socket.write_all(text.as_bytes()).await
     }
 
-    /// Reads up to a text and returns everything up to and including that text.
+    /// Reads until a text occurs, and returns all characters up to the end of the text.
     pub async fn read_until(&mut self, end: &str) -> String {
         let mut seen = 0;
         loop {
@@ -85,7 +86,7 @@ impl Exchange {
         std::mem::replace(&mut self.buffer, rest)
     }
 
-    /// Returns status and body of a response with a `Content-Length`.
+    /// Returns the status and the body of a response that has a `Content-Length`.
     pub async fn answer(mut self) -> (u16, String) {
         let head = self.read_until("\r\n\r\n").await;
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
@@ -99,7 +100,7 @@ impl Exchange {
         (status, String::from_utf8_lossy(&self.buffer).into_owned())
     }
 
-    /// Resets the connection: bytes sent but not read yet are lost, and the server gets an error.
+    /// Resets the connection. Bytes that the server has not read yet are lost, and the server gets an error.
     pub fn reset(self) {
         self.socket.set_zero_linger().expect("a socket");
     }

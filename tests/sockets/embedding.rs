@@ -1,4 +1,4 @@
-//! Embeddings from a service: a small service in the test, and a server configured to use it.
+//! Tests embeddings from a service. The test runs a small service, and a server that uses the service.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use super::{TIMEOUT, created, serve_with};
 /// The requests that the service has received.
 type Requests = Arc<Mutex<Vec<Value>>>;
 
-/// Returns the length of each text and a one, in reverse order of the texts.
+/// Responds with a vector of the text's length and 1 for each text, in reverse order of the texts.
 #[handler]
 async fn embeddings(Json(body): Json<Value>, Data(requests): Data<&Requests>) -> poem::Response {
     requests.lock().expect("no panic before").push(body.clone());
@@ -34,7 +34,7 @@ async fn embeddings(Json(body): Json<Value>, Data(requests): Data<&Requests>) ->
     Json(json!({"object": "list", "data": data})).into_response()
 }
 
-/// Starts the service and returns settings that name it.
+/// Starts the service and returns settings with its URL.
 async fn service(requests: &Requests) -> Embedding {
     let acceptor = TcpListener::bind("127.0.0.1:0").into_acceptor().await.expect("a port");
     let address = acceptor.local_addr()[0].to_string();

@@ -1,4 +1,4 @@
-//! Files over real sockets: bodies that are never held in memory as a whole, and interrupted uploads.
+//! Tests files over real sockets: streamed bodies that do not fit into the memory limit, and interrupted uploads.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,7 +14,7 @@ const BLOCK: usize = 1 << 20;
 const BLOCKS: usize = 64;
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Starts a server that keeps files in a folder and holds few bytes of bodies at a time.
+/// Starts a server that stores files in a folder and has a low memory limit for bodies.
 async fn serve(change: impl FnOnce(&mut Config)) -> (Serving, TempDir) {
     let folder = tempfile::tempdir().expect("a folder");
     let mut config = Config::default();
@@ -35,13 +35,13 @@ async fn path_of(serving: &Serving, filename: &str) -> String {
     format!("/api/v1/files/{}/_/_/_/{filename}", workspace["id"].as_str().expect("an id"))
 }
 
-/// Returns the number of files in a folder of folders.
+/// Returns the number of files in the subfolders of a folder.
 fn on_disk(folder: &Path) -> usize {
     let workspaces = std::fs::read_dir(folder).expect("a folder").filter_map(Result::ok);
     workspaces.map(|workspace| std::fs::read_dir(workspace.path()).expect("a folder").count()).sum()
 }
 
-/// Waits until the folder holds no files any more.
+/// Waits until no files are left in the folder.
 async fn emptied(serving: &Serving, folder: &Path) {
     let empty = async {
         while json(serving, "/api/v1/system/storage").await["used_bytes"] != 0 || on_disk(folder) > 0 {
@@ -157,7 +157,7 @@ async fn an_upload_ends_when_its_key_is_revoked() {
         request.write(&part).await.expect("the server reads the body");
         let revoked = serving.client.send("DELETE", &format!("/api/v1/keys/{}", text("id")), "").await;
         assert_eq!(revoked.0, 204);
-        // The client sends no more bytes, and the server does not wait for them.
+        // The server responds although the client sends no more bytes.
         assert!(request.read_until("\r\n\r\n").await.starts_with("HTTP/1.1 401"));
         emptied(&serving, folder.path()).await;
     }

@@ -1,4 +1,4 @@
-//! Resources held for clients have limits. Clients that are slow or silent, or exceed a limit, get an error or are
+//! Tests the resource limits of clients. Clients that are slow or silent, or exceed a limit, get an error or are
 //! disconnected.
 
 use std::time::Duration;
@@ -21,7 +21,8 @@ fn config(change: impl FnOnce(&mut foldwork_server::config::Http)) -> Config {
 /// Returns everything that the server sends before it closes the connection.
 async fn rest(socket: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
-    // A server that closes the connection before reading everything may reset it.
+    // Ignores an error, because a server that closes the connection before it has read everything may reset the
+    // connection.
     let _ = timeout(TIMEOUT, socket.read_to_end(&mut bytes)).await.expect("the server closes");
     String::from_utf8_lossy(&bytes).into_owned()
 }
@@ -135,7 +136,7 @@ async fn clients_that_never_read_are_disconnected() {
         http.event_streams_per_workspace = 1;
     }))
     .await;
-    // More than the socket buffers of both ends hold.
+    // Appends more bytes than fit into the socket buffers of both ends.
     let text = "x".repeat(1_000_000);
     for number in 0..32 {
         let path = format!("/api/v1/aggregates/a{number}/events");

@@ -4,11 +4,13 @@
 #[path = "../attack/mod.rs"]
 mod attack;
 mod client;
+mod content;
 mod embedding;
 mod files;
 mod limits;
 mod mcp;
 mod relay;
+mod relay_ends;
 mod relay_rights;
 mod socket;
 
@@ -21,7 +23,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-/// How long a test waits before it fails. No test waits this long unless something is wrong.
+/// The time limit for each wait of a test. A wait reaches the limit only if the test fails.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A server that listens on its own port.
@@ -36,14 +38,20 @@ async fn serve() -> Serving {
 }
 
 async fn serve_with(mut config: Config) -> Serving {
-    // Plugins that append events would mix their events with those of the test.
+    // Disables the other plugins, because plugins could append events between the events of the test.
     config.plugins.enabled.retain(|name| name == "mcp");
     serve_as_configured(config).await
 }
 
 async fn serve_as_configured(mut config: Config) -> Serving {
     config.http.listen = "127.0.0.1:0".into();
-    config.store.url = "mem://".into();
+    // The default store of a test is in memory.
+    if config.files.url == Config::default().files.url {
+        config.files.url = "mem://".into();
+    }
+    if config.store.url == Config::default().store.url {
+        config.store.url = "mem://".into();
+    }
     // The timeout is longer than any test waits, so a connection that delays shutdown fails the test.
     config.http.stop_timeout_s = 3_600;
     let key = format!("sk_{}", "5".repeat(64));
@@ -126,7 +134,7 @@ async fn a_chunked_body_is_read_up_to_the_limit() {
     let mut request = client.open("POST", "/api/v1/projects", &chunked, None).await;
     let part = "x".repeat(1 << 16);
     for _ in 0..20 {
-        // After reading enough, the server may stop reading.
+        // The server may stop reading when the limit is reached.
         if request.write(&format!("{:x}\r\n{part}\r\n", part.len())).await.is_err() {
             break;
         }
@@ -145,7 +153,7 @@ async fn a_request_in_progress_finishes_when_the_server_stops() {
     let headers =
         [("Content-Length", length.as_str()), ("Content-Type", "application/json"), ("Expect", "100-continue")];
     let mut request = serving.client.open("POST", "/api/v1/projects", &headers, None).await;
-    // The handler has begun to read the body.
+    // Waits until the handler has begun to read the body.
     request.read_until("100 Continue\r\n\r\n").await;
     serving.stop.send(()).expect("the server runs");
     timeout(TIMEOUT, async { while serving.client.connects().await {} })
@@ -166,7 +174,7 @@ async fn an_open_stream_ends_with_the_server() {
     assert!(stream.rest().await.ends_with("0\r\n\r\n"), "the stream ends as it should");
 }
 
-/// Creates a key, and returns its id and a client that uses it.
+/// Creates a key, and returns the key's id and a client that uses the key.
 async fn made_key(client: &Client, expires_at: &str) -> (String, Client) {
     let body = format!(r#"{{"name":"k","scopes":["api:read"],"expires_at":{expires_at}}}"#);
     let (status, answer) = client.send("POST", "/api/v1/keys", &body).await;
@@ -196,7 +204,7 @@ async fn a_stream_ends_when_its_key_is_revoked() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_ends_when_its_key_expires() {
     let serving = serve().await;
-    let soon = foldwork_engine::clock::Clock::now_ms(&foldwork_engine::clock::SystemClock) + 1_500;
+    let soon = foldwork_engine::clock::Clock::now_ms(&foldwork_engine::clock::SystemClock) + 5_000;
     let expires_at = format!("\"{}\"", foldwork_engine::model::date::format_date(soon));
     let (_, reader) = made_key(&serving.client, &expires_at).await;
     let mut stream = reader.open("GET", "/api/v1/events", &[("Accept", "text/event-stream")], None).await;
@@ -251,6 +259,7 @@ async fn a_first_start_that_finds_its_port_taken_stores_no_key() {
     let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let mut config = Config::default();
     config.store.url = format!("surrealkv://{}", folder.path().join("db").display());
+    config.files.url = format!("file://{}", folder.path().join("files").display());
     config.http.listen = taken.local_addr().expect("an address").to_string();
     config.plugins.enabled.clear();
     let nothing = |key: &str| panic!("{key} is shown by a server that does not serve");

@@ -1,5 +1,5 @@
-//! Many models and programs use one server concurrently over real sockets. Each gets its own response, limited by its
-//! own rights.
+//! Tests many models and programs that use one server concurrently over real sockets. Each client gets the responses to
+//! its own requests, limited by its own rights.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Client, serve};
 
-/// A key and the client that uses it.
+/// The id of a key, and a client that uses the key.
 struct Key {
     id: String,
     client: Client,
@@ -51,7 +51,7 @@ fn event(number: usize) -> Value {
     })
 }
 
-/// Runs the operation of one of many concurrent clients. `number` selects the operation.
+/// Runs the operation of one of many concurrent clients, and checks the response. `number` selects the operation.
 async fn act(number: usize, writers: &[Key], reader: &Key) {
     let key = &writers[number % writers.len()];
     let actor = format!("key:{}", key.id);

@@ -1,23 +1,12 @@
-//! The relay over real sockets: events sent to agents, broadcasts between clients, and authentication.
+//! Tests sockets of agents: events that the server sends to agents, and broadcasts between clients.
 
-use std::collections::BTreeSet;
-
+use foldwork_server::Config;
 use futures_util::SinkExt;
 use serde_json::{Value, json};
-use tokio::time::timeout;
-use tokio_tungstenite::tungstenite::{self, Message};
+use tokio_tungstenite::tungstenite::Message;
 
-use crate::socket::{Socket, agent, connected, task, topic};
-use crate::{Serving, TIMEOUT, made_key, serve, serve_with};
-use foldwork_server::Config;
-
-/// Returns the HTTP status and the body with which a socket is rejected.
-fn refusal(opened: Result<Socket, tungstenite::Error>) -> (u16, Value) {
-    let error = opened.err().expect("the socket is rejected");
-    let tungstenite::Error::Http(response) = error else { return (0, Value::from(error.to_string())) };
-    let body = response.body().as_deref().unwrap_or_default();
-    (response.status().as_u16(), serde_json::from_slice(body).unwrap_or_default())
-}
+use crate::socket::{Socket, agent, task, topic};
+use crate::{Serving, serve};
 
 async fn get(serving: &Serving, path: &str) -> Value {
     let (status, text) = serving.client.send("GET", path, "").await;
@@ -64,7 +53,7 @@ async fn an_agent_gets_unacknowledged_events_again() {
     let broadcast = socket.next_broadcast(&topic).await;
     assert_eq!((&broadcast["payload"]["task"]["id"], broadcast["meta"].get("replayed")), (&json!(fourth), None));
 
-    // HTTP gives the same events, starting after the last acknowledged one.
+    // Over HTTP, the server returns the same events, beginning after the last acknowledged event.
     let page = get(&serving, &format!("/api/v1/agents/{id}/events")).await;
     assert_eq!(page["data"][0]["event"], "task.created");
     assert_eq!(page["data"][0]["payload"], broadcast["payload"]);
@@ -125,7 +114,7 @@ async fn an_article_is_dispatched_to_subscribers_of_its_trait() {
     serving.end().await;
 }
 
-/// Checks that a broadcast is marked as sent by a client, and returns it without the mark.
+/// Checks that the `meta` of a broadcast names a client as the sender, and returns the broadcast without `meta`.
 fn by_client(mut broadcast: Value) -> Value {
     let meta = broadcast.as_object_mut().and_then(|broadcast| broadcast.remove("meta")).expect("a mark");
     assert!(meta["id"].is_string() && meta["sender"].as_str().is_some_and(|sender| sender.contains(':')), "{meta}");
@@ -152,7 +141,7 @@ async fn clients_broadcast_to_each_other() {
         [note.clone(), note.clone()]
     );
 
-    // As realtime-js sends it: in a binary frame.
+    // Sends the message in a binary frame, like realtime-js.
     let mut frame = vec![3, joined.len() as u8, 1, topic.len() as u8, 4, 0, 1];
     frame.extend(format!("{joined}9{topic}note{{\"n\":1}}").bytes());
     one.stream.send(Message::binary(frame.clone())).await.expect("the frame is sent");
@@ -173,7 +162,7 @@ async fn clients_broadcast_to_each_other() {
     assert!(meta["sender"].as_str().is_some_and(|sender| sender.starts_with("key:")), "{meta}");
     assert!(bytes.ends_with(b"}{\"n\":1}"));
 
-    // Over HTTP, in both forms.
+    // Sends broadcasts over HTTP, with both forms of the request.
     let body = json!({"messages": [{"topic": format!("agent:{id}"), "event": "e", "payload": {"z": 1}}]}).to_string();
     assert_eq!(client.send("POST", "/realtime/v1/api/broadcast", &body).await, (202, String::new()));
     assert_eq!(two.next_broadcast(&topic).await["payload"], json!({"z": 1}));
@@ -207,7 +196,7 @@ async fn heartbeats_leaves_presence_and_old_serialisers_work() {
     let unknown = socket.push(None, &topic, "broadcast", json!({})).await;
     assert_eq!(socket.reply(&unknown).await, json!({"status": "error", "response": {"reason": "unmatched topic"}}));
 
-    // Joining a channel again closes the former membership first.
+    // If a client joins a channel again, the server first closes the earlier membership.
     let first = socket.join(&topic, json!({"presence": {"key": "k", "enabled": true}})).await;
     assert_eq!(socket.message(|m| m[3] == "presence_state").await, json!([first, null, topic, "presence_state", {}]));
     let second = socket.join(&topic, json!({"presence": {"key": "k", "enabled": true}})).await;
@@ -230,7 +219,7 @@ async fn heartbeats_leaves_presence_and_old_serialisers_work() {
     let diff = other.message(|message| message[3] == "presence_diff").await;
     assert_eq!(&diff[4]["leaves"]["k"]["metas"][0], meta);
 
-    // The first serialiser.
+    // Uses version one of the serialiser.
     let key = client.key.clone();
     let mut old = Socket::open_with(client, &key, "1.0.0").await.expect("a socket");
     old.send_text(r#"{"topic":"phoenix","event":"heartbeat","payload":{},"ref":null}"#).await;
@@ -245,120 +234,6 @@ async fn heartbeats_leaves_presence_and_old_serialisers_work() {
     let task = task(client, &id, "one").await;
     let message = old.message(|message| message["event"] == "broadcast").await;
     assert_eq!((&message["ref"], &message["payload"]["payload"]["task"]["id"]), (&Value::Null, &json!(task)));
-    serving.end().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn sockets_and_channels_without_rights_are_rejected() {
-    let serving = serve().await;
-    let client = &serving.client;
-    let (id, other) = (agent(client, "first").await, agent(client, "second").await);
-    let open = async |key: &str, vsn: &str| refusal(Socket::open_with(client, key, vsn).await);
-    for key in ["", "nonsense", "fwrt_a.b.c", &format!("sk_{}", "0".repeat(64))] {
-        let (status, body) = open(key, "2.0.0").await;
-        assert_eq!((status, &body["code"]), (401, &json!("unauthenticated")), "{key}");
-    }
-    let own = client.key.clone();
-    assert_eq!(open(&own, "3.0.0").await.0, 403);
-    let (status, text) = client.send("GET", "/realtime/v1/websocket", "").await;
-    assert_eq!(status, 426, "{text}");
-    let answer = connected(client, &json!({"agent_ids": [id]})).await;
-    let credential = answer["anon_key"].as_str().expect("a credential").to_owned();
-    let tampered = credential.replacen("fwrt_", "fwrt_e", 1);
-    assert_eq!(open(&tampered, "2.0.0").await.0, 401);
-    // The credential opens nothing but sockets.
-    let thief = crate::client::Client { address: client.address, key: credential.clone() };
-    assert_eq!(thief.send("GET", "/api/v1/agents", "").await.0, 401);
-
-    let mut socket = Socket::open_with(client, &credential, "2.0.0").await.expect("a socket");
-    for agent in [other.as_str(), "unknown"] {
-        let (_, reply) = socket.try_join(&topic(agent), json!({})).await;
-        let reason =
-            format!("Unauthorized: You do not have permissions to read from this Channel topic: agent:{agent}");
-        assert_eq!(reply, json!({"status": "error", "response": {"reason": reason}}));
-    }
-    let (_, reply) = socket.try_join("realtime:room", json!({})).await;
-    assert_eq!(reply["status"], "error");
-    let changes = json!({"config": {"postgres_changes": [{"event": "*"}]}});
-    assert_eq!(socket.try_join(&topic(&id), changes).await.1["status"], "error");
-    assert_eq!(socket.try_join(&topic(&id), json!({"access_token": "nonsense"})).await.1["status"], "error");
-    assert_eq!(socket.try_join(&topic(&id), json!({"access_token": credential})).await.1["status"], "ok");
-    // A rejected token ends the channel permanently.
-    socket.push(None, &topic(&id), "access_token", json!({"access_token": null})).await;
-    socket.push(None, &topic(&id), "access_token", json!({"access_token": "nonsense"})).await;
-    let system = socket.message(|message| message[3] == "system").await;
-    assert_eq!((&system[4]["status"], &system[4]["channel"]), (&json!("error"), &json!(format!("agent:{id}"))));
-    socket.message(|message| message[3] == "phx_close").await;
-    serving.end().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_socket_ends_when_the_key_behind_it_is_revoked() {
-    let serving = serve().await;
-    let id = agent(&serving.client, "writer").await;
-    let (key_id, reader) = made_key(&serving.client, "null").await;
-    let mut socket = Socket::open(&reader, &json!({"agent_ids": [id]})).await;
-    socket.join(&topic(&id), json!({})).await;
-    let answer = connected(&reader, &json!({})).await;
-    let credential = answer["anon_key"].as_str().expect("a credential");
-    assert_eq!(serving.client.send("DELETE", &format!("/api/v1/keys/{key_id}"), "").await.0, 204);
-    socket.message(|message| message[3] == "phx_close").await;
-    assert_eq!(socket.close_code().await, Some(1008));
-    assert_eq!(refusal(Socket::open_with(&serving.client, credential, "2.0.0").await).0, 401);
-    serving.end().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_socket_ends_when_its_credential_expires() {
-    let serving = serve().await;
-    let id = agent(&serving.client, "writer").await;
-    let soon = foldwork_engine::clock::Clock::now_ms(&foldwork_engine::clock::SystemClock) + 3_000;
-    let expires_at = format!("\"{}\"", foldwork_engine::model::date::format_date(soon));
-    let (_, reader) = made_key(&serving.client, &expires_at).await;
-    let mut socket = Socket::open(&reader, &json!({"agent_ids": [id]})).await;
-    socket.join(&topic(&id), json!({})).await;
-    // A token that expires later keeps another socket open.
-    let mut renewed = Socket::open(&reader, &json!({"agent_ids": [id]})).await;
-    let joined = renewed.join(&topic(&id), json!({})).await;
-    let token = json!({"access_token": serving.client.key});
-    renewed.push(Some(&joined), &topic(&id), "access_token", token).await;
-    let beat = renewed.push(None, "phoenix", "heartbeat", json!({})).await;
-    renewed.reply(&beat).await;
-    assert_eq!(socket.close_code().await, Some(1008));
-    let beat = renewed.push(None, "phoenix", "heartbeat", json!({})).await;
-    assert_eq!(renewed.reply(&beat).await["status"], "ok");
-    serving.end().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_server_closes_its_sockets_before_it_ends() {
-    let serving = serve().await;
-    let id = agent(&serving.client, "writer").await;
-    let mut sockets = Vec::new();
-    for _ in 0..12 {
-        let mut socket = Socket::open(&serving.client, &json!({"agent_ids": [id]})).await;
-        socket.join(&topic(&id), json!({})).await;
-        sockets.push(socket);
-    }
-    serving.stop.send(()).expect("it runs");
-    for socket in &mut sockets {
-        assert_eq!(socket.close_code().await, Some(1012));
-    }
-    timeout(TIMEOUT, serving.ended).await.expect("it ends").expect("no panic").expect("an orderly end");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_channel_of_a_deleted_agent_ends() {
-    let serving = serve().await;
-    let client = &serving.client;
-    let id = agent(client, "writer").await;
-    let mut socket = Socket::open(client, &json!({})).await;
-    let joined = socket.join(&topic(&id), json!({})).await;
-    assert_eq!(client.send("DELETE", &format!("/api/v1/agents/{id}"), "").await.0, 204);
-    let system = socket.message(|message| message[3] == "system").await;
-    assert_eq!(system[4]["message"], "the agent was deleted");
-    assert_eq!(socket.message(|m| m[3] == "phx_close").await, json!([joined, joined, topic(&id), "phx_close", {}]));
-    assert_eq!(socket.try_join(&topic(&id), json!({})).await.1["status"], "error");
     serving.end().await;
 }
 
@@ -391,40 +266,5 @@ async fn acknowledged_events_are_replayed_on_request() {
     assert_eq!(titles(json!({"since": 0, "limit": 1}), 2).await, ["three", "four"]);
     assert_eq!(titles(json!({"after": positions[0]}), 3).await, ["two", "three", "four"]);
     assert_eq!(titles(json!({"since": 9_999_999_999_999i64}), 1).await, ["four"]);
-    serving.end().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn sockets_per_workspace_and_channels_per_socket_are_limited() {
-    let mut config = Config::default();
-    config.realtime.sockets_per_workspace = 2;
-    config.realtime.channels_per_socket = 2;
-    let serving = serve_with(config).await;
-    let client = &serving.client;
-    let key = client.key.clone();
-    let mut first = Socket::open_with(client, &key, "2.0.0").await.expect("a socket");
-    let _second = Socket::open_with(client, &key, "2.0.0").await.expect("a socket");
-    let (status, body) = refusal(Socket::open_with(client, &key, "2.0.0").await);
-    assert_eq!((status, &body["code"]), (429, &json!("too_many_streams")));
-    let mut reasons = BTreeSet::new();
-    for name in ["a", "b", "c"] {
-        let id = agent(client, name).await;
-        let (_, reply) = first.try_join(&topic(&id), json!({})).await;
-        reasons.insert(
-            reply["response"]["reason"].as_str().unwrap_or_default().split(':').next().unwrap_or("").to_owned(),
-        );
-    }
-    assert_eq!(reasons.into_iter().collect::<Vec<_>>(), ["", "ChannelRateLimitReached"]);
-    serving.end().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_idle_socket_is_closed() {
-    let mut config = Config::default();
-    config.realtime.idle_timeout_s = 1;
-    let serving = serve_with(config).await;
-    let key = serving.client.key.clone();
-    let mut socket = Socket::open_with(&serving.client, &key, "2.0.0").await.expect("a socket");
-    assert_eq!(socket.close_code().await, Some(1001));
     serving.end().await;
 }

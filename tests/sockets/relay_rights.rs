@@ -1,4 +1,4 @@
-//! The rights of a listener on a channel: who may broadcast, who may acknowledge, and which channels a token covers.
+//! Tests the rights of a listener on a channel: broadcasts, acknowledgements, and the channels that a token covers.
 
 use futures_util::SinkExt;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! A WebSocket client with Phoenix's second serialiser, as agents use it to listen.
+//! A WebSocket client for the channels of agents, with version two of the Phoenix serialiser.
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
@@ -10,11 +10,11 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 use crate::TIMEOUT;
 use crate::client::Client;
 
-/// The connection of an agent.
+/// An open socket.
 pub struct Socket {
     pub stream: WebSocketStream<MaybeTlsStream<TcpStream>>,
     next_ref: u64,
-    /// Messages that arrived while another one was awaited.
+    /// Messages that arrived during a wait for another message.
     queued: Vec<Value>,
 }
 
@@ -49,7 +49,7 @@ pub fn topic(agent: &str) -> String {
 }
 
 impl Socket {
-    /// Opens a socket with the credential that the server issues for it.
+    /// Opens a socket with the URL and the credential in the response of `POST /agents/connect`.
     pub async fn open(client: &Client, body: &Value) -> Socket {
         let connected = connected(client, body).await;
         let (url, key) = (connected["url"].as_str().expect("a URL"), connected["anon_key"].as_str().expect("a key"));
@@ -62,11 +62,13 @@ impl Socket {
         Socket::open_at(&format!("ws://{address}/realtime/v1/websocket?apikey={key}&vsn={vsn}")).await
     }
 
+    /// Opens a socket at a URL.
     pub async fn open_at(url: &str) -> Result<Socket, tungstenite::Error> {
         let (stream, _) = timeout(TIMEOUT, connect_async(url)).await.expect("an answer")?;
         Ok(Socket { stream, next_ref: 0, queued: Vec::new() })
     }
 
+    /// Sends a text frame.
     pub async fn send_text(&mut self, text: &str) {
         self.stream.send(Message::text(text)).await.expect("the message is sent");
     }
@@ -106,7 +108,7 @@ impl Socket {
         }
     }
 
-    /// Returns the reply to a message.
+    /// Returns the reply to the message with a reference.
     pub async fn reply(&mut self, reference: &str) -> Value {
         self.message(|message| message[3] == "phx_reply" && message[1] == reference).await[4].take()
     }
@@ -118,7 +120,7 @@ impl Socket {
         reference
     }
 
-    /// Tries to join a channel.
+    /// Sends a request to join a channel. Returns the reference of the request, and the server's reply.
     pub async fn try_join(&mut self, topic: &str, payload: Value) -> (String, Value) {
         let own = (self.next_ref + 1).to_string();
         let reference = self.push(Some(&own), topic, "phx_join", payload).await;
@@ -138,7 +140,7 @@ impl Socket {
         assert_eq!(self.reply(&reference).await["status"], "ok");
     }
 
-    /// Returns the code with which the server closes the socket, and skips messages before it.
+    /// Skips messages until the server closes the socket, and returns the code of the close frame.
     pub async fn close_code(&mut self) -> Option<u16> {
         loop {
             match self.next().await {

@@ -1,4 +1,4 @@
-//! Agents whose work the test does itself: each has a name, and no plugin in the server acts for it.
+//! Agents without hooks. A test does the work of these agents.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ impl Plugin for Idle {
     }
 }
 
-/// Returns plugins without hooks. A workspace has an agent `agent-<name>` for each of them.
+/// Returns a plugin without hooks for each name. A workspace has an agent `agent-<name>` for each plugin.
 pub fn agents(names: &[String]) -> anyhow::Result<Plugins> {
     let idle = names.iter().map(|name| -> Arc<dyn Plugin> { Arc::new(Idle { about: about(name) }) });
     Ok(Plugins::new(idle.collect(), 1)?)

@@ -1,5 +1,5 @@
-//! Runs work on many whole servers in one test: a few at a time, each on its own runtime. Dropping that runtime ends
-//! every background task of its server.
+//! Runs work on many servers in one test. A few servers run at the same time, each on its own runtime. When the runtime
+//! is dropped, all background tasks of its server end.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +8,8 @@ use std::sync::mpsc;
 /// The number of servers that run at the same time.
 const CONCURRENCY: usize = 4;
 
-/// Runs each item on its own runtime. Failures and panics are returned as text, in the order of the items.
+/// Runs `run` for each item on its own runtime. Returns the results, with failures and panics as text, in the order of
+/// the items.
 pub fn each<'a, T: Sync, R: Send, F>(items: &'a [T], run: impl Fn(&'a T) -> F + Sync) -> Vec<Result<R, String>>
 where
     F: Future<Output = anyhow::Result<R>>,

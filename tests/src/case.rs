@@ -1,9 +1,10 @@
-//! Pipeline cases: files that begin with events and contain pipelines over them, each with the rows it returns.
+//! Runs pipeline cases. A case file contains events, and pipelines over these events with the rows that each pipeline
+//! returns.
 //!
-//! A file begins with `--- types` (one definition per line) and `--- events` (one event per line: `id`, `type`, `verb`,
-//! `payload`, and optionally `project`, `at`, `metadata`). Each case follows as a line `=== what it shows`, the
-//! pipeline, and sections that `UPDATE=1` writes: `--- rows` or `--- error`, `--- warnings`, and `--- plan` if the case
-//! already has a plan section.
+//! A file begins with the sections `--- types` (one definition per line), `--- projects` (one name per line) and
+//! `--- events` (one event per line: `id`, `type`, `verb`, and optionally `payload`, `project`, `at`, `metadata`). The
+//! cases follow. Each case has a line `=== name`, the pipeline, and sections that `UPDATE=1` writes: `--- rows` or
+//! `--- error`, `--- warnings`, and `--- plan` if the case already has a plan section.
 
 use std::path::Path;
 
@@ -25,7 +26,7 @@ use crate::server::{Server, consumed};
 const CASE: &str = "\n=== ";
 const SECTION: &str = "\n--- ";
 
-/// The sources that states may be read from.
+/// The sources from which a query can read states.
 const SOURCES: [SourceChoice; 4] = [SourceChoice::Auto, SourceChoice::Resident, SourceChoice::Nodes, SourceChoice::Log];
 
 /// An event as written in a case file.
@@ -47,8 +48,8 @@ struct Given {
 
 /// Runs the cases of a file and returns the text that the file should have.
 ///
-/// Each case runs over every source that can serve it, with and without rules, with and without columns, before and
-/// after the followers of the log have caught up. The rows must be the same every time.
+/// Each case runs with every source that supports it, with and without optimizer rules, with and without columns,
+/// before and after the followers of the log have caught up. The rows must be the same every time.
 pub async fn run(path: &Path) -> anyhow::Result<String> {
     let text = read(path);
     let (head, cases) = text.split_once(CASE).context("the file has no case")?;
@@ -97,7 +98,7 @@ impl<'a> Case<'a> {
     }
 }
 
-/// Defines the types and appends the events that a file begins with.
+/// Defines the types, creates the projects and appends the events at the beginning of a file.
 async fn given(workspace: &Handles, head: &str) -> anyhow::Result<()> {
     for section in head.split(SECTION).skip(1) {
         let (name, lines) = section.split_once('\n').unwrap_or((section, ""));
@@ -136,7 +137,7 @@ fn new_event(event: Given) -> NewEvent {
     }
 }
 
-/// Returns what a pipeline gives in the format of a case file. Fails if one source differs from another.
+/// Returns the result of a pipeline in the format of a case file. Fails if the result differs between sources.
 async fn answer_of(workspace: &Handles, pipeline: &Value) -> anyhow::Result<String> {
     let mut first: Option<String> = None;
     for source in SOURCES {
@@ -158,7 +159,7 @@ async fn answer_of(workspace: &Handles, pipeline: &Value) -> anyhow::Result<Stri
     Ok(first.unwrap_or_default())
 }
 
-fn shown(answer: Result<foldwork_engine::workspace::query::Answer, Error>) -> anyhow::Result<String> {
+fn shown(answer: Result<foldwork_engine::workspace::query::Response, Error>) -> anyhow::Result<String> {
     match answer {
         Ok(answer) => {
             let mut text = format!("{SECTION}rows");

@@ -1,4 +1,4 @@
-//! A clock that stands still: time moves when a test moves it, and ids come in sequence.
+//! A clock for tests. The time changes only when a test advances the clock, and ids are sequential.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::watch;
 
-/// 2026-01-01T00:00:00.000Z.
+/// The time at which the clock starts: 2026-01-01T00:00:00.000Z.
 const START_MS: i64 = 1_767_225_600_000;
 
 /// A source of time and randomness that gives the same values in every run.
@@ -17,7 +17,7 @@ pub struct FixedClock {
     now_ms: watch::Sender<i64>,
     drawn: AtomicU64,
     stopwatch_us: AtomicU64,
-    /// Microseconds that pass at each reading of the stopwatch.
+    /// The number of microseconds that pass at each reading of the stopwatch.
     haste_us: AtomicU64,
     is_broken: AtomicBool,
     /// The number of times that the clock has been read.
@@ -25,7 +25,7 @@ pub struct FixedClock {
     gate: Gate,
 }
 
-/// Blocks the next caller that reads the stopwatch.
+/// A gate that can block a caller that reads the stopwatch.
 #[derive(Default)]
 struct Gate {
     stage: Mutex<Stage>,
@@ -57,6 +57,7 @@ impl Default for FixedClock {
 }
 
 impl FixedClock {
+    /// Advances the time by this many milliseconds.
     pub fn advance(&self, ms: i64) {
         self.now_ms.send_modify(|now| *now += ms);
     }
@@ -82,16 +83,17 @@ impl FixedClock {
         self.gate.set(Stage::Open);
     }
 
-    /// Makes every later reading of the clock panic, to simulate a bug in the middle of a request.
+    /// Makes every later reading of the clock panic. This simulates a bug during a request.
     pub fn break_down(&self) {
         self.is_broken.store(true, Ordering::SeqCst);
     }
 
-    /// Returns how often the clock has been read so far. A loop that spins reads the clock without end.
+    /// Returns the number of times that the clock has been read. A busy loop would read the clock very often.
     pub fn read_count(&self) -> u64 {
         self.read_count.load(Ordering::SeqCst)
     }
 
+    /// Makes readings of the clock succeed again after [`FixedClock::break_down`].
     pub fn repair(&self) {
         self.is_broken.store(false, Ordering::SeqCst);
     }
@@ -137,12 +139,12 @@ impl Clock for FixedClock {
         self.stopwatch_us.fetch_add(self.haste_us.load(Ordering::SeqCst), Ordering::SeqCst)
     }
 
-    /// Returns bytes that hold the number of the draw at a place where ids and the visible part of keys show that
+    /// Returns bytes that contain the number of the call. Ids and the visible parts of keys show the bytes with the
     /// number.
     fn random(&self) -> [u8; 32] {
         let number = self.drawn.fetch_add(1, Ordering::SeqCst) + 1;
         let mut bytes = [0; 32];
-        // Distinguishes ids of aggregates from ids of events, which end in their positions.
+        // This byte distinguishes ids of aggregates from ids of events, which end in the positions of the events.
         bytes[1] = 1;
         bytes[2..10].copy_from_slice(&number.to_be_bytes());
         bytes[31] = number as u8;

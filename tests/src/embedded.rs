@@ -1,4 +1,4 @@
-//! An engine without a server around it, on the system's clock and without plugins.
+//! An engine without a server, with the system's clock and without plugins.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub async fn engine(store: Store) -> Arc<Engine> {
     Engine::open(store, Arc::new(SystemClock), Settings::default(), plugins).await.expect("an engine")
 }
 
-/// Returns the first workspace of an empty store, and its key.
+/// Creates the first workspace of an empty store. Returns its handles and its key.
 pub async fn first(engine: &Arc<Engine>) -> anyhow::Result<(Handles, String)> {
     let key = engine.first_start(None).await?.context("the store is not empty")?.key;
     Ok((enter(engine, &key).await?, key))

@@ -1,5 +1,4 @@
-//! Expectations are files: the result of a run is compared with the text of a file, and `UPDATE=1` writes the result to
-//! the file.
+//! Compares the results of tests with files. With `UPDATE=1`, the results are written to the files.
 
 use std::path::{Path, PathBuf};
 
@@ -8,8 +7,8 @@ pub fn root() -> PathBuf {
     home().parent().unwrap_or(Path::new(".")).to_owned()
 }
 
-/// Returns the folder of this crate, read while the tests run: two checkouts that share a target folder also share
-/// their test binaries, so a path from compile time could belong to the other checkout.
+/// Returns the folder of this crate. Reads the environment variable at run time: two checkouts that share a target
+/// folder also share their test binaries, so a path from compile time could belong to the other checkout.
 fn home() -> PathBuf {
     std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| PathBuf::from("tests"), PathBuf::from)
 }
@@ -26,7 +25,7 @@ pub fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
     files
 }
 
-/// Returns the folders in a folder of this crate, sorted by name.
+/// Returns the subfolders of a folder of this crate, sorted by name.
 pub fn folders(folder: &str) -> Vec<PathBuf> {
     let folder = home().join(folder);
     let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
@@ -36,6 +35,7 @@ pub fn folders(folder: &str) -> Vec<PathBuf> {
     folders
 }
 
+/// Returns the text of a file.
 pub fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
@@ -60,11 +60,12 @@ pub fn all_well(failures: Vec<String>) {
     assert!(failures.is_empty(), "{} failed\n\n{}", failures.len(), failures.join("\n\n"));
 }
 
-/// The number of lines shown before a difference, and the number of differing lines shown.
+/// The number of lines shown before a difference.
 const CONTEXT: usize = 6;
+/// The maximum number of differing lines shown from each text.
 const MAX_SHOWN: usize = 40;
 
-/// Returns the first lines in which two texts differ, after some lines of context.
+/// Returns the first lines that differ between two texts, after some lines of context.
 fn difference(present: &str, expected: &str) -> String {
     let (present, expected): (Vec<_>, Vec<_>) = (present.lines().collect(), expected.lines().collect());
     let same = present.iter().zip(&expected).take_while(|(a, b)| a == b).count();

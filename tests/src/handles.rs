@@ -1,4 +1,4 @@
-//! A workspace as tests use it: with every right that a key gives.
+//! The handles of a workspace for a caller with all rights.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub struct Handles {
     pub owner: Owner,
 }
 
-/// Enters a workspace with a key that opens all of it.
+/// Returns the handles for a key with all scopes.
 pub async fn enter(engine: &Arc<Engine>, key: &str) -> anyhow::Result<Handles> {
     let caller = engine.authenticate(key).await.context("the key opens nothing")?;
     Ok(Handles {
@@ -24,8 +24,8 @@ pub async fn enter(engine: &Arc<Engine>, key: &str) -> anyhow::Result<Handles> {
     })
 }
 
-/// Invites the user of a token to a workspace and accepts the invitation for them. The token alone still opens the
-/// user's own workspace.
+/// Invites the user of a token to a workspace and accepts the invitation. Without a workspace id, requests with the
+/// token still use the user's own workspace.
 pub async fn join(engine: &Arc<Engine>, owner: &Owner, token: &str, email: &str, role: Role) -> anyhow::Result<Caller> {
     let invitation = owner.invite(email, role).await?;
     engine.signed_in(token).await?.accept(&invitation.id).await?;

@@ -1,4 +1,4 @@
-//! An identity provider inside the test: it rotates keys, signs tokens, and counts requests.
+//! An identity provider for tests. The provider publishes keys, signs tokens, and counts requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,11 +14,13 @@ use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-/// The claims `iss` and `aud` of valid tokens.
+/// The claim `iss` of valid tokens.
 pub const ISSUER: &str = "https://id.example.com";
+/// The claim `aud` of valid tokens.
 pub const AUDIENCE: &str = "foldwork";
-/// The issuer that every test server trusts by a shared secret, and that secret.
+/// The issuer that every test server trusts by a shared secret.
 pub const SECRET_ISSUER: &str = "https://project.example.com/auth/v1";
+/// The shared secret of [`SECRET_ISSUER`].
 pub const SECRET: &[u8] = b"a secret that only tests have, of 40 bytes";
 
 /// A private key with the id under which its public key is published.
@@ -77,13 +79,13 @@ pub fn signed_with(secret: &[u8], claims: &Value) -> String {
     encode(&Header::new(Algorithm::HS256), claims, &EncodingKey::from_secret(secret)).expect("a token")
 }
 
-/// Returns a token with any header, claims and signature.
+/// Returns a token with the given header, claims and signature, without signing it.
 pub fn forged(header: &Value, claims: &Value, signature: &[u8]) -> String {
     let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
     format!("{}.{}.{}", part(header), part(claims), URL_SAFE_NO_PAD.encode(signature))
 }
 
-/// A published key set that counts its requests.
+/// An identity provider that publishes a key set and counts the requests for the key set.
 #[derive(Default)]
 pub struct Provider {
     published: Mutex<Vec<u8>>,
@@ -99,21 +101,23 @@ impl Provider {
         Arc::new(provider)
     }
 
+    /// Publishes these keys instead of the current ones.
     pub fn publish(&self, keys: &[&SigningKey]) {
         let keys: Vec<&Value> = keys.iter().map(|key| &key.public).collect();
         self.publish_text(json!({"keys": keys}).to_string().into_bytes());
     }
 
+    /// Publishes a text, which need not be a valid key set.
     pub fn publish_text(&self, text: Vec<u8>) {
         *self.published.lock() = text;
     }
 
-    /// Makes the provider fail every request, or ends the outage.
+    /// Sets whether the provider fails every request.
     pub fn go_out(&self, is_out: bool) {
         self.is_out.store(is_out, Ordering::SeqCst);
     }
 
-    /// Returns how often the key set was requested.
+    /// Returns the number of requests for the key set.
     pub fn request_count(&self) -> usize {
         self.requests.load(Ordering::SeqCst)
     }
@@ -131,8 +135,8 @@ impl Provider {
     }
 }
 
-/// Returns an issuer as Supabase projects have by default: tokens are signed with a secret, and the email addresses in
-/// them are confirmed.
+/// Returns the settings of the default issuer of a Supabase project: tokens are signed with a secret, and their e-mail
+/// addresses are verified.
 pub fn secret_issuer() -> IssuerSettings {
     IssuerSettings {
         issuer: SECRET_ISSUER.into(),

@@ -1,4 +1,4 @@
-//! JSON in the format of expectation files: values that fit on a line are written on one line.
+//! Formats JSON for expectation files. A value that fits on one line is written on one line.
 
 use serde_json::Value;
 

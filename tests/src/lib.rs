@@ -1,4 +1,4 @@
-//! The test harness: a whole server in memory with a fixed clock, and parsers for tests written as data.
+//! The test harness: a server in memory with a fixed clock, and runners of tests that are files.
 
 #![expect(clippy::panic, reason = "a test that cannot continue panics with the reason")]
 
@@ -7,6 +7,7 @@ pub mod apart;
 pub mod case;
 pub mod clock;
 pub mod embedded;
+pub mod events;
 pub mod expectation;
 pub mod handles;
 pub mod issuer;

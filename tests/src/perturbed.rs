@@ -1,9 +1,13 @@
-//! Search queries as people type them: labels with typos, in another word order, without accents, or unfinished.
+//! Derives search queries from labels, with errors that people make: typos, another word order, missing accents, or
+//! unfinished words.
+
+use strum::VariantArray;
 
 /// A pseudorandom number generator that gives the same numbers in every run.
 pub struct Chance(u64);
 
 impl Chance {
+    /// Creates a generator with a seed.
     pub fn new(seed: u64) -> Chance {
         Chance(seed)
     }
@@ -18,8 +22,8 @@ impl Chance {
     }
 }
 
-/// How a label is turned into a query.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The change that turns a label into a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, VariantArray)]
 pub enum Change {
     /// One wrong letter in one of the longer words.
     Typo,
@@ -34,9 +38,7 @@ pub enum Change {
 }
 
 impl Change {
-    pub const ALL: [Change; 6] =
-        [Change::Typo, Change::Typos, Change::Order, Change::Accents, Change::Prefix, Change::Prefixes];
-
+    /// Applies the change to a label and returns the query.
     pub fn of(self, label: &str, chance: &mut Chance) -> String {
         let words = label.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
         let mut words: Vec<String> = words.map(str::to_owned).collect();
@@ -57,7 +59,7 @@ impl Change {
     }
 }
 
-/// The minimum number of letters of a word that search recognizes despite one wrong letter.
+/// The minimum number of letters of a word that search finds despite one wrong letter.
 const MIN_TYPO_CHARS: usize = 5;
 
 /// Omits, doubles or replaces one letter, or swaps one letter with the next.

@@ -1,5 +1,4 @@
-//! Runs the server as a separate process with its own store, for measurements from outside, and reports those
-//! measurements.
+//! Runs the server as a separate process with its own store, and reports measurements of the process.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -10,7 +9,7 @@ use anyhow::Context as _;
 /// A server that runs until this value is dropped.
 pub struct Program {
     process: Child,
-    /// Host and port.
+    /// The host and the port.
     pub address: String,
     /// The owner's key.
     pub key: String,
@@ -18,7 +17,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Starts a program with additional environment settings, on top of those that every measurement uses.
+    /// Starts a program with additional environment variables.
     pub fn start(program: &str, settings: &[(&str, String)]) -> anyhow::Result<Program> {
         let folder = tempfile::tempdir()?;
         let key = format!("sk_{}", "7".repeat(64));
@@ -43,7 +42,7 @@ impl Program {
     pub fn processor_seconds(&self) -> f64 {
         const TICKS_A_SECOND: f64 = 100.0;
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id())).unwrap_or_default();
-        // After the name in parentheses the first field is the third; user and system time are the 14th and 15th.
+        // The first field after the name in parentheses is field 3. User time is field 14, and system time is field 15.
         let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
         let ticks = fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok());
         ticks.sum::<f64>() / TICKS_A_SECOND
@@ -65,15 +64,17 @@ impl Drop for Program {
     }
 }
 
-/// Durations of operations of one kind.
+/// The sorted durations of operations.
 pub struct Times(Vec<Duration>);
 
 impl Times {
+    /// Sorts durations, which may be in any order.
     pub fn new(mut times: Vec<Duration>) -> Times {
         times.sort_unstable();
         Times(times)
     }
 
+    /// Returns the number of operations.
     pub fn count(&self) -> usize {
         self.0.len()
     }
@@ -92,7 +93,7 @@ impl std::fmt::Display for Times {
     }
 }
 
-/// Prints which thresholds hold, and returns the number of missed ones.
+/// Prints whether each threshold holds, and returns the number of missed thresholds.
 pub fn missed(thresholds: &[(&str, bool)]) -> usize {
     for (name, holds) in thresholds {
         println!("{name}: {}", if *holds { "holds" } else { "missed" });

@@ -20,7 +20,7 @@ struct Line {
     payload: Object,
 }
 
-/// An article as it is at the end of the history.
+/// The state of an article at the end of the history.
 #[derive(Default)]
 pub struct Article {
     pub payload: Object,
@@ -28,15 +28,18 @@ pub struct Article {
 }
 
 impl Article {
+    /// Returns the text of a field, or an empty text if the field is missing or not a text.
     pub fn text(&self, name: &str) -> &str {
         self.payload.get(name).and_then(Value::as_str).unwrap_or_default()
     }
 
+    /// Returns the integer in the field `number` as text.
     pub fn number(&self) -> Option<String> {
         self.payload.get("number").and_then(Value::as_int).map(|number| number.to_string())
     }
 }
 
+/// Articles by id.
 pub type Articles = BTreeMap<String, Article>;
 
 /// Returns the handbook. Its articles use every supported form of link to one another.

@@ -1,9 +1,11 @@
-//! HTTP scenarios: YAML files of requests that are sent in order to one fresh server, each with its response.
+//! HTTP scenarios: YAML files of requests with their responses. The requests of a file are sent in order to a new
+//! server.
 //!
-//! A file is a list of steps between `---` lines. A step names the caller (`as`), the request (`request`, `headers`,
-//! `body` or `raw`), the parts of the response that later steps need (`save`), and last, from the line `expect:` on,
-//! the whole response. `UPDATE=1` writes that last part. It is compared as text, so field order and number formats are
-//! checked too. `${name}` is replaced by the saved value, `${'text' * 3}` by the text repeated three times.
+//! A file is a list of steps between `---` lines. A step has the caller (`as`), the request (`request`, `headers`,
+//! `body` or `raw`), the parts of the response to save for later steps (`save`), and files of plugins to write before
+//! the request (`files`). A step ends with the line `expect:` and the whole response. `UPDATE=1` writes the response.
+//! The response is compared as text, so the comparison includes the order of fields and the format of numbers.
+//! `${name}` is replaced by a saved value, and `${'text' * 3}` by the text repeated three times.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,25 +16,30 @@ use poem::{Body, Request};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::expectation::read;
+use crate::expectation::{read, root};
 use crate::json::pretty;
 use crate::server::{Server, worked};
 
-/// The line between two steps, and the line after which the rest of a step is generated.
+/// The line between two steps.
 const STEP_SEPARATOR: &str = "\n---\n";
+/// The line after which the rest of a step is generated.
 const EXPECT_MARKER: &str = "\nexpect:\n";
 const PLUGINS: &str = "# plugins:";
 const AGENTS: &str = "# agents:";
-/// The request id of every request that sets no other one.
+/// The first line of a file whose server has an archive of backups.
+const BACKUP: &str = "# backup\n";
+/// The key of a step that writes files of plugins. If a scenario has such a step, its server loads copies of the files.
+const FILES: &str = "\nfiles:";
+/// The request id of every request whose step sets no `x-request-id` header.
 const REQUEST_ID: &str = "request-of-a-test";
-/// The maximum length of a body that is shown in full. Of a longer body only the length is shown.
+/// The maximum length of a body that is shown. For a longer body, only the length is shown.
 const MAX_BODY_BYTES: usize = 30_000;
 
 /// A step as written in its file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Step {
-    /// What the step shows, as a sentence.
+    /// The name of the step: a sentence about the behaviour that the step shows.
     name: String,
     /// The name of a key, `none`, or a token.
     #[serde(default, rename = "as")]
@@ -44,10 +51,14 @@ struct Step {
     body: Option<Value>,
     #[serde(default)]
     raw: Option<String>,
-    /// Milliseconds that pass before the request.
+    /// Files of plugins to write before the request, by their paths below the folder of plugins.
+    #[serde(default)]
+    files: BTreeMap<String, String>,
+    /// The number of milliseconds by which the clock is advanced before the request.
     #[serde(default)]
     advance_ms: i64,
-    /// Values to save for later steps, by name: the places in the response's body as JSON pointers, or `header NAME`.
+    /// The values to save for later steps, by name. The place of a value is a JSON pointer into the body of the
+    /// response, or `header NAME`.
     #[serde(default)]
     save: BTreeMap<String, String>,
     /// The parts of the body to show, as JSON pointers. Without this list the whole body is shown.
@@ -57,12 +68,12 @@ struct Step {
 
 /// A request and its expected response.
 pub struct Exchange {
-    /// What the step shows.
+    /// The name of the step.
     pub name: String,
     pub method: String,
-    /// The path without the query. Saved values are still placeholders.
+    /// The path without the query. Placeholders are not replaced.
     pub path: String,
-    /// The JSON that is sent. Values saved by earlier steps are filled in if the file shows them.
+    /// The JSON body of the request. Placeholders are replaced if the file shows the values that earlier steps saved.
     pub body: Option<Value>,
     pub status: String,
     /// The whole JSON of the response, or `None` if only parts are shown.
@@ -115,14 +126,15 @@ fn target_of(target: &str, saved: &BTreeMap<String, String>) -> String {
     behind.unwrap_or(target).to_owned()
 }
 
-/// Parses the text after `expect:`. Both parts are JSON; a body nested too deeply to parse is left out.
+/// Parses the text after `expect:`. The headers and the body are JSON. A body that is nested too deeply to parse counts
+/// as absent.
 fn expected(expectation: &str) -> Expected {
     let (head, body) = expectation.split_once("\n  body: ").unwrap_or((expectation, ""));
     let headers = head.split_once("\n  headers: ").and_then(|(_, headers)| serde_json::from_str(headers).ok());
     Expected { headers: headers.unwrap_or_default(), body: serde_json::from_str(body).ok() }
 }
 
-/// Saves the values that later steps need, if the response shows them.
+/// Saves the values in `save` if the response shows them.
 fn save(step: &Step, answer: &Expected, saved: &mut BTreeMap<String, String>) {
     for (name, place) in &step.save {
         let found = match place.strip_prefix("header ") {
@@ -135,12 +147,18 @@ fn save(step: &Step, answer: &Expected, saved: &mut BTreeMap<String, String>) {
     }
 }
 
-/// Runs a file against a fresh server and returns the text that the file should have.
+/// Runs a file against a new server and returns the text that the file should have.
 pub async fn run(path: &Path) -> anyhow::Result<String> {
     let text = read(path);
+    let folder = tempfile::tempdir()?;
     let server = match (plugins(&text), agents(&text)) {
+        (Some(names), _) if text.contains(FILES) => {
+            copy_plugins(&names, folder.path())?;
+            Server::start_with_plugins_in(folder.path(), names).await?
+        }
         (Some(names), _) => Server::start_with_plugins(names).await?,
         (None, Some(names)) => Server::start_with_agents(&names).await?,
+        (None, None) if text.starts_with(BACKUP) => Server::start_with_backup().await?,
         (None, None) => Server::start().await?,
     };
     let mut saved: BTreeMap<String, String> =
@@ -151,19 +169,39 @@ pub async fn run(path: &Path) -> anyhow::Result<String> {
         if plugins(&text).is_some() {
             worked(&server.workspace("owner").await?).await?;
         }
+        for (file, text) in &step.files {
+            std::fs::write(folder.path().join(file), text).with_context(|| format!("{file} cannot be written"))?;
+        }
         let answer = answer(&server, &step, &mut saved).await.with_context(|| format!("in '{}'", step.name))?;
         out.push(format!("{}{EXPECT_MARKER}{}", head.trim_end(), answer.trim_end()));
     }
     Ok(out.join(STEP_SEPARATOR) + "\n")
 }
 
-/// Returns the plugins named in the first line of a file, `# plugins: name, name`. Before each step the server waits
-/// until the plugins have been called for every event appended so far.
+/// Copies the folders of plugins that are not shipped, so that a scenario can change their files.
+fn copy_plugins(names: &[String], to: &Path) -> anyhow::Result<()> {
+    for name in names {
+        let from = root().join("tests/plugins").join(name);
+        if !from.is_dir() {
+            continue;
+        }
+        std::fs::create_dir(to.join(name))?;
+        for file in std::fs::read_dir(&from)? {
+            let file = file?;
+            std::fs::copy(file.path(), to.join(name).join(file.file_name()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the plugins in the first line of a file, `# plugins: name, name`. With such a line, each step first waits
+/// until the plugins have been called for every appended event.
 fn plugins(text: &str) -> Option<Vec<String>> {
     listed(text, PLUGINS)
 }
 
-/// Returns the agents whose work the scenario does, `# agents: name, name`. Their ids are `agent-<name>`.
+/// Returns the agents in the first line of a file, `# agents: name, name`. The steps of the file do the work of the
+/// agents, whose ids are `agent-<name>`.
 fn agents(text: &str) -> Option<Vec<String>> {
     listed(text, AGENTS)
 }
@@ -196,7 +234,7 @@ async fn answer(server: &Server, step: &Step, saved: &mut BTreeMap<String, Strin
     let response = server.call(request).await;
     let status = response.status();
     let headers = response.headers().clone();
-    // The transport removes the body from a response to HEAD. No transport runs here, so it is removed explicitly.
+    // Removes the body from a response to HEAD. A server with a socket leaves this to its HTTP library.
     let is_head = step.request.starts_with("HEAD ");
     let bytes = if is_head { Vec::new() } else { response.into_body().into_vec().await? };
     let mut body: Option<Value> = match bytes.as_slice() {
@@ -207,7 +245,7 @@ async fn answer(server: &Server, step: &Step, saved: &mut BTreeMap<String, Strin
             Some(serde_json::from_slice(bytes).unwrap_or_else(|_| text()))
         }
     };
-    // Every error repeats the request id of the header. Checks that once and leaves the id out of the shown body.
+    // Checks that the body of an error has the request id of the header, and leaves the id out of the shown body.
     if status.is_client_error() || status.is_server_error() {
         let named = body.as_mut().and_then(Value::as_object_mut).and_then(|body| body.shift_remove("request_id"));
         let of_header = headers.get("x-request-id").and_then(|id| id.to_str().ok());
@@ -222,7 +260,7 @@ async fn answer(server: &Server, step: &Step, saved: &mut BTreeMap<String, Strin
         };
         saved.insert(name.clone(), found.with_context(|| format!("{place} is not in the answer {status}: {body:?}"))?);
     }
-    // Errors are shown whole.
+    // Selects parts only of successful responses. Errors are shown completely.
     if let (Some(places), Some(whole), true) = (&step.pick, &body, status.is_success()) {
         let part = |place: &String| (place.clone(), whole.pointer(place).cloned().unwrap_or_default());
         body = Some(places.iter().map(part).collect::<Map<_, _>>().into());
@@ -273,7 +311,7 @@ fn filled(text: &str, saved: &BTreeMap<String, String>) -> anyhow::Result<String
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
-        // A repeated text may itself contain braces.
+        // A repeated text may contain braces.
         let ends = after.match_indices('}').map(|(end, _)| end);
         let meant = |end: usize| meaning(&after[..end], saved).map(|text| (text, end));
         let (text, end) =
@@ -295,18 +333,18 @@ fn meaning(inside: &str, saved: &BTreeMap<String, String>) -> Option<String> {
     Some(repeated.trim_matches('\'').repeat(times.parse().ok()?))
 }
 
-/// Returns the headers worth showing, without those that every response has.
+/// Returns the headers to show, without the usual headers that every response has.
 fn shown_headers(headers: &HeaderMap, sent_id: &str) -> Map<String, Value> {
     let mut shown: Vec<(String, Value)> = Vec::new();
     for (name, value) in headers {
         let value = value.to_str().unwrap_or("(no text)");
         let usual = match name.as_str() {
             "content-type" => value == "application/json",
-            "content-length" => true,
+            "content-length" | "foldwork-workspace" => true,
             "x-request-id" => value == sent_id && sent_id == REQUEST_ID,
             _ => false,
         };
-        // The order within these lists is unspecified and differs between runs.
+        // Lists of allowed headers and methods are sorted, because their order differs between runs.
         let is_new_id = name == "x-request-id" && value != sent_id;
         let is_set = matches!(
             name.as_str(),
@@ -316,9 +354,12 @@ fn shown_headers(headers: &HeaderMap, sent_id: &str) -> Map<String, Value> {
         if is_set {
             parts.sort_unstable();
         }
-        let value = match (is_set, is_new_id) {
-            (true, _) => parts.join(", "),
-            (_, true) => "(a new one)".to_owned(),
+        // A tag of 32 digits is a hash of a document that the program generates, and changes with every text in it.
+        let is_hash = name == "etag" && value.trim_matches('"').len() == 32;
+        let value = match value {
+            _ if is_set => parts.join(", "),
+            _ if is_new_id => "(a new one)".to_owned(),
+            _ if is_hash => "(a hash)".to_owned(),
             _ => value.to_owned(),
         };
         if !usual {
@@ -329,7 +370,7 @@ fn shown_headers(headers: &HeaderMap, sent_id: &str) -> Map<String, Value> {
     shown.into_iter().collect()
 }
 
-/// Formats a value for a path or a header.
+/// Returns a value as text for a path or a header.
 fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -1,16 +1,18 @@
-//! A whole server in memory: store, engine and routes, called without a socket.
+//! A server in memory, with store, engine and routes. Requests are sent without a socket.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use foldwork_engine::archive::{Archive, Backups, SealingKey};
 use foldwork_engine::clock::Clock;
 use foldwork_engine::model::access::Scope;
 use foldwork_engine::workspace::keys::NewKey;
-use foldwork_engine::{AccessSettings, Engine, FetchKeys, Plugins, Store};
+use foldwork_engine::{AccessSettings, Engine, FetchKeys, Plugins, Settings, Store};
 use foldwork_server::http::shutdown::Shutdown;
 use foldwork_server::serve::load_plugins;
-use foldwork_server::{Config, application};
+use foldwork_server::{Config, application, application_with_backups};
 use poem::endpoint::BoxEndpoint;
 use poem::{Endpoint, Request, Response};
 
@@ -20,7 +22,7 @@ use crate::expectation::root;
 use crate::handles::{Handles, enter};
 use crate::issuer::{Provider, SECRET, SECRET_ISSUER, secret_issuer, signed_with};
 
-/// Keys of the first workspace with less than all rights: their names, and their scopes.
+/// The keys of the first workspace that do not have all scopes: the name and the scope of each key.
 const LIMITED_KEYS: [(&str, Scope); 5] = [
     ("reader", Scope::ApiRead),
     ("writer", Scope::ApiWrite),
@@ -29,7 +31,7 @@ const LIMITED_KEYS: [(&str, Scope); 5] = [
     ("unlocker", Scope::ExtensionUnlock),
 ];
 
-/// Users who authenticate with a token. The store has no records of them before their first request.
+/// The users who authenticate with a token. The store has no record of a user before the user's first request.
 const USERS: [&str; 4] = ["ada", "bob", "cleo", "dan"];
 
 /// Returns the claims of a user's token, in Supabase's format.
@@ -48,46 +50,68 @@ pub fn claims_of(name: &str) -> serde_json::Value {
     })
 }
 
-/// Returns the access settings of test servers that set no others: they trust one issuer, by a secret.
+/// Returns settings with rare beats of the pulse. A test server is mostly alone on its store, and hundreds of them share
+/// the processor.
+fn alone(config: &Config) -> Settings {
+    Settings { pulse_ms: 2_000, ..config.engine() }
+}
+
+/// Returns the default access settings of test servers, which trust one issuer by a secret.
 fn settings() -> AccessSettings {
     AccessSettings { issuers: vec![secret_issuer()], ..AccessSettings::default() }
 }
 
-/// A server with two workspaces. Each test starts its own, with its own store.
+/// A server with two workspaces and its own store.
 pub struct Server {
     pub clock: Arc<FixedClock>,
-    /// The engine's store. A test writes to it directly only to break something on purpose.
+    /// The engine's store. A test writes to the store directly only to simulate damage.
     pub store: Store,
     pub engine: Arc<Engine>,
-    /// Keys by the names that scenarios use (`owner`, `reader`, …, `other`).
+    /// The names of the keys in scenarios (`owner`, `reader`, …, `other`), and the keys.
     pub keys: Vec<(&'static str, String)>,
     pub shutdown: Shutdown,
     application: BoxEndpoint<'static, Response>,
 }
 
 impl Server {
+    /// Starts a server without plugins.
     pub async fn start() -> anyhow::Result<Server> {
         let mut config = Config::default();
-        // Most scenarios test effects of the request alone.
+        // Most scenarios test requests without the effects of plugins.
         config.plugins.enabled.clear();
         config.mailbox.own_deliveries = true;
         Server::start_with(&config).await
     }
 
-    /// Starts a server with these plugins, from the folder `tests/plugins` or shipped.
+    /// Starts a server with plugins from the folder `tests/plugins`. Other names are those of shipped plugins.
     pub async fn start_with_plugins(enabled: Vec<String>) -> anyhow::Result<Server> {
+        Server::start_with_plugins_in(&root().join("tests/plugins"), enabled).await
+    }
+
+    /// Starts a server with plugins from a folder. Names that are not in the folder are those of shipped plugins.
+    pub async fn start_with_plugins_in(folder: &Path, enabled: Vec<String>) -> anyhow::Result<Server> {
         let mut config = Config::default();
-        config.plugins.folder = root().join("tests/plugins").to_string_lossy().into_owned();
+        config.plugins.folder = folder.to_string_lossy().into_owned();
         config.plugins.enabled = enabled;
         config.mailbox.own_deliveries = true;
         Server::start_with(&config).await
     }
 
+    /// Starts a server without plugins, with an archive of backups in memory. An append with `Foldwork-Durability:
+    /// archived` archives its workspace; nothing else is archived.
+    pub async fn start_with_backup() -> anyhow::Result<Server> {
+        let mut config = Config::default();
+        config.plugins.enabled.clear();
+        config.backup.url = "mem://".into();
+        Server::start_with(&config).await
+    }
+
+    /// Starts a server with this configuration.
     pub async fn start_with(config: &Config) -> anyhow::Result<Server> {
         Server::start_deciding(config, settings(), Arc::new(Provider::default())).await
     }
 
-    /// Starts a server with other access settings or other plans than the default test server.
+    /// Starts a server with these access settings and this identity provider.
     pub async fn start_deciding(
         config: &Config,
         settings: AccessSettings,
@@ -96,19 +120,19 @@ impl Server {
         Server::start_on(config, load_plugins(&config.plugins)?, settings, provider).await
     }
 
-    /// Starts a server with agents whose work the test does: `agent-<name>` each.
+    /// Starts a server with agents whose work the test does. The ids of the agents are `agent-<name>`.
     pub async fn start_with_agents(names: &[String]) -> anyhow::Result<Server> {
         Server::start_with_native(agents(names)?).await
     }
 
-    /// Starts a server with agents, where nobody decides on what the same key has delivered.
+    /// Starts a server with agents. On this server, a key cannot decide on output that the same key delivered.
     pub async fn start_with_others_deciding(names: &[String]) -> anyhow::Result<Server> {
         let mut config = Config::default();
         config.plugins.enabled.clear();
         Server::start_on(&config, agents(names)?, settings(), Arc::new(Provider::default())).await
     }
 
-    /// Starts a server with plugins that the test has made.
+    /// Starts a server with native plugins that the test defines.
     pub async fn start_with_native(plugins: Plugins) -> anyhow::Result<Server> {
         let mut config = Config::default();
         config.plugins.enabled.clear();
@@ -124,7 +148,7 @@ impl Server {
     ) -> anyhow::Result<Server> {
         let store = Store::connect("mem://").await?;
         let clock = Arc::new(FixedClock::default());
-        let engine = Engine::open(store.share(), clock.clone() as Arc<dyn Clock>, config.engine(), plugins).await?;
+        let engine = Engine::open(store.share(), clock.clone() as Arc<dyn Clock>, alone(config), plugins).await?;
         let fetch: Arc<dyn FetchKeys> = provider;
         engine.decide_access(settings, &fetch).map_err(anyhow::Error::msg)?;
         let owner = engine.first_start(None).await?.context("the store is not empty")?.key;
@@ -138,14 +162,15 @@ impl Server {
         keys.push(("other", other));
         keys.extend(USERS.map(|name| (name, signed_with(SECRET, &claims_of(name)))));
         let shutdown = Shutdown::default();
-        let application = application(engine.clone(), config, shutdown.clone());
+        let backups = backups(&engine, config)?;
+        let application = application_with_backups(engine.clone(), backups, config, shutdown.clone());
         Ok(Server { clock, store, engine, keys, shutdown, application })
     }
 
-    /// Starts a server over a store that has a workspace already, for its owner's key.
+    /// Starts a server on a store that already has a workspace. `owner` is the key of the workspace's owner.
     pub async fn start_over(config: &Config, store: Store, owner: &str) -> anyhow::Result<Server> {
         let (clock, plugins) = (Arc::new(FixedClock::default()), load_plugins(&config.plugins)?);
-        let engine = Engine::open(store.share(), clock.clone() as Arc<dyn Clock>, config.engine(), plugins).await?;
+        let engine = Engine::open(store.share(), clock.clone() as Arc<dyn Clock>, alone(config), plugins).await?;
         let fetch: Arc<dyn FetchKeys> = Arc::new(Provider::default());
         engine.decide_access(settings(), &fetch).map_err(anyhow::Error::msg)?;
         let shutdown = Shutdown::default();
@@ -153,12 +178,12 @@ impl Server {
         Ok(Server { clock, store, engine, keys: vec![("owner", owner.to_owned())], shutdown, application })
     }
 
-    /// Returns the key of this name.
+    /// Returns the key with a name.
     pub fn key(&self, name: &str) -> Option<&str> {
         self.keys.iter().find(|(known, _)| *known == name).map(|(_, key)| key.as_str())
     }
 
-    /// Returns the workspace that a key opens, for a caller with all of the key's scopes.
+    /// Returns the handles for the key with a name.
     pub async fn workspace(&self, name: &str) -> anyhow::Result<Handles> {
         enter(&self.engine, self.key(name).with_context(|| format!("no key is named {name}"))?).await
     }
@@ -169,26 +194,39 @@ impl Server {
             return Ok(());
         }
         self.clock.advance(ms);
+        foldwork_engine::tend_deletions(&self.engine).await;
         tokio::time::timeout(TIMEOUT, self.engine.deadlines_passed())
             .await
             .context("the passed deadlines are not handled in time")
     }
 
+    /// Sends a request and returns the response.
     pub async fn call(&self, request: Request) -> Response {
         self.application.get_response(request).await
     }
 }
 
-/// How long the followers of the log may take to catch up before a test fails, and the interval between checks.
+/// Returns the archiver that the configuration asks for, with a new key.
+fn backups(engine: &Arc<Engine>, config: &Config) -> anyhow::Result<Option<Arc<Backups>>> {
+    if !config.backup.is_enabled() {
+        return Ok(None);
+    }
+    let key = SealingKey::parse(&SealingKey::generate()).map_err(anyhow::Error::msg)?;
+    let archive = Archive::open(&config.backup.url, [], key)?;
+    Ok(Some(Backups::new(engine.clone(), archive, config.backup.settings())))
+}
+
+/// The time limit for each wait for plugins, deadlines or followers of the log.
 const TIMEOUT: Duration = Duration::from_secs(60);
+/// The interval between two checks of the followers' position.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Waits until plugins have been called for every event, including those that plugins appended.
+/// Waits until plugins have been called for every event, including events that plugins appended.
 pub async fn worked(workspace: &Handles) -> anyhow::Result<()> {
     tokio::time::timeout(TIMEOUT, workspace.reader.worked()).await.context("the plugins do not catch up with the log")
 }
 
-/// Waits until the followers of the log have caught up with it.
+/// Waits until the followers of the log have reached its end.
 pub async fn consumed(workspace: &Handles) -> anyhow::Result<()> {
     let head = workspace.reader.position();
     let reached = async {
@@ -198,4 +236,15 @@ pub async fn consumed(workspace: &Handles) -> anyhow::Result<()> {
         anyhow::Ok(())
     };
     tokio::time::timeout(TIMEOUT, reached).await.context("the followers of the log do not catch up")?
+}
+
+/// Closes idle workspaces until only `open` are left. A workspace whose followers of the log are behind closes later.
+pub async fn close_down_to(engine: &Engine, open: usize) -> anyhow::Result<()> {
+    let closed = async {
+        while engine.close_idle().await? > open {
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+        anyhow::Ok(())
+    };
+    tokio::time::timeout(TIMEOUT, closed).await.context("the idle workspaces do not close")?
 }

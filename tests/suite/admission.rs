@@ -1,4 +1,5 @@
-//! Queries over the limits of a key or a workspace: they wait, and are rejected with a `Retry-After` header.
+//! Tests queries over the limits of a key or a workspace. Such queries wait, and are then rejected with a `Retry-After`
+//! header.
 
 use std::sync::Arc;
 
@@ -56,13 +57,13 @@ async fn concurrent_queries_are_limited_per_key() {
     let first = held(&server).await;
     assert_rejected(post(&server, "owner", "query", PIPELINE).await).await;
     assert_rejected(post(&server, "owner", "search", r#"{"query": "note"}"#).await).await;
-    // A model gets the same error.
+    // A call of an MCP tool gets the same error.
     let params = json!({"name": "query", "arguments": {"pipeline": [{"$documents": []}]}});
     let key = server.key("owner").expect("a key");
     let answer = json_body(server.call(mcp::request(key, "tools/call", params)).await).await;
     assert_eq!(answer["result"]["isError"], true, "{answer}");
     assert!(answer.to_string().contains("too_many_queries"), "{answer}");
-    // Planning takes work too, so a dry run counts as a query. Another key has its own limit.
+    // A dry run counts as a query, because planning also needs processor time. Another key has its own limit.
     let dry = PIPELINE.replacen('{', r#"{"dry_run": true, "#, 1);
     assert_rejected(post(&server, "owner", "query", &dry).await).await;
     assert_eq!(post(&server, "reader", "query", PIPELINE).await.status(), StatusCode::OK);
@@ -85,7 +86,7 @@ async fn concurrent_queries_are_limited_per_workspace() {
 #[tokio::test(flavor = "multi_thread")]
 async fn queries_share_the_memory_of_their_key() {
     let server = started(|config| config.pipeline.key_memory_bytes = 1 << 20).await;
-    // A single query may use 64 MiB.
+    // The query needs more memory than its key may use, but less than a single query may use (64 MiB).
     let large = r#"{"pipeline": [{"$documents": [{"a": 1}]}, {"$project": {"all": {"$range": [0, 200000]}}}]}"#;
     assert_rejected(post(&server, "owner", "query", large).await).await;
     assert_eq!(post(&server, "owner", "query", PIPELINE).await.status(), StatusCode::OK);

@@ -1,5 +1,5 @@
-//! Access over two engines on one store, as two servers run it: each race has one winner, and a revoked right ends on
-//! every server.
+//! Tests access with two engines on one store, like two servers: each race has one winner, and a revoked right ends on
+//! both engines.
 
 use std::sync::Arc;
 
@@ -17,6 +17,7 @@ use foldwork_tests::embedded::{engine, first};
 use foldwork_tests::handles::{enter, join};
 use foldwork_tests::issuer::{Provider, SECRET, secret_issuer, signed_with};
 use foldwork_tests::server::claims_of;
+use strum::VariantArray;
 
 /// Returns two engines of one store, and the owner's key.
 async fn twins() -> ([Arc<Engine>; 2], String) {
@@ -101,7 +102,7 @@ async fn derived_keys_end_with_their_origin_on_every_server() {
     let makers = (0..2).map(|number| {
         let (engine, secret) = (engines[number].clone(), secret.clone());
         tokio::spawn(async move {
-            // Each key creates the next one, until one of them is revoked.
+            // Each key creates the next key, until one of the keys is revoked.
             let (mut made, origin) = (Vec::new(), secret.clone());
             let mut shown = secret;
             while let Ok(caller) = engine.authenticate(&shown).await {
@@ -155,7 +156,7 @@ async fn a_removed_member_loses_all_access_on_every_server() {
     let secret = made.secret.expect("a key");
     assert!(workspace.reader.is_member(bob.user_id()).await.expect("an answer"));
     let mut grant = reader.grant();
-    workspace.owner.remove_member(bob.user_id()).await.expect("removed");
+    workspace.owner.remove_member(bob.user_id(), None).await.expect("removed");
     grant.ended().await;
     for engine in &engines {
         let refused = engine.authenticate_in(&token, Some(bob.workspace_id())).await;
@@ -176,9 +177,9 @@ async fn removing_a_member_ends_their_keys_in_other_workspaces() {
     let bob = join(&engines[1], &workspace.owner, &token, "bob@example.com", Role::Owner).await.expect("joined");
     let own = engines[1].authenticate(&token).await.expect("a caller");
     let there: Writer = engines[1].enter(bob.clone()).await.expect("a right");
-    let everywhere = NewKey { opens_all: true, ..new_key("everywhere", &Scope::ALL) };
+    let everywhere = NewKey { opens_all: true, ..new_key("everywhere", Scope::VARIANTS) };
     let made = there.create_key(everywhere, None).await.expect("a key").secret.expect("its secret");
-    // One right is held with the key itself, the other with a key derived from it in another workspace.
+    // Holds one right with the key itself, and another right with a key that was derived from it in another workspace.
     let caller = engines[1].authenticate_in(&made, Some(own.workspace_id())).await.expect("a caller");
     let writer: Writer = engines[1].enter(caller.clone()).await.expect("a right");
     let derived = writer.create_key(new_key("derived", &[Scope::ApiRead]), None).await.expect("a key");
@@ -190,7 +191,7 @@ async fn removing_a_member_ends_their_keys_in_other_workspaces() {
             standings.push(engine.enter::<Reader>(caller.clone()).await.expect("a right").grant());
         }
     }
-    workspace.owner.remove_member(bob.user_id()).await.expect("removed");
+    workspace.owner.remove_member(bob.user_id(), None).await.expect("removed");
     for mut grant in standings {
         grant.ended().await;
     }
@@ -227,7 +228,7 @@ async fn an_invited_user_joins_only_by_accepting() {
     // An accepted invitation cannot be used again, neither by its id nor by its address.
     let changed = workspace.owner.change_role(&invitation.id, Role::Owner).await;
     assert!(matches!(changed, Err(Error::NotFound { .. })), "{changed:?}");
-    workspace.owner.remove_member(bob.user_id()).await.expect("removed");
+    workspace.owner.remove_member(bob.user_id(), None).await.expect("removed");
     let again = engines[1].signed_in(&token).await.expect("a user");
     assert!(again.invitations().await.expect("invitations").is_empty());
     assert_eq!(engines[1].authenticate(&token).await.expect("a caller").role(), Role::Owner);
@@ -239,7 +240,7 @@ async fn an_invitation_ends_with_the_key_that_made_it() {
     let workspace = enter(&engines[0], &key).await.expect("a workspace");
     let token = token("bob");
     let bob = engines[1].signed_in(&token).await.expect("a user");
-    let all = || new_key("all", &Scope::ALL);
+    let all = || new_key("all", Scope::VARIANTS);
     let origin = workspace.owner.create_key(all(), None).await.expect("a key");
     let by_origin = enter(&engines[1], origin.secret.as_deref().expect("its secret")).await.expect("in");
     let derived = by_origin.owner.create_key(all(), None).await.expect("a key");
@@ -252,7 +253,7 @@ async fn an_invitation_ends_with_the_key_that_made_it() {
     assert!(matches!(by_derived.owner.invite("x@example.com", Role::Viewer).await, Err(Error::Unauthenticated(_))));
     let members = workspace.reader.list_members().await.expect("members");
     assert!(matches!(members.as_slice(), [Member::Joined(..)]), "{members:?}");
-    // An invitation expires together with the key that made it.
+    // An invitation expires together with the key that created it.
     let soon = SystemClock.now_ms() + 1_500;
     let brief = workspace.owner.create_key(NewKey { expires_at: Some(soon), ..all() }, None).await.expect("a key");
     let by_brief = enter(&engines[0], brief.secret.as_deref().expect("its secret")).await.expect("in");
@@ -275,7 +276,8 @@ async fn a_key_opens_only_its_workspace_unless_made_for_all() {
     let bob = join(&engines[0], &workspace.owner, &token, "bob@example.com", Role::Owner).await.expect("joined");
     let own = engines[0].authenticate(&token).await.expect("a caller");
     let there: Writer = engines[0].enter(bob.clone()).await.expect("a right");
-    let bound = there.create_key(new_key("bound", &Scope::ALL), None).await.expect("a key").secret.expect("its secret");
+    let bound =
+        there.create_key(new_key("bound", Scope::VARIANTS), None).await.expect("a key").secret.expect("its secret");
     let main = bob.workspace_id();
     for engine in &engines {
         assert_eq!(engine.authenticate_in(&bound, Some(main)).await.expect("a caller").workspace_id(), main);
@@ -319,7 +321,7 @@ async fn a_lower_role_applies_on_every_server_at_the_next_request() {
     }
     workspace.owner.change_role(bob.user_id(), Role::Viewer).await.expect("changed");
     for mut grant in held {
-        // The rights held so far were granted to an owner.
+        // The grants of these rights end, because the user is no longer an owner.
         grant.ended().await;
     }
     for engine in &engines {
@@ -330,7 +332,7 @@ async fn a_lower_role_applies_on_every_server_at_the_next_request() {
     let founder = workspace.reader.record().owner_id.clone();
     for refused in [
         workspace.owner.change_role(&founder, Role::Viewer).await.map(drop),
-        workspace.owner.remove_member(&founder).await,
+        workspace.owner.remove_member(&founder, None).await,
     ] {
         assert!(matches!(refused, Err(Error::Conflict { code: "workspace_owner", .. })));
     }

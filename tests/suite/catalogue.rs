@@ -1,4 +1,4 @@
-//! The catalogue of the pipeline language over HTTP: every example returns its documented result.
+//! Tests the catalogue of the pipeline language over HTTP: every example returns its documented result.
 
 use foldwork_tests::expectation::all_well;
 use foldwork_tests::server::Server;

@@ -1,5 +1,4 @@
-//! The consumer of the log under disturbance: requests that are dropped, plugins that never succeed, concurrent
-//! rebuilds, and ids that are taken.
+//! Tests the consumer of the log with dropped requests, failing plugins, concurrent rebuilds, and ids that are taken.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -17,16 +16,17 @@ use foldwork_engine::model::facts::{EventFact, Facts};
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::workspace::aggregates::Moment;
 use foldwork_engine::workspace::events::{Direction, Limit};
+use foldwork_engine::workspace::parked::Which;
 use foldwork_engine::workspace::query::Query;
 use foldwork_engine::{Engine, Error, Plugins, Settings, Store};
 use foldwork_tests::handles::{Handles, enter};
 use foldwork_tests::server::worked;
 
 const NAME: &str = "native";
-/// How long an operation may take that would hang if it were broken.
+/// The maximum duration of an operation that would hang if it were broken.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What the plugin does when it is called.
+/// The behaviour of the plugin's calls.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Fail,
@@ -37,14 +37,14 @@ enum Mode {
     WaitAt(usize),
 }
 
-/// The test's access to a plugin.
+/// The state that a plugin shares with its test. Through this state, the test controls the plugin and counts the calls.
 struct Handle {
     mode: Mutex<Mode>,
     changed: Condvar,
     calls: AtomicUsize,
-    /// Notified when a call blocks.
+    /// The notification that a call is blocked.
     reached: tokio::sync::Notify,
-    /// Events that the plugin derives from each `note.changed`.
+    /// The events that the plugin derives from each `note.changed`.
     derives: Vec<(&'static str, i64)>,
 }
 
@@ -64,7 +64,7 @@ impl Handle {
         self.changed.notify_all();
     }
 
-    /// Runs one call according to the mode and returns whether the call succeeds.
+    /// Counts a call of the plugin and blocks it if the mode requires. Returns whether the call succeeds.
     fn call(&self) -> bool {
         let number = self.calls.fetch_add(1, Ordering::SeqCst);
         let mut mode = self.mode.lock().expect("the mode");
@@ -131,7 +131,7 @@ async fn engine(store: Store, about: About, handle: &Arc<Handle>) -> Arc<Engine>
     Engine::open(store, Arc::new(SystemClock), Settings::default(), plugins).await.expect("an engine")
 }
 
-/// Returns the first workspace of an engine, with the types of the tests defined, and its key.
+/// Creates the first workspace of an engine, and defines the types of the tests. Returns the handles and the key.
 async fn first(engine: &Arc<Engine>) -> (Handles, String) {
     let key = engine.first_start(None).await.expect("a start").expect("an empty store").key;
     let workspace = enter(engine, &key).await.expect("a workspace");
@@ -166,7 +166,7 @@ async fn append(workspace: &Handles, events: Vec<NewEvent>) {
     worked(workspace).await.expect("the plugin's turn");
 }
 
-/// Returns the ids of notes about which the plugin has stored facts.
+/// Returns the ids of the notes that have facts of the plugin.
 async fn found(workspace: &Handles) -> Vec<String> {
     let pipeline = r#"[{"$match": {"aggregate_type": "note"}}, {"$fold": {}}, {"$project": {"_facts": 1}}]"#;
     let query = Query::new(serde_json::from_str(pipeline).expect("JSON"));
@@ -189,10 +189,10 @@ async fn a_cancelled_replay_loses_neither_facts_nor_steps() {
     append(&workspace, (0..NOTES).map(note).collect()).await;
     assert_eq!(parked(&workspace).await, NOTES as u64);
 
-    // Blocks within the second page of the replay.
+    // Blocks a call in the second page of the replay.
     handle.set(Mode::WaitAt(NOTES - 10));
     let replayed = workspace.clone();
-    let replay = tokio::spawn(async move { replayed.writer.replay_plugin(NAME, 0).await });
+    let replay = tokio::spawn(async move { replayed.writer.replay_plugin(NAME, None, 0).await });
     handle.reached.notified().await;
     replay.abort();
     let _ = replay.await;
@@ -210,7 +210,7 @@ async fn a_cancelled_replay_loses_neither_facts_nor_steps() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dropped_request_does_not_stop_the_consumer() {
     let handle = Handle::new(Mode::Fail);
-    // A store whose commits take a while.
+    // Uses a store on disk, because its commits take longer.
     let folder = tempfile::tempdir().expect("a folder");
     let store = Store::connect(&format!("surrealkv://{}", folder.path().display())).await.expect("a store");
     let engine = engine(store, about(vec![Hook::Enrich], OnError::Park), &handle).await;
@@ -218,11 +218,11 @@ async fn a_dropped_request_does_not_stop_the_consumer() {
     append(&workspace, vec![note(0)]).await;
     let step = workspace.reader.list_parked(None, None, 1).await.expect("a list").remove(0).id.text();
     for steps in 1..40 {
-        // The consumer passes this event without storing its checkpoint: the replay moves the checkpoint.
+        // The consumer processes this event without storing its checkpoint. The replay stores the checkpoint.
         append(&workspace, vec![other()]).await;
         let mut replay = Box::pin(workspace.writer.replay_parked(&step));
         let mut remaining = steps;
-        // Stops polling, so that the replay never processes its last wakeup.
+        // Stops polling after some wakeups, so that the replay does not process its last wakeup.
         poll_fn(|context| {
             if remaining == 0 {
                 return Poll::Ready(());
@@ -249,9 +249,9 @@ async fn a_plugin_that_never_succeeds_blocks_no_request() {
     workspace.writer.append_events(vec![note(0)]).await.expect("appended");
     let requests = async {
         workspace.writer.resume_plugin(NAME).await.expect("resumed");
-        let tally = workspace.writer.replay_plugin(NAME, 0).await.expect("replayed");
+        let tally = workspace.writer.replay_plugin(NAME, None, 0).await.expect("replayed");
         assert_eq!((tally.events, tally.changed), (0, 0), "no event was processed yet");
-        workspace.writer.replay_all_parked(None).await.expect("replayed");
+        workspace.writer.replay_selected(Which::Plugin(None).into()).await.expect("replayed");
         workspace.writer.rebuild_graph().await.expect("rebuilt");
     };
     tokio::time::timeout(TIMEOUT, requests).await.expect("no request waits for the plugin");
@@ -275,7 +275,7 @@ async fn events_derived_by_a_new_version_are_added() {
     let second = engine(store.share(), about(vec![Hook::Enrich], OnError::Park), &new).await;
     let workspace = enter(&second, &key).await.expect("a workspace");
     worked(&workspace).await.expect("the plugin's turn");
-    let tally = workspace.writer.replay_plugin(NAME, 0).await.expect("replayed");
+    let tally = workspace.writer.replay_plugin(NAME, None, 0).await.expect("replayed");
     assert_eq!((tally.events, tally.failed), (1, 0));
     let stream =
         workspace.reader.stream("n0", None, Limit::events(10), Direction::Forward).await.expect("a stream").items;

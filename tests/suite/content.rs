@@ -1,4 +1,4 @@
-//! Content as real users have it but no example shows: the shipped plugins handle all of it.
+//! Tests the shipped plugins with unusual content, as real users write it.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use foldwork_plugins::Folder;
 use foldwork_plugins::limits::Limits;
 use foldwork_plugins::script::Script;
 
-/// Loads a shipped script under the usual limits of a call, except for the deadline: a debug build on a busy machine is
-/// slow.
+/// Loads a shipped script with the default limits, except for the deadline. The deadline is longer, because a debug
+/// build on a busy machine is slow.
 fn shipped(name: &str) -> Script {
     let folder = Folder::shipped(name).expect("shipped");
     Script::load(&folder, Limits { deadline_ms: 60_000, ..Limits::default() }).expect("a script")

@@ -1,5 +1,5 @@
-//! The OpenAPI document matches the server: every operation is described completely, and the bodies in the scenarios
-//! match their schemas.
+//! Tests that the OpenAPI document matches the server: every operation is described completely, and the bodies in the
+//! scenarios match their schemas.
 
 use std::collections::BTreeSet;
 
@@ -16,10 +16,10 @@ use crate::coverage::{meant, operations};
 /// The maximum length of a summary, so that it fits on one line of a list.
 const LONGEST_SUMMARY: usize = 140;
 
-/// Names that generated clients already use for their own types.
+/// The names that generated clients already use for their own types.
 const RESERVED_NAMES: [&str; 4] = ["Client", "File", "Response", "Unset"];
 
-/// Returns the document of a server with every plugin enabled that mounts routes.
+/// Returns the document of a server on which every plugin with endpoints is enabled.
 fn document() -> Value {
     let mut config = Config::default();
     config.plugins.enabled.extend(natives().iter().map(|plugin| plugin.name().to_owned()));
@@ -127,7 +127,7 @@ fn scenario_bodies_match_the_schemas_of_the_document() {
                 let Some(schema) =
                     described.pointer(&format!("{place}/content/{}/schema", pointer("application/json")))
                 else {
-                    // A body that is not JSON is shown as text.
+                    // A scenario shows a body that is not JSON as text. Such a body has no schema.
                     if body.is_object() && described.pointer(&place).is_some() {
                         failures.push(format!("{}: {}: {place} has no schema", file.display(), exchange.name));
                     }
@@ -143,7 +143,7 @@ fn scenario_bodies_match_the_schemas_of_the_document() {
             if exchange.status.starts_with('2') {
                 compare(&exchange.body, "/requestBody".into(), false);
             }
-            // Of a long response only the length is shown.
+            // Skips texts, because a scenario shows only the length of a long response.
             let answer = exchange.answer.clone().filter(|answer| !answer.is_string());
             compare(&answer, format!("/responses/{}", exchange.status), true);
         }
@@ -160,7 +160,8 @@ fn validator(schema: &Value, document: &Value, strict: bool) -> Validator {
     jsonschema::options().should_validate_formats(true).build(&root).expect("a schema")
 }
 
-/// Translates `nullable` of OpenAPI 3.0 into the type `null` of JSON Schema.
+/// Translates `nullable` of OpenAPI 3.0 into the type `null` of JSON Schema. If `strict` is set, also forbids fields
+/// that a schema does not list.
 fn translate(node: &mut Value, strict: bool) {
     match node {
         Value::Array(items) => items.iter_mut().for_each(|item| translate(item, strict)),

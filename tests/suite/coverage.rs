@@ -1,5 +1,6 @@
-//! Every operation and status of the document occurs in a scenario. Exceptions are listed in `tests/coverage.txt`: a
-//! fault that any operation may return has one line, every other exception its own line. The list may only shrink.
+//! Tests that every operation and status of the document occurs in a scenario. Exceptions are listed in
+//! `tests/coverage.txt`: one line for each fault that any operation may return, and one line for each other exception.
+//! The list may only shrink.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +8,12 @@ use foldwork_server::{API, Config};
 use foldwork_tests::expectation::{all_well, compare, files, read, root};
 use foldwork_tests::scenario::{Exchange, exchanges};
 use serde_json::Value;
+use strum::VariantArray;
 
 use crate::faults::Fault;
 
-/// Statuses that depend on the caller: `matrix` calls every operation as every kind of caller.
+/// The statuses that depend on the caller. The test `matrix` covers them, because it calls every operation as every
+/// kind of caller.
 const CALLER_ERRORS: [&str; 3] = ["401", "402", "403"];
 
 /// An operation of the document.
@@ -60,7 +63,7 @@ fn every_operation_and_status_occurs_in_a_scenario() {
             if CALLER_ERRORS.contains(&status.as_str()) {
                 continue;
             }
-            if Fault::ALL.iter().any(|fault| fault.status().as_str() == status) {
+            if Fault::VARIANTS.iter().any(|fault| fault.status().as_str() == status) {
                 missing.insert(format!("* {status}"));
             } else if !reached.contains(&line) {
                 missing.insert(line);
@@ -77,14 +80,15 @@ fn every_operation_and_status_occurs_in_a_scenario() {
     all_well(failures);
 }
 
-/// Returns what the scenarios reach, and failures for what they show although the document does not contain it.
+/// Returns the operations and statuses in the scenarios, and a failure for each of them that the document does not
+/// have.
 fn reached(operations: &[Operation]) -> (BTreeSet<String>, Vec<String>) {
     let (mut reached, mut failures) = (BTreeSet::new(), Vec::new());
     for file in files("api", "yaml") {
         for exchange in exchanges(&file) {
             let Some(operation) = meant(operations, &exchange) else { continue };
             let line = format!("{} {}", operation.id, exchange.status);
-            // A method that the path does not support is not an operation, even if another path would match.
+            // A request with an unsupported method calls no operation, even if the path of another operation matches.
             if !operation.statuses.contains(&exchange.status) && exchange.status != "405" {
                 failures.push(format!("{}: {line} is not in the document", file.display()));
             }
@@ -96,7 +100,7 @@ fn reached(operations: &[Operation]) -> (BTreeSet<String>, Vec<String>) {
 
 /// Returns the operation that a request calls.
 pub fn meant<'a>(operations: &'a [Operation], exchange: &Exchange) -> Option<&'a Operation> {
-    // If both a fixed path and a path with a parameter match, the fixed path wins.
+    // Paths with fewer parameters come first, so a fixed path has precedence over a path with a parameter.
     operations.iter().find(|operation| operation.method == exchange.method && fits(&operation.path, &exchange.path))
 }
 

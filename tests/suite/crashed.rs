@@ -1,5 +1,5 @@
-//! What an embedded store contains after its process was killed: everything that was acknowledged. Each test covers a
-//! former way to lose data (see `vendor/README.md`). Failing disks are tested by `tests/crash/run --faults`.
+//! Tests that an embedded store has all acknowledged data after its process was killed. Each test covers a former bug
+//! that lost data (see `vendor/README.md`). `tests/crash/run --faults` tests failing disks.
 
 use std::fs;
 use std::io::Write;
@@ -18,7 +18,7 @@ const MEBIBYTE: usize = 1 << 20;
 /// The folders of a store, without its lock.
 const PARTS: [&str; 4] = ["wal", "sstables", "vlog", "manifest"];
 
-/// A store's folder and copies of it as a crash leaves them.
+/// A folder with copies of a store. Each copy has the state that a crash leaves.
 struct Crashes {
     folder: tempfile::TempDir,
     crashes: usize,
@@ -77,7 +77,7 @@ impl Crashes {
         found
     }
 
-    /// Leaves the last record of the log half written.
+    /// Appends bytes to the log that do not form a complete record, like a crash during a write.
     fn tear(&self) {
         self.append_to_log(&[0xff; 64]);
     }
@@ -92,7 +92,7 @@ impl Crashes {
         segments(&self.store()).into_iter().max().expect("a segment")
     }
 
-    /// Returns the torn ends of segments that were kept, by file name.
+    /// Returns the file names and the contents of the kept torn ends of segments.
     fn kept(&self) -> Vec<(String, Vec<u8>)> {
         let files = fs::read_dir(self.store().join("wal")).expect("segments").flatten();
         let named = files.map(|entry| (entry.file_name().to_string_lossy().into_owned(), entry.path()));
@@ -117,8 +117,8 @@ async fn flushed(store: &Path) {
     tokio::time::timeout(Duration::from_secs(60), all).await.expect("full memtables are flushed");
 }
 
-/// Copies an open store at one moment. The manifest, which lists the store's files, must be the same before and after
-/// the copy.
+/// Copies an open store in a consistent state. The copy is repeated until the manifest, which lists the store's files,
+/// is the same before and after the copy.
 fn copy(store: &Path, to: &Path) {
     let manifest = || {
         let files = fs::read_dir(store.join("manifest")).expect("a manifest").flatten();
@@ -130,7 +130,7 @@ fn copy(store: &Path, to: &Path) {
         for part in PARTS {
             fs::create_dir_all(to.join(part)).expect("a folder");
             for entry in fs::read_dir(store.join(part)).into_iter().flatten().flatten() {
-                // The file may have been removed meanwhile. In that case the manifest has changed as well.
+                // Ignores an error: if the file was removed meanwhile, the manifest has changed as well.
                 let _ = fs::copy(entry.path(), to.join(part).join(entry.file_name()));
             }
         }
@@ -178,7 +178,7 @@ async fn commits_after_the_repair_of_a_torn_log_are_kept() {
     assert_eq!(crashes.append(Writes { commits: 0, ..writes }).await, 6);
 }
 
-/// Tears the log that the last crash left, opens the store, and returns what was kept of the torn end.
+/// Appends bytes to the log that the last crash left, opens the store, and returns the kept torn ends.
 async fn torn_by(bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
     let mut crashes = Crashes::new();
     let writes = Writes { memtable_bytes: 64 * MEBIBYTE, commits: 3, bytes_each: 100 };
@@ -198,7 +198,8 @@ async fn the_torn_end_of_a_log_is_kept_beside_the_segment() {
     assert!(matches!(&kept[..], [(name, cut)] if name.ends_with("-1") && cut == &bytes), "{kept:?}");
 }
 
-/// Too short for a header: a replay mistakes these bytes for padding, and records appended after them for damage.
+/// The bytes are too short for the header of a record. A replay could take them for padding, and records after them for
+/// damage.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_record_of_a_few_bytes_is_truncated() {
     let bytes = [0x17, 0x2a, 0x99];
@@ -206,7 +207,7 @@ async fn a_record_of_a_few_bytes_is_truncated() {
     assert!(matches!(&kept[..], [(_, cut)] if cut == &bytes), "{kept:?}");
 }
 
-/// The record was torn at a block boundary, so the part that exists is valid.
+/// The record is torn at a block boundary, so the remaining part of the record is valid.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_record_torn_at_a_block_boundary_is_truncated() {
     const BLOCK: u64 = 32 << 10;
@@ -215,7 +216,8 @@ async fn a_record_torn_at_a_block_boundary_is_truncated() {
     assert_eq!(crashes.append(writes).await, 0);
     let large = Writes { commits: 1, bytes_each: 8 * BLOCK as usize, ..writes };
     assert_eq!(crashes.append(large).await, 3);
-    // The records after the event itself (its node, a checkpoint) are far shorter.
+    // Truncates the log within the record of the event. The records after the event, its node and a checkpoint, are
+    // much shorter than the removed part.
     let segment = fs::OpenOptions::new().write(true).open(crashes.segment()).expect("a segment");
     let length = segment.metadata().expect("a length").len();
     segment.set_len((length / BLOCK - 4) * BLOCK).expect("torn");
@@ -224,7 +226,7 @@ async fn a_record_torn_at_a_block_boundary_is_truncated() {
     assert_eq!(crashes.append(Writes { commits: 0, ..writes }).await, 6);
 }
 
-/// Truncating the log at the damage would lose records that were acknowledged later.
+/// The store must not truncate the log at the damage, because acknowledged records after the damage would be lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_log_damaged_before_its_end_is_not_opened() {
     let mut crashes = Crashes::new();

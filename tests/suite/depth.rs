@@ -1,5 +1,5 @@
-//! Depth limits of stored values: an accepted value loads again after a restart, and a deeper value is rejected or
-//! parked.
+//! Tests the depth limits of stored values: an accepted value can be loaded after a restart, and a deeper value is
+//! rejected or parked.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ fn nested(levels: usize) -> Value {
     (0..levels).fold(Value::Null, |inner, _| vec![inner].into())
 }
 
-/// Returns an object that holds nested lists, with this many levels in total.
+/// Returns an object with nested lists that has this many levels in total.
 fn object(levels: usize) -> Object {
     Object::from_iter([("v", nested(levels - 1))])
 }
@@ -47,7 +47,8 @@ async fn rows(workspace: &Handles) -> Vec<String> {
     rows.iter().map(foldwork_engine::model::json::text).collect()
 }
 
-/// A plugin that derives facts, an event, and a task's output, each with the number of levels given in the event.
+/// A plugin that derives facts and an event from an event, and delivers the output of a task. The event's payload and
+/// the task's metadata contain the numbers of levels.
 struct Digger(About);
 
 impl Digger {
@@ -92,7 +93,7 @@ impl Plugin for Digger {
         let data = nested(levels.unwrap_or(0) as usize);
         let artifact =
             Artifact { name: "hole".into(), parts: vec![Object::from_iter([("data", data)]).into()], effect: None };
-        Ok(Done { value: Product { artifacts: vec![artifact], message: None, review: true }, operations: 0 })
+        Ok(Done { value: Product { artifacts: vec![artifact], review: true, ..Product::default() }, operations: 0 })
     }
 }
 
@@ -121,7 +122,7 @@ async fn payloads_at_the_depth_limit_load_after_a_restart() {
         workspace.writer.define_type(&serde_json::from_str(definition).expect("JSON"), false).await.expect("a type");
     }
     let payload = |name: &str, value: Value| Object::from_iter([(name, value)]);
-    // The state itself is a level, and so is the list in which a fold collects objects.
+    // The state itself counts as a level, and so does the list in which a fold collects objects.
     let most = MAX_KEPT_DEPTH - 1;
     let ways: [Way; 6] = [
         ("undeclared", nested, most),
@@ -160,7 +161,7 @@ async fn payloads_at_the_depth_limit_load_after_a_restart() {
         other => panic!("{other:?}"),
     }
 
-    // The output of plugins has the same limits. A step over a limit is parked with the reason.
+    // The output of plugins has the same limits. A step whose output exceeds a limit is parked with the reason.
     let depth_request = |name: &str, levels: usize| payload(name, Value::Int(levels as i64));
     let notes = [
         ("n0", depth_request("derived", MAX_KEPT_DEPTH)),
@@ -194,7 +195,8 @@ async fn payloads_at_the_depth_limit_load_after_a_restart() {
 
     let before = rows(&workspace).await;
     assert!(before.iter().any(|row| row.contains(r#""_facts":{"digger":{"v":[["#)), "facts are shown");
-    // The first engine is abandoned while snapshots are at any position; the second one is closed first.
+    // Opens the workspace while the first engine still runs, so that snapshots may be older than the log. Opens the
+    // workspace again after both engines were closed.
     let abrupt = engine(&store).await;
     let again = enter(&abrupt, &key).await.expect("the workspace opens");
     worked(&again).await.expect("the plugin's turn");
@@ -228,7 +230,7 @@ async fn tasks_at_the_depth_limit_load_after_a_restart() {
     refused("/mailbox", task(1, most), "/source").await;
     let (status, _) = board::post(&server, "/mailbox", &task(most - 1, most - 1)).await;
     assert_eq!(status, 201);
-    // The full response nests deeper than the test's JSON parser allows.
+    // Selects one field, because the full response nests deeper than the test's JSON parser allows.
     let pipeline = r#"[{"$match": {"aggregate_type": "task"}}, {"$fold": {}}, {"$project": {"_id": 1}}]"#;
     let query = Query::new(serde_json::from_str(pipeline).expect("JSON"));
     let workspace = server.workspace("owner").await.expect("a workspace");
@@ -249,9 +251,10 @@ async fn tasks_at_the_depth_limit_load_after_a_restart() {
     };
     refused(&path("artifacts"), effect(most), "/effect/payload").await;
     board::act(&server, id, "artifacts", effect(most - 1)).await;
-    let question = |levels: usize| json!({"message": "which?", "schema": {"enum": deep(levels)}});
+    let question = |levels: usize| json!({"message": "which?", "schema": {"default": deep(levels)}});
     refused(&path("request-input"), question(most), "/schema").await;
-    board::act(&server, id, "request-input", question(most - 1)).await;
+    // A schema has a lower limit.
+    board::act(&server, id, "request-input", question(60)).await;
     board::act(&server, id, "ask", json!({"message": "go on"})).await;
     refused(&path("edit"), json!({"content": deep(most + 1)}), "/content").await;
     refused(&path("edit"), json!({"modifications": {"v": deep(most)}}), "/modifications").await;
@@ -261,7 +264,8 @@ async fn tasks_at_the_depth_limit_load_after_a_restart() {
     assert_reopens(&server).await;
 }
 
-/// Opens a server's store twice more, once while the server runs and once after it was closed, and compares all states.
+/// Opens a server's store with another engine, once while the server runs and once after the server was closed, and
+/// compares all states.
 async fn assert_reopens(server: &Server) {
     let before = rows(&server.workspace("owner").await.expect("a workspace")).await;
     let key = server.key("owner").expect("the owner");

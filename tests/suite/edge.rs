@@ -1,4 +1,4 @@
-//! Behaviour that only settings or the server's own shutdown cause.
+//! Tests behaviour that scenarios cannot cause: rate limits, the shutdown, and the time limit of pipelines.
 
 use foldwork_server::Config;
 use foldwork_tests::server::Server;
@@ -46,7 +46,7 @@ async fn invalid_tokens_count_against_the_limit_of_their_address() {
     let made_up = |digit: &str| format!("sk_{}", digit.repeat(64));
     assert_eq!(ask(&owner).await, StatusCode::OK);
     assert_eq!(ask(&made_up("a")).await, StatusCode::UNAUTHORIZED);
-    // A response that needs no key does not make a key count as valid.
+    // A successful request to a path that needs no key does not make a key count as valid.
     assert_eq!(server.call(get("/healthz", Some(&made_up("b")))).await.status(), StatusCode::OK);
     assert_eq!(ask(&made_up("b")).await, StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(server.call(get("/healthz", None)).await.status(), StatusCode::TOO_MANY_REQUESTS);
@@ -54,6 +54,16 @@ async fn invalid_tokens_count_against_the_limit_of_their_address() {
     for _ in 0..5 {
         assert_eq!(ask(&owner).await, StatusCode::OK);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_response_names_the_workspace_of_its_caller() {
+    let server = Server::start().await.expect("a server");
+    let answer = server.call(get("/api/v1/workspace", server.key("owner"))).await;
+    let named = answer.header("foldwork-workspace").expect("a header").to_owned();
+    assert!(text(answer).await.contains(&format!("\"id\":\"{named}\"")));
+    let answer = server.call(get("/api/v1/workspace", None)).await;
+    assert_eq!((answer.status(), answer.header("foldwork-workspace")), (StatusCode::UNAUTHORIZED, None));
 }
 
 #[tokio::test(flavor = "multi_thread")]

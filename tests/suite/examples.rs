@@ -1,4 +1,4 @@
-//! The examples in the document are the requests and responses of the scenarios.
+//! Tests that the examples in the document are requests and responses of the scenarios.
 
 use foldwork_tests::expectation::{all_well, compare, files, root};
 use foldwork_tests::scenario::{Exchange, exchanges};
@@ -6,11 +6,11 @@ use serde_json::{Map, Value};
 
 use crate::coverage::{meant, operations};
 
-/// The maximum length of an example. A longer one explains nothing.
+/// The maximum length of an example, in bytes. Longer examples do not help readers.
 const MAX_EXAMPLE_BYTES: usize = 2_000;
 
-/// Texts that exclude an example: values that differ in every run, and fields of a type, which linters mistake for a
-/// schema.
+/// The texts that exclude an example: placeholders of values that differ in every run, and fields of a type, which
+/// linters mistake for a schema.
 const CONFUSING: [&str; 2] = ["${", r#""fields":[{"#];
 
 #[test]
@@ -35,7 +35,7 @@ fn examples_match_the_scenarios() {
     all_well(compare(&root().join("openapi/examples.json"), &format!("{text}\n")).err().into_iter().collect());
 }
 
-/// Takes the first successful request, and the first response of each status.
+/// Adds the first successful request of an operation, and the first response of each status.
 fn take(examples: &mut Map<String, Value>, exchange: &Exchange) {
     let shown = |example: &Value| {
         let text = example.to_string();

@@ -1,5 +1,5 @@
-//! What an export holds, an import takes back whole: a workspace imported into an empty store shows what the exported
-//! one shows.
+//! Tests that an import restores an export completely: the API returns the same data for the exported workspace and for
+//! its import into an empty store.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use tempfile::TempDir;
 /// The aggregates of the workspace that the tests export.
 const AGGREGATES: [&str; 5] = ["trip", "one", "two", "gone", "back"];
 
-/// What a reader of the API compares, below `/api/v1`.
+/// The paths below `/api/v1` whose responses are compared.
 const LISTS: [&str; 10] = [
     "workspace",
     "events?limit=200",
@@ -37,7 +37,7 @@ const LISTS: [&str; 10] = [
     "system/storage",
 ];
 
-/// Pipelines that are compared: all events, states of now, and states of earlier moments.
+/// The pipelines whose results are compared: all events, current states, and earlier states.
 const PIPELINES: [&str; 5] = [
     "[]",
     r#"[{"$fold": {"deleted": true}}, {"$sort": {"_id": 1}}]"#,
@@ -46,7 +46,7 @@ const PIPELINES: [&str; 5] = [
     r#"[{"$fold": {"position": 9}}, {"$sort": {"_id": 1}}]"#,
 ];
 
-fn config() -> Config {
+pub fn config() -> Config {
     let mut config = Config::default();
     config.plugins.enabled = vec!["linker".into()];
     config
@@ -66,7 +66,7 @@ async fn call(server: &Server, method: Method, path: &str, body: Value) -> Value
     serde_json::from_str(&text).unwrap_or(Value::Null)
 }
 
-async fn post(server: &Server, path: &str, body: Value) -> Value {
+pub async fn post(server: &Server, path: &str, body: Value) -> Value {
     call(server, Method::POST, path, body).await
 }
 
@@ -82,8 +82,8 @@ fn event(id: &str, event_type: &str, day: u32, payload: Value) -> Value {
     })
 }
 
-/// Starts a server with a workspace that has something of everything.
-async fn mixed() -> Server {
+/// Starts a server with a workspace that has records of every kind.
+pub async fn mixed() -> Server {
     let server = Server::start_with(&config()).await.expect("a server");
     post(&server, "projects", json!({"name": "The Docs", "slug": "docs", "description": "All of it."})).await;
     post(&server, "projects", json!({"name": "Empty"})).await;
@@ -99,7 +99,8 @@ async fn mixed() -> Server {
         ]}),
     )
     .await;
-    // Under the first definition the next event would not be valid, and under the second the first one folds otherwise.
+    // The import needs both definitions: the next event is invalid under the first definition, and the first event
+    // folds differently under the second definition.
     post(&server, "aggregates/define?force=true", of("last")).await;
     let mut one = event("one", "article.created", 1, json!({"title": "One", "slug": "one", "body": "See [two](two)."}));
     one["project_id"] = "docs".into();
@@ -137,8 +138,8 @@ async fn mixed() -> Server {
     server
 }
 
-/// Returns everything that the API shows of a workspace.
-async fn shown(server: &Server) -> Vec<(String, Value)> {
+/// Returns the responses to all compared requests and pipelines.
+pub async fn shown(server: &Server) -> Vec<(String, Value)> {
     worked(&server.workspace("owner").await.expect("a workspace")).await.expect("the plugins catch up");
     let mut all = Vec::new();
     for path in LISTS {
@@ -169,8 +170,8 @@ async fn shown(server: &Server) -> Vec<(String, Value)> {
     all
 }
 
-/// An engine over a store, without a server.
-async fn engine(store: &Store) -> Arc<Engine> {
+/// Opens an engine on a store, without a server.
+pub async fn engine(store: &Store) -> Arc<Engine> {
     let plugins = Plugins::none().expect("no plugins");
     Engine::open(store.share(), Arc::new(SystemClock), Settings::default(), plugins).await.expect("an engine")
 }
@@ -342,7 +343,7 @@ async fn a_file_of_events_without_a_first_line_is_imported() {
     assert_eq!((first.tally.appended, first.tally.repeated), (2, 0));
     let again = import(&store, &file, None).await.expect("imported");
     assert_eq!((again.tally.appended, again.tally.repeated), (0, 2));
-    // Without the actor and the time of another log, the payload is checked like that of any append.
+    // An event without the actor and the time of another log is checked like any appended event.
     std::fs::write(
         &file,
         json!({"aggregate_id": "b", "aggregate_type": "article", "event_type": "article.created",

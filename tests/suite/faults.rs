@@ -1,26 +1,27 @@
-//! Faults that any operation may return, each provoked on purpose: an exhausted rate limit, a panic, and a workspace
-//! that cannot be opened.
+//! Tests the faults that any operation may return: an exhausted rate limit, a panic, and a workspace that cannot be
+//! opened.
 
 use std::sync::Arc;
 
 use foldwork_engine::Batch;
-use foldwork_engine::model::event::Event;
 use foldwork_engine::model::json::MAX_STORED_DEPTH;
 use foldwork_engine::model::value::{Object, Value as State};
 use foldwork_server::Config;
+use foldwork_tests::events::first_event;
 use foldwork_tests::expectation::all_well;
 use foldwork_tests::server::Server;
 use futures_util::stream;
 use poem::http::{Method, StatusCode};
 use poem::{Body, Request, Response};
 use serde_json::Value;
+use strum::VariantArray;
 
 use crate::coverage::{Operation, operations};
 
 const BODY: &str = r#"{"aggregate_type": "article", "event_type": "article.created", "payload": {"title": "one"}}"#;
 
 /// A failure that does not depend on the request.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, VariantArray)]
 pub enum Fault {
     NoAllowance,
     Panic,
@@ -28,8 +29,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    pub const ALL: [Fault; 3] = [Fault::NoAllowance, Fault::Panic, Fault::ClosedWorkspace];
-
+    /// Returns the status of the responses during the fault.
     pub fn status(self) -> StatusCode {
         match self {
             Fault::NoAllowance => StatusCode::TOO_MANY_REQUESTS,
@@ -46,7 +46,7 @@ impl Fault {
         }
     }
 
-    /// Returns responses to requests that hit the fault.
+    /// Causes the fault, and returns the responses to requests during the fault.
     async fn answers(self) -> anyhow::Result<Vec<(String, Response)>> {
         match self {
             Fault::NoAllowance => without_allowance().await,
@@ -66,7 +66,7 @@ async fn without_allowance() -> anyhow::Result<Vec<(String, Response)>> {
     Ok(to_each(&server, operations).await)
 }
 
-/// Every reading of the clock panics. The guard of every operation reads the clock.
+/// Sends requests while every reading of the clock panics. The guard of every operation reads the clock.
 async fn while_the_clock_is_broken() -> anyhow::Result<Vec<(String, Response)>> {
     let server = Server::start().await?;
     server.clock.break_down();
@@ -78,26 +78,13 @@ async fn while_the_clock_is_broken() -> anyhow::Result<Vec<(String, Response)>> 
     Ok(answers)
 }
 
-/// The workspace cannot be loaded: its log has an event that nests deeper than stored events may.
+/// Sends a request to a workspace that cannot be loaded, because an event in its log exceeds the depth limit of stored
+/// events.
 async fn while_a_workspace_stays_closed() -> anyhow::Result<Vec<(String, Response)>> {
     let server = Server::start().await?;
     let (workspace, key) = server.engine.provision("broken", None).await?;
     let deep = (0..=MAX_STORED_DEPTH).fold(State::Null, |inner, _| vec![inner].into());
-    let event = Event {
-        event_id: "e".into(),
-        aggregate_id: Arc::<str>::from("n").into(),
-        aggregate_type: "article".into(),
-        event_type: "article.changed".into(),
-        project_id: None,
-        version: 1,
-        position: 1,
-        payload: Arc::new(Object::from_iter([("deep", deep)])),
-        metadata: Arc::default(),
-        actor: "system".into(),
-        occurred_at: 0,
-        recorded_at: 0,
-        sent: Default::default(),
-    };
+    let event = first_event("n", "article.changed", Object::from_iter([("deep", deep)]));
     let log = server.store.workspace(&workspace.id).await?;
     log.append(Batch { events: &[Arc::new(event)], ..Batch::default() }).await?;
     let append = operation("append_event");
@@ -105,8 +92,8 @@ async fn while_a_workspace_stays_closed() -> anyhow::Result<Vec<(String, Respons
     Ok(vec![(append.id, answer)])
 }
 
-/// A body for every operation. Operations that parse their body before authentication take the code in it as the
-/// credential.
+/// The body of the requests to all operations. The operation that exchanges a sign-in code uses the code in the body as
+/// the credential.
 const ANY_BODY: &str = r#"{"code": "sic_0"}"#;
 
 /// The query string of the operation that a link authenticates instead of a header.
@@ -144,7 +131,7 @@ fn request_by(key: &str, operation: &Operation, body: Body) -> Request {
 #[tokio::test(flavor = "multi_thread")]
 async fn faults_have_the_common_error_shape_without_internals() {
     let mut failures = Vec::new();
-    for fault in Fault::ALL {
+    for fault in Fault::VARIANTS.iter().copied() {
         let answers = fault.answers().await.expect("a server");
         assert!(!answers.is_empty(), "no request hit {fault:?}");
         for (id, answer) in answers {
@@ -174,7 +161,7 @@ async fn rate_limits_and_closed_workspaces_set_retry_after() {
     }
 }
 
-/// The clock breaks after the guard, when the body is read: the writer of the log panics.
+/// The clock breaks after authentication, while the body is read, so that the writer of the log panics.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_writer_of_a_log_survives_a_panic() {
     let server = Server::start().await.expect("a server");

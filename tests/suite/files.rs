@@ -1,29 +1,25 @@
-//! Files under concurrent and interrupted uploads: the quota holds, and no bytes stay that no file refers to.
+//! Tests concurrent and interrupted uploads: the quota is never exceeded, and no bytes remain without a file that
+//! refers to them.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
 use foldwork_engine::clock::SystemClock;
 use foldwork_engine::workspace::files::{Incoming, NewFile, Uploaded, Usage};
 use foldwork_engine::{Engine, Error, Plugins, Settings, Store};
 use foldwork_tests::handles::{Handles, enter};
-use foldwork_tests::server::Server;
 use futures_util::{FutureExt, StreamExt, stream};
-use poem::http::StatusCode;
-use poem::{Body, Request};
-use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
-/// How long a test waits before it fails, and the interval between checks. No test waits this long unless something is
-/// wrong.
+/// The time limit for each wait of a test. A wait reaches the limit only if the test fails.
 const TIMEOUT: Duration = Duration::from_secs(60);
+/// The interval between checks of a condition.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 const SIZE: usize = 100_000;
 
-/// A store with its files in a folder. Several engines open it, like the servers of one store.
+/// A store with its files in a folder. Several engines share the store, like servers.
 struct Shared {
     store: Store,
     folder: TempDir,
@@ -42,7 +38,8 @@ impl Shared {
         Engine::open(self.store.share(), Arc::new(SystemClock), settings, plugins).await.expect("an engine")
     }
 
-    /// Opens two engines of this store and returns a handle of each on the first workspace, and its key.
+    /// Opens two engines on this store. Returns the handles of both for the first workspace, and the key of the
+    /// workspace.
     async fn twins(&self, settings: Settings) -> ([Handles; 2], String) {
         let (one, two) = (self.engine(settings.clone()).await, self.engine(settings).await);
         let key = one.first_start(None).await.expect("started").expect("a new store").key;
@@ -53,7 +50,7 @@ impl Shared {
     fn on_disk(&self) -> Vec<u64> {
         let entries = |path: &Path| std::fs::read_dir(path).expect("a folder").filter_map(Result::ok);
         let files = entries(self.folder.path()).flat_map(|workspace| entries(&workspace.path()));
-        // A file that is removed meanwhile has no length.
+        // Skips files that are removed during the listing.
         files.filter_map(|file| Some(file.metadata().ok()?.len())).collect()
     }
 
@@ -103,7 +100,7 @@ async fn upload(workspace: &Handles, new: &NewFile, size: usize, seed: u8) -> Re
     }
 }
 
-/// Starts fifty concurrent uploads with capacity for ten.
+/// Starts fifty concurrent uploads, of which ten fit into the quota, and checks that exactly ten succeed.
 async fn fifty(shared: &Shared, over: &[Handles], announced: bool) {
     let uploads = (0..50u8).map(|number| {
         let workspace = over[usize::from(number) % over.len()].clone();
@@ -204,7 +201,7 @@ async fn a_broken_upload_leaves_nothing() {
     assert_eq!(shared.agrees(&one).await.used_bytes, 0);
 }
 
-/// Starts an upload that pauses in its middle until the returned sender is used.
+/// Starts an upload that pauses after half of the bytes until the returned sender is used.
 async fn paused(
     workspace: &Handles,
     size: u64,
@@ -229,7 +226,7 @@ async fn a_server_presumed_dead_cannot_commit_removed_bytes() {
     // The lease of this server's uploads ends immediately, so its uploads count as abandoned.
     let ([silent, _], key) = shared.twins(Settings { upload_lease_ms: 0, ..Settings::default() }).await;
     let (go, running) = paused(&silent, 2 * SIZE as u64).await;
-    // A starting server looks for abandoned uploads.
+    // A server searches for abandoned uploads when it starts.
     let starting = shared.engine(Settings::default()).await;
     let other = enter(&starting, &key).await.expect("a workspace");
     let removed = async {
@@ -248,7 +245,7 @@ async fn an_upload_of_a_live_server_is_not_removed() {
     let shared = Shared::new().await;
     let ([living, silent], key) = shared.twins(Settings::default()).await;
     let (go, running) = paused(&living, 2 * SIZE as u64).await;
-    // The broken upload of the other server is removed meanwhile, which shows that the search ran.
+    // The starting server removes the broken upload of the other server, which shows that the search ran.
     let broken = stream::iter([Err(std::io::Error::other("broken off"))]).boxed();
     silent.writer.upload_file(new_file("b", Some(5)), broken).await.expect_err("broken off");
     let starting = shared.engine(Settings::default()).await;
@@ -260,120 +257,7 @@ async fn an_upload_of_a_live_server_is_not_removed() {
     assert!(!stored.replaced);
 }
 
-/// Stores a file and returns a link to it.
-async fn linked(server: &Server, filename: &str) -> anyhow::Result<String> {
-    let owner = server.key("owner").context("the owner")?;
-    let workspace = server.workspace("owner").await?.reader.record().id.to_string();
-    let path = format!("/api/v1/files/{workspace}/_/_/_/{filename}");
-    let request = |method: &str| {
-        let request = Request::builder().method(method.parse().expect("a method")).uri(path.parse().expect("a path"));
-        request.header("authorization", format!("Bearer {owner}"))
-    };
-    server.call(request("PUT").body(Body::from(filename.to_owned()))).await;
-    let link = server.call(request("GET").finish()).await.into_body().into_string().await?;
-    let link: Value = serde_json::from_str(&link)?;
-    Ok(link["url"].as_str().context("a link")?.to_owned())
-}
-
-async fn fetched(server: &Server, url: &str) -> (StatusCode, String) {
-    let response = server.call(Request::builder().uri(url.parse().expect("a URL")).finish()).await;
-    (response.status(), response.into_body().into_string().await.unwrap_or_default())
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_link_is_valid_for_one_path_and_one_hour() {
-    let server = Server::start().await.expect("a server");
-    let one = linked(&server, "one.txt").await.expect("a link");
-    let two = linked(&server, "two.txt").await.expect("a link");
-    assert_eq!(fetched(&server, &one).await, (StatusCode::OK, "one.txt".into()));
-    let part = |url: &str, name: &str| {
-        let at = url.find(&format!("{name}=")).expect("a parameter") + name.len() + 1;
-        url[at..].split('&').next().expect("a value").to_owned()
-    };
-    let with = |url: &str, name: &str, value: &str| {
-        url.replace(&format!("{name}={}", part(url, name)), &format!("{name}={value}"))
-    };
-    let later = part(&one, "exp").parse::<i64>().expect("a time") + 1;
-    let altered = [
-        one.replace("one.txt", "two.txt"),
-        with(&one, "sig", &part(&two, "sig")),
-        with(&one, "exp", &later.to_string()),
-        with(&one, "kid", "another"),
-        with(&one, "sig", &part(&one, "sig").replace(|letter: char| letter != 'A', "A")),
-        with(&one, "sig", ""),
-        with(&one, "exp", "never"),
-        one.split('?').next().expect("a path").to_owned(),
-    ];
-    for url in altered {
-        let (status, body) = fetched(&server, &url).await;
-        assert_eq!(status, StatusCode::FORBIDDEN, "{url} is answered {body}");
-        assert!(body.contains("invalid_link"), "{body}");
-    }
-    server.clock.advance(60 * 60 * 1_000 - 1);
-    assert_eq!(fetched(&server, &one).await.0, StatusCode::OK);
-    server.clock.advance(1);
-    assert_eq!(fetched(&server, &one).await.0, StatusCode::FORBIDDEN);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_link_of_published_content_ends_when_it_is_unpublished() {
-    let server = Server::start().await.expect("a server");
-    let owner = server.workspace("owner").await.expect("a workspace");
-    let call = async |method: &str, path: String, key: &str, body: &str| {
-        let request = Request::builder().method(method.parse().expect("a method")).uri(path.parse().expect("a path"));
-        let request = request.header("authorization", format!("Bearer {}", server.key(key).expect("a key")));
-        let answer = server.call(request.header("content-type", "application/json").body(Body::from(body.to_owned())));
-        let answer = answer.await;
-        (answer.status(), serde_json::from_str::<Value>(&answer.into_body().into_string().await.expect("a text")))
-    };
-    let (_, article) = call("POST", "/api/v1/articles".into(), "owner", r#"{"title":"x"}"#).await;
-    let article = article.expect("JSON")["aggregate_id"].as_str().expect("an id").to_owned();
-    let publish = async |verb: &str| {
-        let (status, _) = call("POST", format!("/api/v1/articles/{article}/{verb}"), "owner", "").await;
-        assert_eq!(status, StatusCode::OK, "{verb}");
-    };
-    let path = format!("/api/v1/files/{}/_/article/{article}/one.txt", owner.reader.record().id);
-    assert_eq!(call("PUT", path.clone(), "owner", "bytes").await.0, StatusCode::CREATED);
-    publish("publish").await;
-    let link = async |key: &str| {
-        let (status, link) = call("GET", path.clone(), key, "").await;
-        assert_eq!(status, StatusCode::OK);
-        link.expect("JSON")["url"].as_str().expect("a URL").to_owned()
-    };
-    let (of_reader, of_owner) = (link("content").await, link("owner").await);
-    for url in [&of_reader, &of_owner] {
-        assert_eq!(fetched(&server, url).await, (StatusCode::OK, "bytes".into()));
-    }
-    publish("unpublish").await;
-    let (status, body) = fetched(&server, &of_reader).await;
-    assert_eq!(status, StatusCode::FORBIDDEN, "{body}");
-    assert_eq!(fetched(&server, &of_owner).await.0, StatusCode::OK, "the owner may read drafts");
-    for altered in ["", "of=everything&"] {
-        let url = of_reader.replace("of=published&", altered);
-        assert_eq!(fetched(&server, &url).await.0, StatusCode::FORBIDDEN);
-    }
-    publish("publish").await;
-    assert_eq!(fetched(&server, &of_reader).await.0, StatusCode::OK);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_link_outlives_the_key_that_signed_it() {
-    const MINUTE: i64 = 60 * 1_000;
-    let server = Server::start().await.expect("a server");
-    linked(&server, "one.txt").await.expect("a link");
-    server.clock.advance(24 * 60 * MINUTE - 10 * MINUTE);
-    let old = linked(&server, "one.txt").await.expect("a link");
-    server.clock.advance(20 * MINUTE);
-    let new = linked(&server, "one.txt").await.expect("a link");
-    let key = |url: &str| url.split("kid=").nth(1).and_then(|rest| rest.split('&').next()).map(str::to_owned);
-    assert_ne!(key(&old), key(&new));
-    assert_eq!(fetched(&server, &old).await.0, StatusCode::OK);
-    server.clock.advance(40 * MINUTE);
-    assert_eq!(fetched(&server, &old).await.0, StatusCode::FORBIDDEN);
-    assert_eq!(fetched(&server, &new).await.0, StatusCode::OK);
-}
-
-/// Paths out of the folder are rejected, and no file outside is touched.
+/// Paths that lead out of the folder are rejected, and no file outside the folder changes.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_path_leads_out_of_the_folder() {
     let shared = Shared::new().await;
@@ -392,7 +276,7 @@ async fn no_path_leads_out_of_the_folder() {
     ];
     for filename in filenames {
         let stored = upload(&one, &new_file(&filename, None), 3, 1).await;
-        // A file name may contain anything, because files in the folder never have that name.
+        // A filename may contain any characters, because the folder does not use filenames.
         assert_eq!(stored.is_ok(), filename.starts_with("..%2F"), "{filename}");
         for id in [&filename, "../..", "/"] {
             let mut new = new_file("x", None);

@@ -1,27 +1,26 @@
-//! Malicious scripts: each is stopped in time, uses bounded memory, fails with a reason, and harms nothing else.
+//! Tests malicious scripts. Each script is stopped in time, uses limited memory, fails with a reason, and does not
+//! affect other scripts.
 //!
-//! The first line of a script names the kinds of failure that may stop it, `refused` if it is not even loaded, and
-//! `result` if it ends by itself with an invalid result.
+//! The first line of a script lists the accepted kinds of failure. `refused` means that the script is not loaded.
+//! `result` means that the script ends without being stopped and returns an invalid result.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use foldwork_engine::hook::{Enrich, Failure, Plugin};
 use foldwork_engine::model::aggregate::Aggregate;
 use foldwork_engine::model::builtin;
-use foldwork_engine::model::event::Event;
-use foldwork_engine::model::id::AggregateId;
 use foldwork_engine::model::value::Value;
 use foldwork_plugins::Folder;
 use foldwork_plugins::limits::Limits;
 use foldwork_plugins::memory::peak_of;
 use foldwork_plugins::script::Script;
+use foldwork_tests::events::first_event;
 use foldwork_tests::expectation::{all_well, files, read};
 
 const MANIFEST: &str = "name = \"hostile\"\nversion = \"1.0.0\"\ndescription = \"Hostile.\"\nhooks = [\"enrich\"]\n";
-/// How long after its deadline a call may end. An optimized program that runs alone needs at most 300 ms; this program
-/// may be a debug build on a busy machine.
+/// The maximum time from the deadline of a call to its end. A release build on an idle machine needs at most 300 ms,
+/// but the tests may be a debug build on a busy machine.
 const GRACE: Duration = Duration::from_millis(2_500);
 const MAX_MEMORY: i64 = 256 << 20;
 /// The number of threads that call scripts at the same time.
@@ -80,7 +79,7 @@ fn stopped(path: &Path) -> Result<(), String> {
     if peak > MAX_MEMORY {
         return Err(format!("{name} took {peak} bytes"));
     }
-    // A call of another script still works.
+    // Checks that a call of another script still works.
     let peaceful = loaded("fn enrich(event, state, settings) { #{ derived: #{ seen: state.title } } }");
     let facts = called(&peaceful.map_err(|error| error.to_string())?).map_err(|failure| failure.to_string())?;
     match facts {
@@ -109,21 +108,7 @@ fn loaded_with(script: &str, limits: Limits) -> Result<Script, foldwork_plugins:
 /// Calls `enrich` and returns the derived field `seen`.
 fn called(script: &Script) -> Result<Option<Value>, Failure> {
     let definition = builtin::definitions().swap_remove(0);
-    let event = Event {
-        event_id: "event-1".into(),
-        aggregate_id: AggregateId::from(Arc::from("article-1")),
-        aggregate_type: "article".into(),
-        event_type: "article.created".into(),
-        project_id: None,
-        version: 1,
-        position: 1,
-        payload: Arc::new([("title", "T"), ("body", "B")].into_iter().collect()),
-        metadata: Arc::default(),
-        actor: "system".into(),
-        occurred_at: 0,
-        recorded_at: 0,
-        sent: Default::default(),
-    };
+    let event = first_event("article-1", "article.created", [("title", "T"), ("body", "B")].into_iter().collect());
     let aggregate = Aggregate::fold(None, &event, &definition);
     let call = Enrich { event: &event, aggregate: &aggregate, definition: &definition };
     script.enrich(&call).map(|done| done.value.derived.get("seen").cloned())

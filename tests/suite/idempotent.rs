@@ -1,15 +1,15 @@
-//! Concurrent requests with one idempotency key: exactly one is executed, on one server and on several.
+//! Tests concurrent requests with one idempotency key: exactly one is executed, on one server and on several servers.
 
 use foldwork_engine::model::event::{Expected, NewEvent};
 use foldwork_engine::model::value::Object;
-use foldwork_engine::workspace::answers::{self, Idempotent, KeptAnswer, RequestId};
 use foldwork_engine::workspace::keys::NewKey;
+use foldwork_engine::workspace::responses::{self, Idempotent, KeptResponse, RequestId};
 use foldwork_engine::{Error, Store, model::access::Scope};
 use foldwork_tests::embedded::{engine, first};
 use foldwork_tests::handles::{Handles, enter};
 use futures_util::future::join_all;
 
-/// Opens one workspace through this many engines over one store.
+/// Returns the handles of one workspace on several engines with one store.
 async fn seen_by(engines: usize) -> Vec<Handles> {
     let store = Store::connect("mem://").await.expect("a store");
     if engines == 1 {
@@ -23,7 +23,7 @@ async fn seen_by(engines: usize) -> Vec<Handles> {
     all
 }
 
-/// Appends an event for a request and returns whether this call was the first.
+/// Appends an event with an idempotency key. Returns whether this call, and not an earlier call, appended the event.
 async fn append(workspace: &Handles, key: &str, title: &str) -> Result<bool, Error> {
     let request = RequestId::new("user", key, "test", title.as_bytes())?;
     let event = NewEvent {
@@ -35,7 +35,7 @@ async fn append(workspace: &Handles, key: &str, title: &str) -> Result<bool, Err
     };
     loop {
         match workspace.writer.append_requested(vec![event.clone()], Some(&request)).await {
-            // The store is busy; retry.
+            // Retries, because the store is busy.
             Err(Error::Unavailable(_)) => tokio::task::yield_now().await,
             Err(error) => return Err(error),
             Ok(appended) => return Ok(!appended.is_repeat()),
@@ -81,8 +81,8 @@ async fn a_failed_request_may_be_repeated_with_another_body() {
     for engines in [1, 2] {
         let workspaces = seen_by(engines).await;
         let request = RequestId::new("user", "key", "test", b"failing").expect("a key");
-        let make = || async { Err::<((), KeptAnswer), _>(Error::invalid("no")) };
-        let failed = answers::idempotent(&workspaces[0].writer, request, make).await;
+        let make = || async { Err::<((), KeptResponse), _>(Error::invalid("no")) };
+        let failed = responses::idempotent(&workspaces[0].writer, request, make).await;
         assert!(matches!(failed, Err(Error::Invalid { .. })));
         assert!(append(&workspaces[engines - 1], "key", "another").await.expect("appended"));
     }
@@ -91,7 +91,8 @@ async fn a_failed_request_may_be_repeated_with_another_body() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_repeated_append_returns_its_original_events() {
     let store = Store::connect("mem://").await.expect("a store");
-    // The engines are not closed, so the repeat is recognized by what was stored with the events.
+    // The first engine is not closed, so the repeated request is recognised by the data that was stored with the
+    // events.
     let (before, key) = first(&engine(store.share()).await).await.expect("a workspace");
     let event = |id: &str, event_id: Option<&str>| NewEvent {
         aggregate_id: id.into(),
@@ -155,8 +156,8 @@ async fn an_idempotency_key_identifies_one_kind_of_request() {
             |error: Option<Error>| matches!(error, Some(Error::Conflict { code: "idempotency_mismatch", .. }));
         let keep = async |key: &str| {
             let request = RequestId::new("user", key, "test", b"something else").expect("a key");
-            let make = || async { Ok(((), KeptAnswer { body: "made".into(), location: String::new() })) };
-            answers::idempotent(&workspaces[0].writer, request, make).await
+            let make = || async { Ok(((), KeptResponse { body: "made".into(), location: String::new() })) };
+            responses::idempotent(&workspaces[0].writer, request, make).await
         };
         assert!(append(&workspaces[engines - 1], "append", "title").await.expect("appended"));
         assert!(mismatch(keep("append").await.err()));
@@ -168,14 +169,14 @@ async fn an_idempotency_key_identifies_one_kind_of_request() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_kept_answer_survives_closing_the_workspace() {
+async fn a_kept_response_survives_closing_the_workspace() {
     let engine = engine(Store::connect("mem://").await.expect("a store")).await;
     let (mut workspace, key) = first(&engine).await.expect("a workspace");
     for number in 0..3 {
         let request = RequestId::new("user", "key", "test", b"body").expect("a key");
-        let kept_answer = KeptAnswer { body: "what was said".into(), location: "/there".into() };
-        let make = move || async move { Ok(((), kept_answer)) };
-        match answers::idempotent(&workspace.writer, request, make).await.expect("an answer") {
+        let kept_response = KeptResponse { body: "what was said".into(), location: "/there".into() };
+        let make = move || async move { Ok(((), kept_response)) };
+        match responses::idempotent(&workspace.writer, request, make).await.expect("a response") {
             Idempotent::First(()) => assert_eq!(number, 0),
             Idempotent::Repeated(first) => {
                 assert!(number > 0);

@@ -1,6 +1,5 @@
-//! The shipped plugins over a small handbook, and over recorded articles if `FOLDWORK_SHARED` names their folder: each
-//! article has its statistics, and the open edges are the mentions that a search of the bodies finds without the
-//! plugin.
+//! Tests the shipped plugins with a small handbook, and with recorded articles if `FOLDWORK_SHARED` names their folder.
+//! Each article has statistics, and the open edges are the mentions that a separate search of the bodies finds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -15,11 +14,11 @@ use foldwork_tests::recorded::{self, Articles};
 use foldwork_tests::server::{Server, worked};
 
 const KIND: &str = "links_to";
-/// Texts that precede the numbers of articles.
+/// The texts that precede the number of an article in a mention.
 const PREFIXES: [&str; 2] = ["rust-lang/rfcs#", "rfcs/pull/"];
 /// The number of events per append.
 const BATCH: usize = 20;
-/// The deadline of a call. A debug build takes many times longer than an optimized one.
+/// The deadline of a call. A debug build takes much longer than a release build.
 const DEADLINE_MS: u64 = 30_000;
 
 /// The links between articles of the handbook.
@@ -67,7 +66,7 @@ fn event(id: &str, verb: &str, payload: Object) -> NewEvent {
     }
 }
 
-/// Appends an `article.created` for each article, and then deletes the deleted ones.
+/// Appends `article.created` for each article, and then `article.deleted` for each deleted article.
 async fn append(workspace: &Handles, articles: &Articles) {
     let created = articles.iter().map(|(id, article)| event(id, "created", article.payload.clone()));
     let deleted = articles.iter().filter(|(_, article)| article.deleted);
@@ -83,7 +82,7 @@ async fn edges_of_the_handbook_match_the_known_links() {
     let articles = recorded::handbook();
     let known: Edges = HANDBOOK.map(|(from, to)| (from.to_owned(), to.to_owned())).into();
     assert_same(&known, &draw(&articles).await);
-    // The test over recorded articles compares its edges with the result of `mentions`, so that result is checked here.
+    // Checks the function `mentions` as well, because the test with recorded articles uses its result.
     assert_same(&known, &mentions(&articles));
 }
 
@@ -116,7 +115,7 @@ async fn draw(articles: &Articles) -> Edges {
     let mut without_statistics = Vec::new();
     let live = || articles.iter().filter(|(_, article)| !article.deleted);
     for (id, _) in live() {
-        let around = workspace.reader.graph(id, 1, Vec::new(), Direction::Out, false).await.expect("a graph");
+        let around = workspace.reader.graph(id, 1, Vec::new(), Direction::Out, false, None).await.expect("a graph");
         let facts = &around.nodes[0].aggregate.facts;
         let words = facts.get("reading_stats").and_then(Value::as_object).and_then(|stats| stats.get("words"));
         if words.and_then(Value::as_int).is_none_or(|words| words == 0) {
@@ -130,8 +129,8 @@ async fn draw(articles: &Articles) -> Edges {
     drawn
 }
 
-/// Returns which live article mentions which. If several articles have the same number, a mention of that number refers
-/// to the oldest.
+/// Returns the mentions between articles that are not deleted. If several articles have the same number, a mention of
+/// the number refers to the oldest of them.
 fn mentions(articles: &Articles) -> Edges {
     let live = || articles.iter().filter(|(_, article)| !article.deleted);
     let by_slug: BTreeMap<&str, &str> = live().map(|(id, article)| (article.text("slug"), id.as_str())).collect();
@@ -144,7 +143,7 @@ fn mentions(articles: &Articles) -> Edges {
     let mut mentions = Edges::new();
     for (id, article) in live() {
         let body = article.text("body");
-        // Markdown writes `\_` where `_` would begin emphasis.
+        // Removes the escapes, because Markdown has `\_` where `_` would begin emphasis.
         let unescaped = body.replace("\\_", "_");
         let named = names(&unescaped).into_iter().filter_map(|name| by_slug.get(name).copied());
         let own = article.number();

@@ -1,4 +1,5 @@
-//! Reading the log and streams: events that a filter rejects are read once, and a page ends at its byte limit.
+//! Tests reading of the log and of streams: events that a filter rejects are read once, and a page ends at its byte
+//! limit.
 
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use foldwork_engine::workspace::events::{Direction, Limit, LogFilter};
 use foldwork_tests::handles::Handles;
 use foldwork_tests::server::Server;
 
-/// More events than one page scans.
+/// The number of events that the filter rejects. One page does not read so many events.
 const OTHER_EVENTS: usize = 6_000;
 
 fn event(stream: &str, verb: &str, text: &str) -> NewEvent {
@@ -44,11 +45,11 @@ async fn a_filter_without_matches_continues_at_its_position() {
     assert_eq!(page.items.iter().map(|event| event.position).collect::<Vec<_>>(), [OTHER_EVENTS as u64 + 1]);
     assert_eq!((page.next, page.position), (None, OTHER_EVENTS as u64 + 1));
 
-    // A request that waits scans on by itself.
+    // A request with a wait time also reads the following pages.
     let page = workspace.reader.log(0, limit, &filter, Duration::from_secs(60)).await.expect("a page");
     assert_eq!(page.items.len(), 1);
 
-    // At the end of the log the page states its position too, even if no event matched.
+    // A page at the end of the log has its position even if no event matched.
     append(&workspace, vec![event("a", "updated", "x")]).await;
     let page = workspace.reader.log(page.position, limit, &filter, Duration::ZERO).await.expect("a page");
     assert_eq!((page.items.len(), page.next, page.position), (0, None, OTHER_EVENTS as u64 + 2));

@@ -1,25 +1,32 @@
-//! All tests that need no socket. The tests themselves are in the modules.
+//! All tests that need no socket, in modules by subject.
 
 mod admission;
 mod admitted;
+mod backed_up;
 mod catalogue;
+mod closed;
 mod consumer;
 mod content;
 mod contract;
 mod coverage;
 mod crashed;
+mod dashboard;
+mod deleted;
 mod depth;
 mod edge;
 mod examples;
 mod exports;
 mod faults;
+mod file_links;
 mod files;
 mod first_start;
 mod generated;
 mod hostile;
 mod idempotent;
+mod imported_slugs;
 mod kept;
 mod linked;
+mod listings;
 mod log;
 mod mailbox;
 mod matrix;
@@ -33,6 +40,7 @@ mod pipelines;
 mod random;
 mod reads;
 mod redefined;
+mod reloaded;
 mod removed;
 mod reopened;
 mod replay;
@@ -48,6 +56,6 @@ mod vectors;
 
 use foldwork_plugins::memory::Counting;
 
-/// Counts the memory that scripts allocate, as the program does.
+/// The allocator of the tests, which counts the memory that scripts allocate, like the allocator of the program.
 #[global_allocator]
 static ALLOCATOR: Counting<tikv_jemallocator::Jemalloc> = Counting(tikv_jemallocator::Jemalloc);

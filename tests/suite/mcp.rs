@@ -1,5 +1,5 @@
-//! The Model Context Protocol: each request runs with the rights of its own caller, and errors name the authorization
-//! server.
+//! Tests the Model Context Protocol: each request runs with the rights of its own caller, and errors refer to the
+//! authorization server.
 
 use foldwork_server::Config;
 use foldwork_tests::server::Server;
@@ -65,7 +65,7 @@ async fn tools_show_nothing_of_another_workspace() {
 async fn oversized_results_are_rejected_and_rows_truncated() {
     let mut config = Config::default();
     config.plugins.enabled = vec!["mcp".into()];
-    config.mcp.answer_bytes = 4_000;
+    config.mcp.response_bytes = 4_000;
     let server = Server::start_with(&config).await.expect("a server");
     let key = server.key("owner").expect("a key");
     for (id, length) in [("small", 10), ("large", 5_000), ("smaller", 10)] {
@@ -79,7 +79,7 @@ async fn oversized_results_are_rejected_and_rows_truncated() {
     }
     let refused = call_tool(&server, key, "get_aggregate", json!({"aggregate_id": "large"})).await;
     let error: Value = serde_json::from_str(refused["content"][0]["text"].as_str().expect("a text")).expect("JSON");
-    assert_eq!((&refused["isError"], &error["code"]), (&json!(true), &json!("answer_too_large")));
+    assert_eq!((&refused["isError"], &error["code"]), (&json!(true), &json!("response_too_large")));
     let pipeline = json!([{"$match": {"aggregate_type": "article"}}, {"$fold": {}}, {"$sort": {"_created_at": 1, "_position": 1}}]);
     let cut = call_tool(&server, key, "query", json!({"pipeline": pipeline})).await;
     let answer = &cut["structuredContent"];

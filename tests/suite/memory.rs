@@ -1,4 +1,4 @@
-//! Unused workspaces are closed when memory is short, and opened again without loss.
+//! Tests that unused workspaces are closed when the memory limit is exceeded, and are opened again without loss.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,12 +12,12 @@ use foldwork_engine::{Engine, Error, Plugins, Settings, Store};
 use foldwork_server::Config;
 use foldwork_tests::clock::FixedClock;
 use foldwork_tests::handles::{Handles, enter};
-use foldwork_tests::server::Server;
+use foldwork_tests::server::{Server, close_down_to};
 
 fn config() -> Config {
     let mut config = Config::default();
     config.memory.resident_bytes = 1;
-    // The agents of plugins would append events to the log.
+    // Disables plugins, because their agents would append events to the log.
     config.plugins.enabled.clear();
     config
 }
@@ -43,10 +43,10 @@ async fn the_least_recently_used_workspace_is_closed_first() {
     let other = server.workspace("other").await.expect("a workspace");
     other.writer.append_events(vec![event("b", 1)]).await.expect("appended");
     server.pass(60 * MINUTE_MS).await.expect("timers");
-    // A held handle counts as use, no matter how long ago the workspace was entered.
+    // A workspace with a held handle is in use, no matter how long ago it was entered.
     assert_eq!(server.engine.close_idle().await.expect("closed"), 2);
     drop(owner);
-    assert_eq!(server.engine.close_idle().await.expect("closed"), 1);
+    close_down_to(&server.engine, 1).await.expect("closed");
     let owner = server.workspace("owner").await.expect("a workspace");
     assert_eq!(owner.reader.position(), 1);
     assert_eq!(owner.writer.append_events(vec![event("a", 2)]).await.expect("appended").events[0].version, 2);
@@ -54,7 +54,7 @@ async fn the_least_recently_used_workspace_is_closed_first() {
     // No handle is held, but the workspace was entered recently.
     assert_eq!(server.engine.close_idle().await.expect("closed"), 1);
     server.pass(60 * MINUTE_MS).await.expect("timers");
-    assert_eq!(server.engine.close_idle().await.expect("closed"), 0);
+    close_down_to(&server.engine, 0).await.expect("closed");
     assert_eq!(server.workspace("other").await.expect("a workspace").reader.position(), 1);
 }
 
@@ -63,7 +63,7 @@ async fn a_workspace_without_events_is_closed_too() {
     let server = Server::start_with(&config()).await.expect("a server");
     server.workspace("owner").await.expect("a workspace");
     server.pass(60 * MINUTE_MS).await.expect("timers");
-    assert_eq!(server.engine.close_idle().await.expect("closed"), 0);
+    close_down_to(&server.engine, 0).await.expect("closed");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,4 @@
-//! Paths that native plugins mount: each path belongs to one plugin and hides no operation of the server.
+//! Tests the paths that native plugins mount: each path belongs to one plugin and hides no operation of the server.
 
 use foldwork_plugins::{SHIPPED, natives};
 use foldwork_server::{API, Config};

@@ -1,4 +1,4 @@
-//! Numbers that neither a 64-bit integer nor a double represents: the log keeps them as they were written.
+//! Tests numbers that neither a 64-bit integer nor a double represents exactly: the log keeps their text.
 
 use foldwork_tests::server::Server;
 use poem::http::{Method, StatusCode};
@@ -40,7 +40,7 @@ async fn long_numbers_are_returned_as_they_were_written() {
         let (status, appended) = call(&server, Method::POST, "/aggregates/a/events", &event(number)).await;
         assert_eq!(status, StatusCode::CREATED, "{appended}");
         assert!(appended.contains(&payload), "{appended}");
-        // The first list is read from the store, and the second from memory.
+        // The first list is read from the store, the second from memory.
         for path in ["/aggregates/a/events", "/events"] {
             let (_, list) = call(&server, Method::GET, path, "").await;
             assert!(list.contains(&payload), "{list}");
@@ -67,6 +67,62 @@ async fn states_and_pipelines_have_the_nearest_double() {
             call(&server, Method::POST, "/aggregates/query", &format!(r#"{{"pipeline": {pipeline}}}"#)).await;
         assert_eq!(status, StatusCode::OK, "{rows}");
         assert!(rows.contains("1.8446744073709552e+19") && !rows.contains("18446744073709551617"), "{rows}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approved_effect_has_its_numbers_as_they_were_written() {
+    let server = Server::start().await.expect("a server");
+    call(&server, Method::POST, "/aggregates/define", r#"{"type_name": "note"}"#).await;
+    for number in NUMBERS {
+        for (aggregate, act, body) in [("approved", "approve", "{}"), ("edited", "edit", r#"{"text": "brief"}"#)] {
+            let id = format!("{aggregate}-{number}");
+            let task = format!(
+                r#"{{"title": "Note it", "source": {{"aggregate_id": "{id}"}}, "artifacts": [{{"name": "a", "text": "long", "effect":
+                    {{"event_type": "note.created", "payload": {{"id": {number}, "text": "long", "in": [{{"x": {number}}}]}}}}}}]}}"#
+            );
+            let (status, created) = call(&server, Method::POST, "/mailbox", &task).await;
+            assert_eq!(status, StatusCode::CREATED, "{created}");
+            let created: serde_json::Value = serde_json::from_str(&created).expect("JSON");
+            let task = format!("/mailbox/{}", created["id"].as_str().expect("an id"));
+            let text = |text: &str| format!(r#""payload":{{"id":{number},"text":"{text}","in":[{{"x":{number}}}]}}"#);
+            let (_, shown) = call(&server, Method::GET, &task, "").await;
+            // The number occurs in the artifact and in the preview of the approval.
+            assert_eq!(shown.matches(&text("long")).count(), 2, "{shown}");
+            let (status, approved) = call(&server, Method::POST, &format!("{task}/{act}"), body).await;
+            assert_eq!(status, StatusCode::OK, "{approved}");
+            let expected = text(if act == "edit" { "brief" } else { "long" });
+            assert!(approved.contains(&expected), "{approved}");
+            let (_, list) = call(&server, Method::GET, &format!("/aggregates/{id}/events"), "").await;
+            assert!(list.contains(&expected), "{list}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_has_its_numbers_as_they_were_written() {
+    let server = Server::start().await.expect("a server");
+    call(&server, Method::POST, "/aggregates/define", r#"{"type_name": "note"}"#).await;
+    for (data, edit) in [
+        ("", r#"{"modifications": {"id": 18446744073709551617}}"#),
+        (r#""data": {"id": 1},"#, r#"{"modifications": {"id": 18446744073709551617}}"#),
+        (r#""data": {"id": 1},"#, r#"{"artifact": {"data": {"id": 18446744073709551617}}}"#),
+        (r#""data": {"id": 1},"#, r#"{"content": {"id": 18446744073709551617}}"#),
+        (r#""data": {"id": 1},"#, r#"{"artifacts": [{"parts": [{"data": {"id": 18446744073709551617}}]}]}"#),
+    ] {
+        let content = if data.is_empty() { r#""parts": [{"file": "a"}],"# } else { data };
+        let task = format!(
+            r#"{{"title": "Note it", "source": {{"aggregate_id": "n"}}, "artifacts": [{{"name": "a", {content}
+                "effect": {{"event_type": "note.changed", "payload": {{"id": 1}}}}}}]}}"#
+        );
+        let (status, created) = call(&server, Method::POST, "/mailbox", &task).await;
+        assert_eq!(status, StatusCode::CREATED, "{created}");
+        let created: serde_json::Value = serde_json::from_str(&created).expect("JSON");
+        let path = format!("/mailbox/{}/edit", created["id"].as_str().expect("an id"));
+        let edit = edit.replacen('{', r#"{"accept_stale": true, "#, 1);
+        let (status, edited) = call(&server, Method::POST, &path, &edit).await;
+        assert_eq!(status, StatusCode::OK, "{edited}");
+        assert!(edited.contains(r#""payload":{"id":18446744073709551617}"#), "{edit}: {edited}");
     }
 }
 

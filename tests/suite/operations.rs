@@ -1,4 +1,4 @@
-//! An operation that has begun runs to its end, even if its client stops waiting.
+//! Tests that an operation that has begun is completed even if its client disconnects.
 
 use std::pin::pin;
 
@@ -19,7 +19,7 @@ fn request(server: &Server, method: Method, path: &str, body: &str) -> Request {
         .body(Body::from_string(body.to_owned()))
 }
 
-/// Sends a request and drops it after this many polls, as a reset connection does.
+/// Sends a request and drops it after this many polls, as the server does when a connection is reset.
 async fn given_up(server: &Server, request: Request, polls: usize) {
     let mut answer = pin!(server.call(request));
     for _ in 0..polls {
@@ -34,7 +34,7 @@ async fn given_up(server: &Server, request: Request, polls: usize) {
 async fn an_unlisted_key_opens_nothing_after_aborted_revocations() {
     let server = Server::start().await.expect("a server");
     let mut keys = Vec::new();
-    // The last request runs to its end.
+    // The last request is polled until it is completed.
     for polls in (0..40).map(|number| number * number).chain([usize::MAX]) {
         let workspace = server.workspace("owner").await.expect("a workspace");
         let new = NewKey { name: polls.to_string(), scopes: vec![Scope::ApiRead], ..NewKey::default() };

@@ -1,10 +1,11 @@
-//! Pages of query results: pages of kept rows, and pages that are read again after the log has grown.
+//! Tests pages of query results: later pages show the state at the time of the first page, even if they are computed
+//! after the log has grown.
 
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::json;
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::workspace::query::page::{Continuation, Paging};
-use foldwork_engine::workspace::query::{Answer, Query};
+use foldwork_engine::workspace::query::{Query, Response};
 use foldwork_tests::handles::Handles;
 use foldwork_tests::server::{Server, worked};
 
@@ -32,7 +33,7 @@ async fn append(workspace: &Handles, id: &str, verb: &str, n: i64) {
     workspace.writer.append_events(vec![event]).await.expect("appended");
 }
 
-async fn ask(workspace: &Handles, pipeline: &str, after: Option<Continuation>) -> Answer {
+async fn ask(workspace: &Handles, pipeline: &str, after: Option<Continuation>) -> Response {
     let pipeline = json::parse(pipeline.as_bytes()).expect("JSON");
     let page = Some(Paging { limit: Some(3), after });
     workspace.reader.query(Query { page, ..Query::new(pipeline) }).await.expect("an answer")
@@ -75,7 +76,8 @@ async fn later_pages_show_the_moment_of_the_first() {
     }
 }
 
-/// Appends an event to a note. The slug of each note follows from its number; the note links to note `to`.
+/// Appends an event to note `number`. Unless `verb` is `deleted`, the event links the note to note `to`. The slug of a
+/// note contains its number.
 async fn note(workspace: &Handles, number: u32, verb: &str, to: u32) {
     let fields =
         [("title", format!("note {number} to {to}")), ("slug", format!("s{number}")), ("to", format!("s{to}"))];

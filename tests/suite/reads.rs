@@ -1,4 +1,4 @@
-//! How much of the log a query reads: no more than its result needs.
+//! Tests that a query reads no more of the log than its result needs.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::workspace::agents::NewAgent;
 use foldwork_engine::workspace::articles::{ArticleChange, NewArticle, Perspective};
 use foldwork_engine::workspace::mailbox::tasks::NewTask;
-use foldwork_engine::workspace::query::{Answer, Query};
+use foldwork_engine::workspace::query::{Query, Response};
 use foldwork_engine::workspace::told_again::Again;
 use foldwork_engine::{ContentReader, Error, Store};
 use foldwork_server::Config;
@@ -37,7 +37,7 @@ async fn append(workspace: &Handles, ids: &[&str], each: usize, text: &str) {
     }
 }
 
-async fn ask(workspace: &Handles, pipeline: serde_json::Value) -> Result<Answer, Error> {
+async fn ask(workspace: &Handles, pipeline: serde_json::Value) -> Result<Response, Error> {
     workspace.reader.query(Query::new(Value::from(pipeline))).await
 }
 
@@ -66,12 +66,12 @@ async fn a_limit_over_streams_reads_one_page() {
         .into();
     assert_eq!(rows, places);
     assert_eq!(events, 4);
-    // A limit after a condition that only the pipeline can evaluate.
+    // The limit follows a condition that the store cannot evaluate.
     let odd = json!({"$match": {"$expr": {"$eq": [{"$mod": ["$version", 2]}, 1]}}});
     let (rows, events) = read(&workspace, json!([one, odd, {"$skip": 2}, {"$limit": 2}, show])).await;
     assert_eq!(rows.len(), 2);
     assert!(events <= 200, "{events}");
-    // Only the part of a stream that a condition selects.
+    // The query reads only the part of the stream that the condition selects.
     let late = json!({"$match": {"aggregate_id": "b", "position": {"$gt": EVENTS - 30}}});
     let (rows, events) = read(&workspace, json!([late, show])).await;
     assert_eq!(rows.len(), 10);
@@ -101,7 +101,7 @@ async fn events_held_by_a_query_count_against_its_memory() {
         let Error::Pipeline(refused) = refused else { panic!("{holding}: {refused}") };
         assert!(refused.message.contains("memory limit"), "{holding}: {}", refused.message);
     }
-    // A fold does not hold the events, only the state.
+    // A fold keeps only the state in memory, not the events.
     let folded = json!([one, {"$fold": {"version": 999}}, {"$project": {"_version": 1}}]);
     assert_eq!(read(&workspace, folded).await.0, [json!({"_id": "a", "_version": 999}).into()]);
     assert_eq!(read(&workspace, json!([one, {"$count": "n"}])).await.0, [json!({"n": 1_000}).into()]);
@@ -131,7 +131,7 @@ async fn reading_a_published_revision_skips_the_rest_of_the_history() {
     for number in 41..=80 {
         change(&workspace, number).await;
     }
-    // Another server has none of the events in memory.
+    // The second engine has none of the events in memory.
     let second = embedded::engine(store.share()).await;
     let elsewhere = enter(&second, &key).await.expect("a workspace");
     for (engine, workspace) in [(&first, &workspace), (&second, &elsewhere)] {
@@ -201,7 +201,7 @@ async fn a_replay_for_an_agent_reads_only_the_end_of_its_feed() {
         let new = NewTask { title: format!("Task {number}"), assignee, ..NewTask::default() };
         workspace.writer.create_task(new).await.expect("made");
     }
-    // Another server has none of the feed in memory.
+    // The second engine has none of the feed in memory.
     let second = embedded::engine(store.share()).await;
     let elsewhere = enter(&second, &key).await.expect("a workspace");
     worked(&elsewhere).await.expect("caught up");

@@ -1,4 +1,4 @@
-//! A type with a changed fold: its aggregates are folded again while the old states stay readable.
+//! Tests a type with a changed fold: its aggregates are folded again while the old states stay readable.
 
 use foldwork_engine::model::event::{MAX_EVENTS_PER_APPEND, NewEvent};
 use foldwork_engine::model::value::Value;
@@ -63,7 +63,8 @@ async fn appends_continue_while_a_type_is_folded_again() {
     });
     let mut meanwhile = 0;
     while !redefining.is_finished() {
-        // Events of another type and of the type itself: the new fold includes events appended meanwhile.
+        // Appends events of another type and of the changed type. The new fold includes events that are appended while
+        // the states are folded again.
         append(&workspace, ["other", "thing"].into_iter().map(|name| event(name, meanwhile % AGGREGATES))).await;
         meanwhile += 1;
     }
@@ -91,17 +92,17 @@ async fn a_redefinition_on_one_server_applies_to_the_others() {
     let there = enter(&there, &key).await.expect("the same workspace");
     assert_eq!(totals(&there, SourceChoice::Resident).await, r#"[{"_id":3,"n":5}]"#);
 
-    // Without any append, the other server still finds the new definition.
+    // The other server finds the new definition even if nothing is appended.
     here.writer.define_type(&definition("max"), true).await.expect("a forced change");
     assert_eq!(totals(&there, SourceChoice::Resident).await, r#"[{"_id":1,"n":5}]"#);
 
-    // Without a read before, an append is checked against the definition in the store.
+    // An append is checked against the definition in the store even if the server has not read it before.
     let text = value(r#"{"type_name": "thing", "fields": [{"name": "total", "type": "string"}]}"#);
     here.writer.define_type(&text, true).await.expect("a forced change");
     let refused = there.writer.append_events(vec![event("thing", 0)]).await;
     assert!(matches!(refused, Err(Error::Invalid { .. })), "{refused:?}");
 
-    // Two concurrent changes of one type do not undo each other: one is checked against the result of the other.
+    // Two concurrent changes of one type are both applied: the second is checked against the result of the first.
     let field = |name: &str| {
         value(&format!(
             r#"{{"type_name": "thing", "fields": [{{"name": "total", "type": "string"}}, {{"name": "{name}", "type": "string"}}]}}"#

@@ -1,4 +1,5 @@
-//! A plugin that is taken out of the configuration and put back: what it found is hidden, and comes back.
+//! Tests a plugin that is removed from the configuration and added again. Its facts, edges and labels are hidden while
+//! it is removed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use foldwork_tests::expectation::root;
 use foldwork_tests::handles::{Handles, enter};
 use foldwork_tests::server::worked;
 
-/// Opens an engine with plugins of the tests.
+/// Opens an engine with plugins from `tests/plugins`.
 async fn engine(store: &Store, enabled: &[&str]) -> Arc<Engine> {
     let enabled: Vec<String> = enabled.iter().map(|name| (*name).to_owned()).collect();
     // Debug builds on a busy machine are slow.
@@ -38,7 +39,7 @@ async fn append(workspace: &Handles, id: &str, payload: &str) {
     worked(workspace).await.expect("the plugins' turn");
 }
 
-/// What plugins found, as readers see it.
+/// The visible results of plugins.
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
     /// The facts about the note `a`.
@@ -57,7 +58,7 @@ async fn seen(workspace: &Handles) -> Seen {
     let pipeline = r#"[{"$match": {"aggregate_id": "a"}}, {"$fold": {}}, {"$project": {"_id": 0, "_facts": 1}}]"#;
     let query = Query::new(serde_json::from_str(pipeline).expect("JSON"));
     let facts = serde_json::to_string(&reader.query(query).await.expect("an answer").rows).expect("JSON");
-    let around = reader.graph("a", 1, Vec::new(), Direction::Out, false).await.expect("a graph");
+    let around = reader.graph("a", 1, Vec::new(), Direction::Out, false, None).await.expect("a graph");
     let search = Search { query: "note one".into(), aggregate_type: None, project: None, limit: None };
     let found = reader.search(search).await.expect("an answer").results;
     let parked = reader.list_parked(None, None, 10).await.expect("a list");
@@ -98,13 +99,13 @@ async fn what_a_removed_plugin_found_is_hidden_until_the_plugin_returns() {
     assert_eq!((hidden.parked.len(), hidden.parked_count), (0, 0));
     let parked = workspace.reader.list_parked(Some("doorbell"), None, 10).await.expect("a list");
     assert_eq!(parked.len(), 1, "the steps of a removed plugin are listed by its name");
-    // New facts of another plugin keep the hidden ones.
+    // New facts of another plugin do not delete the hidden facts.
     append(&workspace, "a", r#"{"calls": null}"#).await;
     assert_eq!(seen(&workspace).await.facts, r#"[{"_facts":{"caller":{"calls":0}}}]"#);
     drop(workspace);
     without.close().await;
 
-    // Without any plugin, nothing is shown.
+    // Without any plugin, all results are hidden.
     let none = engine(&store, &[]).await;
     let workspace = enter(&none, &key).await.expect("a workspace");
     let hidden = seen(&workspace).await;

@@ -1,4 +1,4 @@
-//! A reopened store gives the same results, at whatever positions the followers of the log were when it was left.
+//! Tests that a reopened store returns the same results. The followers of the log may have reached any position.
 
 use foldwork_engine::Store;
 use foldwork_engine::model::event::NewEvent;
@@ -9,7 +9,7 @@ use foldwork_tests::embedded::{engine, first};
 use foldwork_tests::handles::{Handles, enter};
 use foldwork_tests::server::consumed;
 
-/// Pipelines whose results must not change.
+/// The pipelines whose results must not change.
 const PIPELINES: [&str; 4] = [
     r#"[]"#,
     r#"[{"$fold": {}}]"#,
@@ -59,7 +59,7 @@ async fn a_reopened_store_returns_the_same_results() {
     append(&workspace, 0).await;
     let before = answers(&workspace).await;
 
-    // The engine is abandoned while the followers of the log are at any position.
+    // Opens the store again while the followers of the first engine may be at any position.
     let abrupt = enter(&engine(store.share()).await, &key).await.expect("a workspace");
     assert_eq!(answers(&abrupt).await, before);
 
@@ -85,7 +85,7 @@ async fn a_changed_fold_survives_a_restart() {
     };
     workspace.writer.define_type(&definition("sum"), false).await.expect("a type");
     append(&workspace, 0).await;
-    // The snapshots have the fold of the first definition.
+    // Waits until the snapshots have the states of the first definition.
     consumed(&workspace).await.expect("the followers catch up");
     workspace.writer.define_type(&definition("last"), true).await.expect("a forced change");
     let before = answers(&workspace).await;
@@ -126,7 +126,7 @@ async fn folding_many_pages_of_the_log_matches_memory() {
     let rows = async |workspace: &Handles, pipeline: &str| {
         workspace.reader.query(Query::new(value(pipeline))).await.expect("an answer").rows
     };
-    // The first engine has all events in memory, the second none.
+    // The first engine has all events in memory, and the second engine has none.
     let second = enter(&engine(store.share()).await, &key).await.expect("a workspace");
     for pipeline in pipelines {
         assert_eq!(rows(&second, pipeline).await, rows(&workspace, pipeline).await, "{pipeline}");

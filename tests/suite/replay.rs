@@ -1,6 +1,6 @@
-//! Replays pipeline cases: a few from this repository, and many recorded ones from the folder that `FOLDWORK_SHARED`
-//! names. Recorded cases that differ are listed in `tests/replay/known.txt` with their reasons. The list may only
-//! shrink.
+//! Replays pipeline cases: a few cases from this repository, and many recorded cases from the folder that
+//! `FOLDWORK_SHARED` names. Recorded cases that differ are listed in `tests/replay/known.txt` with their reasons. The
+//! list may only shrink.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use serde::Deserialize;
 
 /// The placeholder of a foreign source in a recorded pipeline.
 const FOREIGN: &str = "__FOREIGN__";
-/// The files, without their extension. A case is identified by its file and line.
+/// The names of the files without their extension. A case is identified by its file and its line.
 const FILES: [&str; 2] = ["cases", "lookup_cases"];
 
 #[derive(Deserialize)]
@@ -134,12 +134,13 @@ async fn replayed(workspace: &Handles, line: &str) -> Result<(), String> {
     }
 }
 
-/// Replaces a foreign source by an inline one: no `from`, and documents first in the sub-pipeline.
+/// Replaces a foreign source with inline documents: removes `from`, and puts the documents at the beginning of the
+/// sub-pipeline.
 fn with_foreign(value: &Value, documents: &Value) -> Value {
     match value {
         Value::Array(items) => items.iter().map(|item| with_foreign(item, documents)).collect::<Vec<_>>().into(),
         Value::Object(fields) => {
-            // An invalid or missing sub-pipeline is left as it is.
+            // Leaves fields unchanged if the sub-pipeline is invalid, or is missing although there is a `let`.
             let fits = match fields.get("pipeline") {
                 Some(pipeline) => pipeline.as_array().is_some(),
                 None => !fields.contains("let"),
@@ -177,7 +178,7 @@ fn same_rows(got: &[Value], expected: &[Value], unordered: bool) -> bool {
         })
 }
 
-/// Returns whether two values are equal, apart from the last bits of floats and the order of fields.
+/// Returns whether two values are equal. Ignores the last bits of floats and the order of fields.
 fn same(got: &Value, expected: &Value) -> bool {
     match (got, expected) {
         (Value::Array(got), Value::Array(expected)) => {

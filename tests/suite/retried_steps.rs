@@ -1,4 +1,4 @@
-//! A plugin that fails now and then, is stopped, and is fixed: no step is lost or done twice.
+//! Tests that no step is lost or done twice when a plugin fails occasionally, is stopped, and is fixed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,6 +6,7 @@ use std::sync::Arc;
 use foldwork_engine::clock::SystemClock;
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::value::{Object, Value};
+use foldwork_engine::workspace::parked::Which;
 use foldwork_engine::workspace::query::Query;
 use foldwork_engine::{Engine, Plugins, Settings, Store};
 use foldwork_plugins::limits::Limits;
@@ -15,7 +16,7 @@ use foldwork_tests::server::worked;
 
 const NAME: &str = "shaky";
 
-/// Opens an engine with one plugin, which throws if an event requests it, unless the plugin is fixed.
+/// Opens an engine with one plugin. Unless `fixed` is set, the plugin throws for events with the field `fail`.
 async fn engine(store: &Store, fixed: bool) -> Arc<Engine> {
     let settings = BTreeMap::from([(NAME.to_owned(), Object::from_iter([("fixed", fixed)]))]);
     // Debug builds on a busy machine are slow.
@@ -59,8 +60,8 @@ async fn parked_steps_are_done_once_the_plugin_is_fixed() {
     append(&workspace, 30..36, |_| true).await;
     append(&workspace, 36..40, |_| false).await;
     let plugin = workspace.reader.plugin(NAME).await.expect("the plugin");
-    // The last of the thirty had failed too: four more failures in a row stop the plugin, and six steps are parked
-    // untried.
+    // The last of the first thirty events had failed as well, so four more failures in a row stop the plugin. The
+    // remaining six steps are parked without a call.
     assert_eq!(plugin.parked, 20);
     assert!(plugin.stopped_by.is_some(), "five failures in a row stop the plugin");
     drop(workspace);
@@ -71,14 +72,14 @@ async fn parked_steps_are_done_once_the_plugin_is_fixed() {
     let plugin = workspace.reader.plugin(NAME).await.expect("the plugin");
     assert!(plugin.stopped_by.is_some(), "the plugin stays stopped until it is resumed");
     assert!(workspace.writer.resume_plugin(NAME).await.expect("resumed"));
-    let replayed = workspace.writer.replay_all_parked(Some(NAME)).await.expect("replayed");
+    let replayed = workspace.writer.replay_selected(Which::Plugin(Some(NAME.into())).into()).await.expect("replayed");
     assert_eq!((replayed.done, replayed.failed.len(), replayed.more), (20, 0, false));
     assert_eq!(workspace.reader.plugin(NAME).await.expect("the plugin").parked, 0);
     append(&workspace, 40..41, |_| true).await;
     let found = facts(&workspace).await;
 
-    // A replay of the whole log changes nothing: the late replays did not overwrite newer facts.
-    let tally = workspace.writer.replay_plugin(NAME, 0).await.expect("replayed");
+    // A replay of the whole log changes nothing, because the replays of parked steps did not overwrite newer facts.
+    let tally = workspace.writer.replay_plugin(NAME, None, 0).await.expect("replayed");
     assert_eq!((tally.events, tally.failed, tally.changed), (41, 0, 0));
     assert_eq!(facts(&workspace).await, found);
     let rebuilt = workspace.writer.rebuild_graph().await.expect("rebuilt");
@@ -113,7 +114,7 @@ async fn replaying_parked_steps_reads_their_stream_a_few_times() {
     let workspace = enter(&fixed, &key).await.expect("a workspace");
     workspace.writer.resume_plugin(NAME).await.expect("resumed");
     let before = workspace.reader.events_read();
-    let replayed = workspace.writer.replay_all_parked(Some(NAME)).await.expect("replayed");
+    let replayed = workspace.writer.replay_selected(Which::Plugin(Some(NAME.into())).into()).await.expect("replayed");
     assert_eq!((replayed.done, replayed.failed.len()), (STEPS, 0));
     let read = workspace.reader.events_read() - before;
     assert!(read <= 8 * STEPS, "{read} events were read for {STEPS} steps");

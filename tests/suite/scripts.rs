@@ -1,5 +1,5 @@
-//! Scripted plugins: shipped ones load and pass their cases, broken ones are rejected, and the host's functions match
-//! their examples.
+//! Tests scripted plugins: shipped plugins load and pass their cases, broken plugins are rejected, and the host's
+//! functions match their examples.
 
 use std::collections::BTreeMap;
 
@@ -45,6 +45,15 @@ fn a_broken_plugin_is_rejected_with_the_place_of_the_error() {
         failures.extend(compare(&path.join("expected.txt"), &format!("{text}\n")).err());
     }
     all_well(failures);
+}
+
+#[test]
+fn absent_values_are_named_and_logged_lines_are_shown() {
+    let folder = Folder::read(&root().join("tests/plugins/absent")).expect("a plugin");
+    let script = Script::load(&folder, Limits { deadline_ms: 60_000, ..Limits::default() }).expect("a script");
+    let outcomes = case::run(&script, &folder).expect("cases");
+    assert_eq!(outcomes[0].logged, ["info: looks for argument", "debug: and prints"]);
+    all_well(outcomes.into_iter().filter_map(|outcome| outcome.failure).map(|failure| failure.to_string()).collect());
 }
 
 /// Returns the code block after a sentence of the README.

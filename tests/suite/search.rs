@@ -1,11 +1,12 @@
-//! How often a search ranks the intended article first: over the titles of a small handbook, and over recorded ones if
-//! `FOLDWORK_SHARED` names their folder.
+//! Measures how often a search ranks the intended article first, over the titles of a small handbook, and over recorded
+//! titles if `FOLDWORK_SHARED` names their folder.
 
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::workspace::search::Search;
 use foldwork_tests::perturbed::{Chance, Change};
 use foldwork_tests::recorded::{self, Articles};
 use foldwork_tests::server::Server;
+use strum::VariantArray;
 
 const QUERIES: usize = 200;
 const SEED: u64 = 2026;
@@ -41,7 +42,7 @@ async fn found_first(articles: Articles) {
     let (mut first, mut in_five, mut missed) = (0, 0, Vec::new());
     for number in 0..QUERIES {
         let title = &titles[chance.below(titles.len())];
-        let change = Change::ALL[number % Change::ALL.len()];
+        let change = Change::VARIANTS[number % Change::VARIANTS.len()];
         let query = change.of(title, &mut chance);
         let found =
             workspace.reader.search(Search { query: query.clone(), ..Search::default() }).await.expect("an answer");

@@ -1,10 +1,19 @@
-//! Two engines over one store append to the same streams concurrently, as two servers would.
+//! Tests two engines that append to the same streams of one store concurrently, like two servers.
+
+use std::sync::Arc;
 
 use foldwork_engine::Appended;
+use foldwork_engine::clock::SystemClock;
+use foldwork_engine::model::agent::AgentStatus;
 use foldwork_engine::model::event::{Expected, NewEvent};
+use foldwork_engine::model::graph::Direction as Edges;
 use foldwork_engine::model::value::{Object, Value};
+use foldwork_engine::workspace::Consistency;
+use foldwork_engine::workspace::agents::NewAgent;
+use foldwork_engine::workspace::aggregates::Moment;
 use foldwork_engine::workspace::events::{Direction, Limit, LogFilter};
-use foldwork_engine::{Error, Store};
+use foldwork_engine::{Engine, Error, Listener, Reader, Settings, Store};
+use foldwork_server::serve::load_plugins;
 use foldwork_tests::embedded::{engine, first};
 use foldwork_tests::handles::{Handles, enter};
 
@@ -12,12 +21,26 @@ const WRITERS: usize = 4;
 const EVENTS: usize = 12;
 const STREAMS: usize = 3;
 
-/// Returns the same workspace as two engines see it.
+/// Returns the handles of one workspace on two engines.
 async fn twins() -> [Handles; 2] {
     let store = Store::connect("mem://").await.expect("a store");
     let (one, two) = (engine(store.share()).await, engine(store.share()).await);
     let (workspace, key) = first(&one).await.expect("a workspace");
     [workspace, enter(&two, &key).await.expect("two")]
+}
+
+/// Returns two engines that do not poll the store for each other's changes, and the key of one workspace.
+async fn strangers() -> ([Arc<Engine>; 2], String) {
+    let store = Store::connect("mem://").await.expect("a store");
+    let open = async || {
+        let enabled = foldwork_server::config::Plugins { enabled: vec!["linker".to_owned()], ..Default::default() };
+        let plugins = load_plugins(&enabled).expect("plugins");
+        let settings = Settings { pulse_ms: 3_600_000, ..Settings::default() };
+        Engine::open(store.share(), Arc::new(SystemClock), settings, plugins).await.expect("an engine")
+    };
+    let engines = [open().await, open().await];
+    let (_, key) = first(&engines[0]).await.expect("a workspace");
+    (engines, key)
 }
 
 fn event(stream: &str, title: String, expected: Expected) -> NewEvent {
@@ -161,4 +184,83 @@ async fn a_follower_on_one_server_gets_appends_of_the_other() {
         assert_eq!(events.iter().map(|event| event.version).collect::<Vec<_>>(), [version]);
         append(&here, vec![event("s", "next".into(), Expected::Any)]).await.expect("appended");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_append_is_refused_by_an_old_view() {
+    let ([one, two], key) = strangers().await;
+    let (here, there) = (enter(&one, &key).await.expect("one"), enter(&two, &key).await.expect("two"));
+    append(&here, vec![event("s", "first".into(), Expected::None)]).await.expect("appended");
+    let appended = append(&there, vec![event("s", "second".into(), Expected::Version(1))]).await.expect("appended");
+    assert_eq!(appended.events[0].version, 2);
+    let trip = r#"{"type_name": "trip", "display_name": "Trip", "fields": [{"name": "to", "type": "string"}]}"#;
+    let trip = serde_json::from_str(trip).expect("JSON");
+    here.writer.define_type(&trip, false).await.expect("defined");
+    let depart = NewEvent {
+        aggregate_id: "t".into(),
+        aggregate_type: "trip".into(),
+        event_type: "trip.created".into(),
+        payload: Object::from_iter([("to", Value::from("Riga"))]),
+        ..NewEvent::default()
+    };
+    append(&there, vec![depart]).await.expect("the type is known");
+    // What is wrong on the newest view as well is refused.
+    let refused = append(&here, vec![event("s", "third".into(), Expected::Version(1))]).await;
+    assert!(matches!(refused, Err(Error::Conflict { code: "version_conflict", .. })));
+    append(&here, vec![event("u", "fourth".into(), Expected::None)]).await.expect("appended");
+    there.writer.delete_aggregate("u", Expected::Version(1)).await.expect("the aggregate is found");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_eventual_read_does_not_ask_the_store() {
+    let ([one, two], key) = strangers().await;
+    let here = enter(&one, &key).await.expect("one");
+    let caller = two.authenticate_eventually(&key, None).await.expect("a caller");
+    let eventual: Reader = two.enter_with(caller.clone(), Consistency::Eventual).await.expect("a right");
+    let strong: Reader = two.enter(caller).await.expect("a right");
+    append(&here, vec![event("s", "first".into(), Expected::None)]).await.expect("appended");
+    assert!(matches!(eventual.aggregate("s", Moment::Now).await, Err(Error::NotFound { .. })));
+    strong.aggregate("s", Moment::Now).await.expect("the newest state");
+    eventual.aggregate("s", Moment::Now).await.expect("what the server knows");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn types_and_the_presence_of_agents_are_the_same_on_every_server() {
+    let ([one, two], key) = strangers().await;
+    let (here, there) = (enter(&one, &key).await.expect("one"), enter(&two, &key).await.expect("two"));
+    let new = NewAgent { name: "A".into(), ..NewAgent::default() };
+    let id = here.writer.create_agent(new).await.expect("an agent").0.agent.id.text();
+    let present = async |reader: &Reader| reader.agent(&id).await.expect("the agent").status;
+    assert_eq!(present(&there.reader).await, AgentStatus::Offline);
+    let listener: Listener = one.listen(&key).await.expect("a right");
+    listener.heartbeat(vec![id.to_string()]).await.expect("heard");
+    assert_eq!(present(&there.reader).await, AgentStatus::Active);
+    let (agent, elsewhere) = (listener.agent(&id).await.expect("it"), two.listen(&key).await.expect("a right"));
+    append(&here, vec![event("s", "first".into(), Expected::None)]).await.expect("appended");
+    let end = here.reader.position();
+    listener.acknowledge(&agent, end).await.expect("acknowledged");
+    assert_eq!(elsewhere.cursor(&elsewhere.agent(&id).await.expect("it")).await.expect("a cursor"), end);
+    let trip = serde_json::from_str(r#"{"type_name": "trip", "display_name": "Trip", "fields": []}"#).expect("JSON");
+    here.writer.define_type(&trip, false).await.expect("defined");
+    let types = there.reader.list_types().await.expect("types");
+    assert!(types.iter().any(|definition| &*definition.type_name == "trip"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_graph_is_the_same_on_every_server() {
+    let ([one, two], key) = strangers().await;
+    let (here, there) = (enter(&one, &key).await.expect("one"), enter(&two, &key).await.expect("two"));
+    let around = async |reader: &Reader| {
+        let around = reader.graph("from", 1, Vec::new(), Edges::Both, false, None).await.expect("a graph");
+        around.edges.len()
+    };
+    let mut target = event("to", "Rivers".into(), Expected::None);
+    target.payload.push("slug", "rivers");
+    append(&here, vec![target]).await.expect("appended");
+    let mut linked = event("from", "Lakes".into(), Expected::None);
+    linked.payload.push("body", "See [rivers](rivers.md).");
+    append(&here, vec![linked]).await.expect("appended");
+    // The server that opened the workspace first leads.
+    here.reader.worked().await;
+    assert_eq!((around(&here.reader).await, around(&there.reader).await), (1, 1));
 }

@@ -1,8 +1,8 @@
-//! Rules of the code base that a test can check: dependency directions, file names, and file lengths.
+//! Tests rules of the code base: dependency directions, file names, and file lengths.
 
 mod circles;
 mod imports;
-mod rooms;
+mod layers;
 mod tables;
 mod wire;
 
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use foldwork_tests::expectation::{all_well, read, root};
 
-/// The crates of the workspace, and those that each may use.
+/// The crates of the workspace, and the crates that each of them may use.
 const CRATES: [(&str, &[&str]); 3] = [
     ("engine", &[]),
     ("plugins", &["foldwork_engine"]),
@@ -18,10 +18,8 @@ const CRATES: [(&str, &[&str]); 3] = [
 ];
 const OURS: [&str; 5] =
     ["foldwork_engine", "foldwork_local_model", "foldwork_plugins", "foldwork_server", "foldwork_tests"];
-/// File names that say nothing about their content.
-///
-/// `core` is allowed: it is a room of the engine and holds the running state of one workspace.
-const EMPTY_NAMES: [&str; 7] = ["util", "utils", "common", "helpers", "misc", "manager", "service"];
+/// File names that do not describe their content.
+const EMPTY_NAMES: [&str; 8] = ["core", "util", "utils", "common", "helpers", "misc", "manager", "service"];
 const MAX_LINES: usize = 400;
 
 #[test]

@@ -1,4 +1,4 @@
-//! Tokens of identity providers: valid ones open a workspace, attacks open nothing, and keys rotate in use.
+//! Tests tokens of identity providers: valid tokens are accepted, forged tokens are rejected, and keys can be rotated.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use foldwork_tests::server::{Server, claims_of};
 use jsonwebtoken::Algorithm;
 use serde_json::{Value, json};
 
-/// The time of every test server, in seconds.
+/// The time of every test server, in seconds since the epoch.
 const NOW: i64 = 1_767_225_600;
 
 fn config() -> Config {
@@ -119,7 +119,7 @@ async fn forged_tokens_open_nothing() {
     for (name, token) in attacks {
         assert_eq!(status(&server, &token).await, 401, "{name}");
     }
-    // Clocks may differ by the leeway.
+    // Tokens are valid although clocks differ by less than the leeway.
     assert_eq!(status(&server, &rsa.sign(&with("exp", (NOW - 59).into()))).await, 200);
     assert_eq!(status(&server, &rsa.sign(&with("nbf", (NOW + 59).into()))).await, 200);
     assert_eq!(status(&server, &good).await, 200);
@@ -137,8 +137,7 @@ async fn secrets_are_bound_to_issuers_and_user_claims_give_no_rights() {
         claims[name] = value;
         assert_eq!(status(&server, &signed_with(SECRET, &claims)).await, 401, "{claims}");
     }
-    // Claims that users can write themselves, such as a role of owner, give no rights: the invited viewer stays a
-    // viewer.
+    // Claims that users can set themselves, such as a role `owner`, give no rights: the invited viewer stays a viewer.
     let owner = server.workspace("owner").await.expect("a workspace");
     let token = server.key("bob").expect("a token");
     let bob = join(&server.engine, &owner.owner, token, "bob@example.com", Role::Viewer).await.expect("joined");
@@ -167,7 +166,7 @@ async fn unverified_and_lookalike_addresses_match_no_invitation() {
     for (number, verified) in denied.into_iter().enumerate() {
         let claims = says(&format!("denied-{number}"), "mike@example.com", verified.clone());
         assert_eq!(invited_to(&server, &key.sign(&claims)).await, [""; 0], "{verified}");
-        // Trusting an issuer's addresses applies only to tokens without the claim.
+        // The setting `trusts_email` of an issuer applies only to tokens without the claim `email_verified`.
         let trusted = json!({"iss": SECRET_ISSUER, "aud": "authenticated"});
         let mut claims = claims;
         trusted.as_object().expect("an object").iter().for_each(|(name, value)| claims[name] = value.clone());
@@ -197,7 +196,7 @@ async fn signing_keys_rotate_while_in_use() {
     let server = trusting(&provider, Provider::settings(&["ES256"])).await;
     assert_eq!(status(&server, &old.sign(&claims())).await, 200);
     provider.publish(&[&new, &old]);
-    // The keys were fetched less than 30 seconds ago.
+    // The server does not fetch the keys again, because it fetched them less than 30 seconds ago.
     assert_eq!(status(&server, &new.sign(&claims())).await, 401);
     server.clock.advance(30_000);
     assert_eq!(status(&server, &new.sign(&claims())).await, 200);

@@ -1,4 +1,5 @@
-//! Upload links: no part of a link can be changed, and a link ends with the rights of its creator.
+//! Tests upload links: no part of a link can be changed, and a link becomes invalid when its creator loses the right to
+//! upload.
 
 use std::sync::Arc;
 
@@ -18,6 +19,7 @@ use futures_util::future::join_all;
 use poem::http::{Method, StatusCode};
 use poem::{Body, Request};
 use serde_json::{Value, json};
+use strum::VariantArray;
 
 const MINUTE: i64 = 60 * 1_000;
 
@@ -27,7 +29,7 @@ async fn started() -> Server {
     Server::start_with(&config).await.expect("a server")
 }
 
-/// Returns the result of the tool, or its error.
+/// Calls the tool that creates upload links, and returns its result or its error.
 async fn tool(server: &Server, bearer: &str, arguments: Value) -> Result<Value, Value> {
     let call = json!({"name": "upload_file_link", "arguments": arguments});
     let request = crate::mcp::request(bearer, "tools/call", call);
@@ -59,7 +61,7 @@ async fn is_refused(server: &Server, url: &str) {
     assert_eq!(fields, ["error", "code", "request_id"], "the error shows nothing about the link's creator");
 }
 
-/// Creates a key of a workspace for a model that writes.
+/// Creates a key of a workspace with the scopes to read and write over the Model Context Protocol.
 async fn model_key(server: &Server, name: &str, expires_at: Option<i64>) -> (String, String) {
     let scopes = vec![Scope::McpRead, Scope::McpWrite];
     let new = NewKey { name: "model".into(), scopes, expires_at, ..NewKey::default() };
@@ -136,7 +138,7 @@ async fn links_signed_for_another_purpose_are_rejected() {
     let credential = connected["anon_key"].as_str().expect("a credential");
     let credential = credential.strip_prefix("fwrt_").expect("its prefix");
     is_refused(&server, &format!("/api/v1/uploads?link={credential}")).await;
-    // An upload link also opens nothing else.
+    // The token of an upload link is valid for no other purpose.
     let new = NewFile { filename: "x".into(), mime_type: "text/plain".into(), ..NewFile::default() };
     let link = owner.writer.upload_link(new, None).await.expect("a link");
     assert!(server.engine.authenticate(&link.token).await.is_err());
@@ -152,8 +154,8 @@ async fn an_upload_link_ends_with_its_key() {
     owner.owner.revoke_key(&id).await.expect("revoked");
     is_refused(&server, &revoked).await;
 
-    // Links also end with the origin of the key that made them.
-    let all = NewKey { name: "all".into(), scopes: Scope::ALL.to_vec(), ..NewKey::default() };
+    // A link also becomes invalid when the key from which its creator's key is derived is revoked.
+    let all = NewKey { name: "all".into(), scopes: Scope::VARIANTS.to_vec(), ..NewKey::default() };
     let first = owner.owner.create_key(all, None).await.expect("a key");
     let by_first =
         foldwork_tests::handles::enter(&server.engine, &first.secret.expect("its secret")).await.expect("in");
@@ -182,7 +184,7 @@ async fn an_upload_link_ends_with_its_key() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upload_link_ends_with_the_rights_of_its_user() {
-    // Users get no personal workspace here: a token opens the workspace that its user has joined.
+    // Users get no personal workspace, so a token is valid for the workspace that its user has joined.
     let settings = AccessSettings { auto_provision: false, ..Provider::settings(&["ES256"]) };
     let mut config = Config::default();
     config.plugins.enabled = vec!["mcp".into()];
@@ -204,7 +206,7 @@ async fn an_upload_link_ends_with_the_rights_of_its_user() {
     owner.owner.change_role(&cleo, Role::Editor).await.expect("changed");
     assert_eq!(put(&server, &kept, "x").await.0, StatusCode::CREATED, "the link works again");
     let of_member = link(&server, &token, "two.txt").await;
-    owner.owner.remove_member(&cleo).await.expect("removed");
+    owner.owner.remove_member(&cleo, None).await.expect("removed");
     is_refused(&server, &of_member).await;
 }
 

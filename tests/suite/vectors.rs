@@ -1,4 +1,4 @@
-//! Semantic search with a model made for the test.
+//! Tests vector search with an embedding model that the test defines.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -7,16 +7,17 @@ use std::time::Duration;
 use foldwork_engine::hook::{Embed, EmbedFailure};
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::value::Value;
-use foldwork_engine::workspace::search::{Answer, Search};
+use foldwork_engine::workspace::search::{Response, Search};
 use foldwork_engine::{Engine, Store};
 use foldwork_tests::embedded;
 use foldwork_tests::handles::{Handles, enter};
 
-/// How long embedding may take before a test fails, and the interval between checks.
+/// The time limit for embedding.
 const TIMEOUT: Duration = Duration::from_secs(20);
+/// The interval between checks of a condition.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// A model that knows the subjects of a few words. All other words have no subject.
+/// An embedding model that maps a few words to subjects. All other words have no subject.
 struct Subjects {
     name: &'static str,
     length: usize,
@@ -75,16 +76,16 @@ async fn write(workspace: &Handles, id: &str, verb: &str, title: &str) {
     workspace.writer.append_events(vec![event]).await.expect("appended");
 }
 
-async fn ask(workspace: &Handles, query: &str) -> Answer {
+async fn ask(workspace: &Handles, query: &str) -> Response {
     workspace.reader.search(Search { query: query.into(), ..Search::default() }).await.expect("an answer")
 }
 
-fn ids(answer: &Answer) -> Vec<&str> {
+fn ids(answer: &Response) -> Vec<&str> {
     answer.results.iter().map(|found| found.aggregate.id.as_str()).collect()
 }
 
-/// Repeats a search until the response satisfies `is_done`, because vectors follow the log with a delay.
-async fn until(workspace: &Handles, query: &str, is_done: impl Fn(&Answer) -> bool) -> Answer {
+/// Repeats a search until the response satisfies `is_done`, because vectors are computed with a delay.
+async fn until(workspace: &Handles, query: &str, is_done: impl Fn(&Response) -> bool) -> Response {
     let began = std::time::Instant::now();
     loop {
         let answer = ask(workspace, query).await;
@@ -107,7 +108,7 @@ async fn search_finds_texts_with_the_same_meaning() {
     write(&workspace, "engine", "created", "How a lorry starts").await;
     write(&workspace, "catalogue", "created", "Tomcat").await;
 
-    let both = |answer: &Answer| answer.results.iter().filter(|found| found.vector.is_some()).count() == 2;
+    let both = |answer: &Response| answer.results.iter().filter(|found| found.vector.is_some()).count() == 2;
     let answer = until(&workspace, "tomcat", both).await;
     assert_eq!(ids(&answer), ["catalogue", "pet"]);
     assert_eq!(answer.results[0].kind, "exact");
@@ -121,7 +122,7 @@ async fn search_finds_texts_with_the_same_meaning() {
     write(&workspace, "engine", "deleted", "").await;
     assert!(ids(&ask(&workspace, "automobile").await).is_empty());
 
-    // Without the model, search uses text only.
+    // If the model fails, search uses only the text.
     model.fails.store(true, Ordering::SeqCst);
     let answer = ask(&workspace, "fresh bread").await;
     assert_eq!(ids(&answer), ["pet"]);
@@ -130,7 +131,7 @@ async fn search_finds_texts_with_the_same_meaning() {
     model.fails.store(false, Ordering::SeqCst);
     until(&workspace, "automobile", |answer| ids(answer) == ["late"]).await;
 
-    // A start with the same model embeds nothing again; a start with another model embeds everything.
+    // A start with the same model embeds nothing again. A start with another model embeds all labels again.
     first.close().await;
     let same = Subjects::new("one", 4);
     let workspace = enter(&engine(&store, same.clone()).await, &key).await.expect("a workspace");

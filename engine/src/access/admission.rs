@@ -1,4 +1,5 @@
-//! Admission of users with a token: creates new users, and their own workspaces if the settings allow.
+//! Admits users who present a token: creates the records of new users and, if the settings allow it, a workspace of
+//! their own.
 
 use std::sync::Arc;
 
@@ -17,16 +18,16 @@ use crate::store::sign_up::FoundUser;
 
 impl Access {
     /// Returns the user that a valid token identifies. The user's first token creates the user record. If the settings
-    /// allow the user an own workspace, any token creates this workspace if it is missing, so a user who is removed
-    /// from all other workspaces still has one. Otherwise only invited users are admitted, who have no workspace until
-    /// they accept an invitation.
+    /// give the user a workspace of their own, any token creates this workspace if it is missing, so a user who is
+    /// removed from all other workspaces still has one. Otherwise, new users are admitted only if they are invited, and
+    /// have no workspace until they accept an invitation.
     pub(super) async fn admit(&self, identity: &Identity) -> Result<Arc<KnownUser>> {
         if let Some(user) = self.known.user(&identity.user_id)
             && matches_claims(&user.record, identity)
         {
             return Ok(user);
         }
-        // After a conflict, another server or request wrote the user first. The next attempt reads the user again.
+        // A conflict means that another server or request wrote the user first. The next attempt reads the user again.
         retry::after_conflicts(|| self.try_admit(identity)).await
     }
 
@@ -57,7 +58,7 @@ impl Access {
         }
     }
 
-    /// Creates a new user. If the settings allow the user an own workspace, the same transaction creates that
+    /// Creates a new user. If the settings give the user a workspace of their own, the same transaction creates that
     /// workspace.
     async fn sign_up(&self, identity: &Identity) -> Result<()> {
         let own = self.may_own(identity).then(|| self.own_workspace(identity));
@@ -83,7 +84,7 @@ impl Access {
         self.may_own(identity) && !memberships.iter().any(|member| *member.workspace_id == *own)
     }
 
-    /// Returns whether the settings allow the user an own workspace.
+    /// Returns whether the settings give the user a workspace of their own.
     fn may_own(&self, identity: &Identity) -> bool {
         let settings = &self.policy().settings;
         let domain = identity.verified_email().and_then(address::domain);
@@ -106,12 +107,12 @@ impl Access {
     }
 }
 
-/// Returns an id derived from the user's id, so that two servers create the same workspace.
+/// Returns an id derived from the user's id, so that two servers that admit the same user create only one workspace.
 fn own_workspace_id(identity: &Identity) -> String {
     Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("workspace of {}", identity.user_id).as_bytes()).to_string()
 }
 
-/// Returns the error that makes the caller retry and read the records of a faster request.
+/// Returns a conflict error. The caller then retries and reads the records that were just written.
 fn retry_error() -> Error {
     Error::Unavailable(store::Error::Conflict)
 }

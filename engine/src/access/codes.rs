@@ -20,7 +20,7 @@ pub struct CreatedCode {
 }
 
 impl Access {
-    /// Creates a code for a key that stops working with the caller's own key.
+    /// Creates a sign-in code for a new key. The new key stops working when the caller's own key or session does.
     pub async fn create_sign_in_code(&self, caller: &Caller, new: NewKey, lives_ms: i64) -> Result<CreatedCode> {
         let now = self.clock.now_ms();
         let code = format!("{PREFIX}{}", hex::encode(self.clock.random()));
@@ -44,7 +44,8 @@ impl Access {
         let hash = Some(code).filter(|code| code.starts_with(PREFIX)).map(hash_of).ok_or(NOT_VALID)?;
         let now = self.clock.now_ms();
         let found = self.control.find_sign_in_code(&hash).await?.filter(|code| code.expires_at > now);
-        // Each owner of codes has a separate lock. A request with an invalid code takes no lock, so it delays nobody.
+        // Codes of different users use different locks. A request with an invalid code takes no lock, so it delays
+        // nobody.
         let found = found.ok_or(NOT_VALID)?;
         let _turn = self.turns.take(&found.user_id).await;
         if found.key_expires_at.is_some_and(|expires_at| expires_at <= now) {

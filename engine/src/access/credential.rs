@@ -39,9 +39,9 @@ struct Claims {
 }
 
 impl Access {
-    /// Issues a credential for listening to these agents of the caller's workspace, or to all of them. With `acts`, the
-    /// credential also allows acting for the agents. Returns the credential and its expiry, which is never after the
-    /// expiry of the caller's own right.
+    /// Issues a credential for listening to the feeds of the given agents of the caller's workspace. If `agents` is
+    /// `None`, the credential covers all agents. With `acts`, the credential also allows acting for the agents. Returns
+    /// the credential and its expiry, which is never later than the expiry of the caller's own key or token.
     pub async fn hand_out(
         &self,
         caller: &Caller,
@@ -83,7 +83,7 @@ impl Access {
         if self.control.existing_grounds(&bases).await?.len() < bases.len() {
             return Err(Error::Unauthenticated("the key or the membership of the credential was revoked"));
         }
-        // The caller can only listen: no scopes, the lowest sufficient role, and no subscription needed.
+        // The caller can only listen: it has no scopes and the lowest sufficient role. Listening needs no subscription.
         let caller = Caller {
             user_id: claims.user,
             workspace_id: claims.workspace,

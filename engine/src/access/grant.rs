@@ -1,5 +1,6 @@
-//! Rights of long-running callers. A right ends when its key is revoked, when its user leaves the workspace or gets a
-//! lower role there, or when its credential expires. Such a change may happen in this process or in another process.
+//! Access rights of callers with long-running requests. A right ends when its key is revoked, when its user leaves the
+//! workspace or gets a lower role there, or when its credential expires. Such a change may happen in this process or in
+//! another process.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -58,7 +59,7 @@ impl HeldRights {
     }
 }
 
-/// A right that a caller holds, and the signals that end the right.
+/// A caller's access right during a long-running request, and the signals that end the right.
 pub struct Grant {
     access: Arc<Access>,
     expires_at: Option<i64>,
@@ -73,7 +74,7 @@ struct HeldBasis {
 }
 
 impl Access {
-    /// Registers a caller's right, so that its end is signalled.
+    /// Registers a caller's right. The returned grant signals the end of the right.
     pub fn grant(self: &Arc<Self>, caller: &Caller) -> Grant {
         let member = GrantBasis::Member(caller.workspace_id.clone(), caller.user_id.clone(), caller.role);
         let bases = caller.key_id.clone().map(GrantBasis::Key).into_iter().chain([member]);
@@ -167,7 +168,7 @@ async fn watch_bases(access: Arc<Access>) {
             Ok(existing) => {
                 bases.iter().filter(|basis| !existing.contains(basis)).for_each(|basis| access.held.end(basis));
             }
-            Err(error) => tracing::warn!(%error, "failed to check for rights ended by other processes"),
+            Err(error) => tracing::warn!(%error, "failed to check whether other processes have ended rights"),
         }
     }
 }

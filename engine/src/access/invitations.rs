@@ -1,5 +1,5 @@
-//! Invitations from the view of the invited user: listing, accepting and declining. There is no other way to join a
-//! workspace.
+//! Invitations from the view of the invited user: listing, accepting and declining. Users join an existing workspace
+//! only by invitation.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,6 +16,13 @@ use crate::store;
 pub struct SignedIn {
     access: Arc<Access>,
     user: Arc<KnownUser>,
+}
+
+impl SignedIn {
+    /// Returns the id of the user.
+    pub fn user_id(&self) -> &str {
+        &self.user.record.id
+    }
 }
 
 /// An invitation and the workspace it is for.

@@ -21,7 +21,8 @@ pub struct NewKey {
     pub scopes: Vec<Scope>,
     /// The expiry time, in milliseconds since the epoch.
     pub expires_at: Option<i64>,
-    /// Whether the key grants access to every workspace of its user, and not only to the workspace of its creation.
+    /// Whether the key grants access to every workspace of its user, and not only to the workspace in which it was
+    /// created.
     pub opens_all: bool,
     /// The ids of the agents to which the key is bound. `None` if it is not bound.
     pub agents: Option<Vec<Arc<str>>>,
@@ -37,8 +38,8 @@ pub struct CreatedKey {
 }
 
 impl Access {
-    /// Creates a key for a user in a workspace, unless a key with the given id exists. The key stops working when its
-    /// origin does.
+    /// Creates a key for a user in a workspace, unless a key with the given id exists. The new key stops working when
+    /// `origin`, the key or session that it is derived from, does.
     pub async fn create_key(
         &self,
         workspace_id: &Arc<str>,
@@ -47,7 +48,19 @@ impl Access {
         id: Option<Arc<str>>,
         origin: Option<Arc<str>>,
     ) -> Result<CreatedKey> {
-        let secret = access::key_from(self.clock.random());
+        self.create_key_from(access::key_from(self.clock.random()), workspace_id, user_id, new, id, origin).await
+    }
+
+    /// Creates a key like [`Access::create_key`], with a secret that the caller has chosen at random.
+    pub async fn create_key_from(
+        &self,
+        secret: String,
+        workspace_id: &Arc<str>,
+        user_id: &Arc<str>,
+        new: NewKey,
+        id: Option<Arc<str>>,
+        origin: Option<Arc<str>>,
+    ) -> Result<CreatedKey> {
         let id = id.unwrap_or_else(|| self.clock.new_id().to_string().into());
         let record = record_of(&secret, id, workspace_id.clone(), user_id.clone(), new, self.clock.now_ms());
         let record = KeyRecord { derived_from: origin, ..record };

@@ -1,15 +1,22 @@
-//! A cache of keys and users. Keys and users are kept only if no other process can change them.
+//! A cache of keys and users. Records are cached only if no other process can change them. Otherwise, keys are remembered
+//! for reads while the store does not respond.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 use sha2::{Digest, Sha256};
+use strum::VariantArray;
 
 use super::settings::AccessSettings;
 use crate::error::{Error, Result};
 use crate::model::access::{KeyRecord, Membership, Scope, UserRecord};
 use crate::model::plan::{OfferedPlan, Plan, PlanStatus};
+
+/// The time for which a key is remembered, in milliseconds.
+const REMEMBERED_MS: i64 = 300_000;
+/// The maximum number of remembered keys.
+const MAX_REMEMBERED: usize = 10_000;
 
 /// The cached keys and users.
 pub struct Known {
@@ -21,6 +28,8 @@ pub struct Known {
 struct Entries {
     keys: HashMap<String, Arc<KnownKey>>,
     users: HashMap<Arc<str>, Arc<KnownUser>>,
+    /// The keys that were read from a store of several servers, each with the time of the read.
+    remembered: HashMap<String, (Arc<KnownKey>, i64)>,
     /// The number of changes so far. Records read before a change are not cached.
     changes: u64,
 }
@@ -41,7 +50,7 @@ pub struct KnownUser {
 
 impl Default for Known {
     fn default() -> Known {
-        Known { entries: Mutex::default(), all_scopes: Scope::ALL.into() }
+        Known { entries: Mutex::default(), all_scopes: Scope::VARIANTS.into() }
     }
 }
 
@@ -79,7 +88,23 @@ impl Known {
         }
     }
 
-    /// Records the last use of a cached key.
+    /// Remembers a key for reads while the store does not respond.
+    pub fn remember(&self, hash: &str, key: &Arc<KnownKey>, now_ms: i64) {
+        let mut entries = self.entries();
+        if entries.remembered.len() >= MAX_REMEMBERED && !entries.remembered.contains_key(hash) {
+            entries.remembered.clear();
+        }
+        entries.remembered.insert(hash.to_owned(), (key.clone(), now_ms));
+    }
+
+    /// Returns a key that was remembered a short time ago.
+    pub fn remembered(&self, hash: &str, now_ms: i64) -> Option<Arc<KnownKey>> {
+        let entries = self.entries();
+        let (key, at) = entries.remembered.get(hash)?;
+        (now_ms.saturating_sub(*at) <= REMEMBERED_MS).then(|| key.clone())
+    }
+
+    /// Sets the time of the last use of a cached key.
     pub fn touched(&self, hash: &str, now: i64) {
         if let Some(known) = self.entries().keys.get_mut(hash) {
             let key = KeyRecord { last_used_at: Some(now), ..KeyRecord::clone(&known.key) };
@@ -93,6 +118,7 @@ impl Known {
         entries.changes += 1;
         entries.keys.clear();
         entries.users.clear();
+        entries.remembered.clear();
     }
 
     fn entries(&self) -> MutexGuard<'_, Entries> {
@@ -106,7 +132,8 @@ impl KnownUser {
         KnownUser { record, memberships, plan }
     }
 
-    /// Returns the membership of the user in a workspace. The error is the same for unknown workspaces.
+    /// Returns the membership of the user in a workspace. Fails with the same error whether the user is not a member or
+    /// the workspace does not exist.
     pub fn member_of(&self, workspace: &str) -> Result<&Membership> {
         self.memberships.iter().find(|member| *member.workspace_id == *workspace).ok_or_else(not_a_member)
     }

@@ -17,7 +17,7 @@ const MAX_ACTIVE: u64 = 1_000;
 /// the devices revoked first are removed.
 const MAX_REVOKED: usize = 100;
 
-/// A device's description of itself.
+/// The data that a device sends about itself.
 #[derive(Debug, Clone, Default)]
 pub struct Device {
     pub instance_id: String,
@@ -72,8 +72,8 @@ impl Access {
         Ok(self.control.read_activations(user_id).await?.activations)
     }
 
-    /// Makes a decision on the devices of a user. If another server changed the devices in the meantime, makes the
-    /// decision again.
+    /// Calls `decide` with the devices of a user and stores the resulting change. If another server changed the devices
+    /// in the meantime, calls `decide` again.
     async fn with_devices<T>(&self, user_id: &str, decide: impl Fn(&[Activation]) -> Result<(Change, T)>) -> Result<T> {
         let _turn = self.turns.take(user_id).await;
         let attempt = || async {

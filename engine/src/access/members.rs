@@ -22,7 +22,7 @@ impl Access {
         Ok(self.control.read_membership(workspace_id, user_id).await?.map(|member| member.role))
     }
 
-    /// Returns the members of a workspace, then its invitations, each oldest first.
+    /// Returns the members and then the invitations of a workspace. Both are sorted oldest first.
     pub async fn members_of(&self, workspace_id: &str) -> Result<Vec<Member>> {
         let joined = self.control.read_members(workspace_id).await?;
         let invited = self.still_open(self.control.read_invitations(workspace_id).await?).await?;
@@ -30,7 +30,7 @@ impl Access {
         Ok(joined.chain(invited.into_iter().map(Member::Invited)).collect())
     }
 
-    /// Invites an address, which must be in its normal form. If the owner used a key, the invitation expires with that
+    /// Invites an address, which must be in its normal form. If the caller used a key, the invitation expires with that
     /// key.
     pub async fn invite(
         &self,

@@ -13,11 +13,13 @@ pub mod licenses;
 pub mod members;
 pub mod plans;
 pub mod provision;
+pub mod recovery;
 mod restore;
 pub mod settings;
 pub mod signing;
 pub mod stored_caller;
 pub mod tokens;
+pub mod workspaces;
 
 use std::sync::{Arc, OnceLock};
 
@@ -87,6 +89,11 @@ impl Access {
         self.policy.set(Policy { settings, tokens }).map_err(|_| "the access settings are already applied".to_owned())
     }
 
+    /// Returns the control database.
+    pub fn control(&self) -> &Database {
+        &self.control
+    }
+
     fn policy(&self) -> &Policy {
         self.policy.get_or_init(Policy::default)
     }
@@ -115,8 +122,30 @@ impl Access {
     }
 
     async fn key_caller(&self, hash: &str, workspace: Option<&str>) -> Result<Caller> {
-        let KnownKey { key, user } = &*self.find_key(hash).await?;
+        let known = self.find_key(hash).await?;
+        let KnownKey { key, .. } = &*known;
         let now = self.clock.now_ms();
+        let caller = self.caller_of(&known, workspace, now)?;
+        if key.last_used_at.is_none_or(|last| last + TOUCH_MS <= now) {
+            self.known.touched(&key.hash, now);
+            // A failure to record the use must not reject the caller.
+            if let Err(error) = self.control.touch_key(&key.id, now).await {
+                tracing::warn!(%error, key = %key.id, "failed to write the last use of a key");
+            }
+        }
+        Ok(caller)
+    }
+
+    /// Returns the caller that a key identifies, if this server has read the key from the store within the last five
+    /// minutes.
+    pub fn remembered(&self, bearer: &str, workspace: Option<&str>) -> Option<Caller> {
+        let now = self.clock.now_ms();
+        let known = self.known.remembered(&hash_of(bearer), now)?;
+        self.caller_of(&known, workspace, now).ok()
+    }
+
+    fn caller_of(&self, known: &KnownKey, workspace: Option<&str>, now: i64) -> Result<Caller> {
+        let KnownKey { key, user } = known;
         if key.expires_at.is_some_and(|expires_at| expires_at <= now) {
             return Err(Error::Unauthenticated("the key has expired"));
         }
@@ -127,13 +156,6 @@ impl Access {
             return Err(Error::forbidden("other_workspace", "the key is valid only in its own workspace"));
         }
         let member = user.member_of(workspace)?;
-        if key.last_used_at.is_none_or(|last| last + TOUCH_MS <= now) {
-            self.known.touched(&key.hash, now);
-            // A failure to record the use must not reject the caller.
-            if let Err(error) = self.control.touch_key(&key.id, now).await {
-                tracing::warn!(%error, key = %key.id, "failed to write the last use of a key");
-            }
-        }
         let caller = self.caller(user, member, key.scopes.as_slice().into(), now);
         let (key_id, opens_all) = (Some(key.id.clone()), key.opens_all);
         let above = key.ancestors.iter().chain(&key.derived_from).cloned().collect();
@@ -178,8 +200,9 @@ impl Access {
         let found = found.ok_or(Error::Unauthenticated("the bearer token is not valid"))?;
         let user = Arc::new(KnownUser::new(found.user, found.memberships, &self.policy().settings));
         let key = Arc::new(KnownKey { key: Arc::new(found.key), user });
-        if self.exclusive {
-            self.known.keep_key(hash, &key, changes);
+        match self.exclusive {
+            true => self.known.keep_key(hash, &key, changes),
+            false => self.known.remember(hash, &key, self.clock.now_ms()),
         }
         Ok(key)
     }

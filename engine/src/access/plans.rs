@@ -61,7 +61,7 @@ impl Access {
         }
     }
 
-    /// Returns whether the first start created a workspace. The owners of that workspace manage the installation.
+    /// Returns whether the workspace is the one that the first start created. Its owners manage the installation.
     pub async fn is_first(&self, workspace_id: &str) -> Result<bool> {
         Ok(self.control.first_workspace_id().await?.as_deref() == Some(workspace_id))
     }

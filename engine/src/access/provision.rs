@@ -1,6 +1,8 @@
-//! Creates a workspace with an owner and a key of every scope, in one transaction.
+//! Creates a workspace with an owner and a key with every scope, in one transaction.
 
 use std::sync::Arc;
+
+use strum::VariantArray;
 
 use super::Access;
 use super::keys::NewKey;
@@ -29,11 +31,11 @@ impl Access {
         }
         if let Some(chosen) = chosen_key {
             let make = |unused: &KeyRecord| {
-                let new = NewKey { name: unused.name.clone(), scopes: Scope::ALL.to_vec(), ..NewKey::default() };
+                let new = NewKey { name: unused.name.clone(), scopes: Scope::VARIANTS.to_vec(), ..NewKey::default() };
                 self.new_key(&unused.workspace_id, &unused.user_id, new, Some(chosen.clone())).0
             };
             if self.control.replace_unused_first_key(make).await? {
-                tracing::warn!("replaced the unused owner key of the first start with the chosen key");
+                tracing::warn!("replaced the unused first owner key with the configured one");
             }
         }
         Ok(None)
@@ -57,7 +59,7 @@ impl Access {
             owner_id: self.clock.new_id().to_string().into(),
             created_at: self.clock.now_ms(),
         };
-        let new = NewKey { name: "owner".into(), scopes: Scope::ALL.to_vec(), ..NewKey::default() };
+        let new = NewKey { name: "owner".into(), scopes: Scope::VARIANTS.to_vec(), ..NewKey::default() };
         let (record, key) = self.new_key(&workspace.id, &workspace.owner_id, new, chosen_key);
         (workspace, record, key)
     }

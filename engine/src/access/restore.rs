@@ -1,16 +1,19 @@
-//! The people of a workspace as an operator carries them to another store: members with their users, and keys by their
-//! hashes.
+//! Transfers the members, users and keys of a workspace to another store. Keys are transferred as hashes.
 
+use std::collections::HashSet;
 use std::sync::Arc;
+
+use strum::VariantArray;
 
 use super::Access;
 use super::keys::NewKey;
 use crate::error::{Error, Result};
 use crate::model::access::{KeyRecord, Membership, Role, Scope, UserRecord, WorkspaceRecord};
+use crate::store::restores::RestoreStatus;
 
 impl Access {
-    /// Creates a workspace with the id that it has in another store. If `with_key` is set, its owner gets a key that
-    /// holds every scope, which is returned.
+    /// Creates a workspace with the id that it has in another store. If `with_key` is set, also creates a key with
+    /// every scope for the owner, and returns that key.
     pub async fn restore_workspace(&self, workspace: &WorkspaceRecord, with_key: bool) -> Result<Option<String>> {
         check_id(&workspace.id)?;
         check_id(&workspace.owner_id)?;
@@ -27,10 +30,22 @@ impl Access {
             joined_at: workspace.created_at,
         };
         self.control.restore_member(&membership, &owner).await?;
-        let new = NewKey { name: "owner".into(), scopes: Scope::ALL.to_vec(), ..NewKey::default() };
+        let new = NewKey { name: "owner".into(), scopes: Scope::VARIANTS.to_vec(), ..NewKey::default() };
         let (record, key) = self.new_key(&workspace.id, &owner.id, new, None);
         self.control.restore_key(&record).await?;
         Ok(Some(key))
+    }
+
+    /// Returns the workspaces that a server restores at the moment. Nobody else may open them.
+    pub async fn being_restored(&self) -> Result<HashSet<Arc<str>>> {
+        let found = self.control.read_restores().await?.into_iter();
+        let running = found.filter(|restore| restore.status == RestoreStatus::Running);
+        Ok(running.map(|restore| restore.workspace_id).collect())
+    }
+
+    /// Begins to delete a workspace at once, because its restore has failed.
+    pub async fn discard_workspace(&self, id: &str) -> Result<()> {
+        self.control.begin_deletion(id, self.clock.now_ms()).await.map(drop).map_err(Error::from)
     }
 
     /// Returns the members of a workspace with their users, in the order in which they joined.
@@ -43,7 +58,7 @@ impl Access {
         Ok(self.control.read_keys(workspace_id).await?)
     }
 
-    /// Adds a member and their user, each unless they exist. Returns whether the member is new.
+    /// Adds a member and the member's user, unless they already exist. Returns whether the member is new.
     pub async fn restore_member(&self, member: &Membership, user: &UserRecord) -> Result<bool> {
         check_id(&user.id)?;
         Ok(self.control.restore_member(member, user).await?)

@@ -39,7 +39,7 @@ pub struct IssuerSettings {
     pub trust: Trust,
     /// The names of the accepted signature algorithms, all of one family.
     pub algorithms: Vec<String>,
-    /// Whether an address counts as verified if the token does not state whether it is.
+    /// Whether an address counts as verified if the token does not contain the claim `email_verified`.
     pub trusts_email: bool,
 }
 

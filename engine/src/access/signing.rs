@@ -9,6 +9,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use strum::IntoStaticStr;
 
 use super::Access;
 use crate::error::{Error, Result};
@@ -18,19 +19,20 @@ use crate::store::signing_keys::SigningKeyRecord;
 const SIGNING_PERIOD_MS: i64 = 24 * 60 * 60 * 1_000;
 /// The maximum lifetime of signed data, in milliseconds.
 pub const MAX_LIFETIME_MS: i64 = 24 * 60 * 60 * 1_000;
-/// The time after its creation for which a key is kept, in milliseconds, so that its last signatures stay valid until
+/// The time for which a key is kept after its creation, in milliseconds, so that its last signatures stay valid until
 /// they expire.
 const RETENTION_MS: i64 = SIGNING_PERIOD_MS + MAX_LIFETIME_MS;
 /// The minimum time between two lookups of unknown keys in the store, in milliseconds.
 const LOOKUP_INTERVAL_MS: i64 = 1_000;
-/// The time between the creation of a key and the end of the previous key's use, in milliseconds. When a new key starts
-/// to sign, every server can look the key up, even a server that has just looked up an unknown key.
+/// The time by which a key is created before the previous key stops signing, in milliseconds. During this time, every
+/// server can look up the new key, even a server that has just looked up an unknown key.
 const ROTATION_LEAD_MS: i64 = 60_000;
 /// The maximum length of a text with signed claims, in bytes.
 const MAX_LENGTH: usize = 8 << 10;
 
 /// The purpose of a signature. A signature for one purpose is not valid for another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Purpose {
     /// A link that allows reading a file without a token.
     FileLink,
@@ -42,11 +44,7 @@ pub enum Purpose {
 
 impl Purpose {
     fn name(self) -> &'static str {
-        match self {
-            Purpose::FileLink => "file-link",
-            Purpose::UploadLink => "upload-link",
-            Purpose::Realtime => "realtime",
-        }
+        self.into()
     }
 }
 
@@ -93,7 +91,7 @@ impl Known {
         self.keys.iter().find(|key| key.id == id)
     }
 
-    /// Returns whether the newest key signs for longer than [`ROTATION_LEAD_MS`].
+    /// Returns whether the newest key will still be in use after [`ROTATION_LEAD_MS`].
     fn is_ahead(&self, now: i64) -> bool {
         self.keys.first().is_some_and(|key| key.created_at.saturating_add(SIGNING_PERIOD_MS - ROTATION_LEAD_MS) > now)
     }

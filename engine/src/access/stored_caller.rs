@@ -1,4 +1,4 @@
-//! Restores an earlier caller, with the rights that this caller has now.
+//! Restores an earlier caller with the caller's current rights.
 
 use std::sync::Arc;
 

@@ -6,10 +6,10 @@ use std::time::Duration;
 use super::circuit::{Circuit, Step};
 use super::ended::Interrupted;
 use super::interrupt::Interrupt;
-use crate::core::State;
-use crate::core::plugins::{HookCall, PluginIndex};
 use crate::hook::{Failure, OnError, Outcome};
 use crate::model::facts::{Assignment, Facts, Product};
+use crate::state::State;
+use crate::state::plugins::{HookCall, PluginIndex};
 
 /// The delays before the retries of a failed call.
 const RETRY_DELAYS: [Duration; 3] = [Duration::from_millis(5), Duration::from_millis(25), Duration::from_millis(100)];
@@ -30,12 +30,22 @@ pub enum Attempt<T> {
     /// No call was made, because the circuit is open.
     Refused,
     /// The call failed, and the plugin's `on_error` ignores failures.
-    Skipped,
+    Skipped(Failure),
 }
 
-/// The value of a hook, which may request appends to the log.
+impl<T> Attempt<T> {
+    /// Returns the failure of a call that is not retried.
+    pub fn given_up(&self) -> Option<&Failure> {
+        match self {
+            Attempt::Failed { failure, .. } | Attempt::Skipped(failure) => Some(failure),
+            Attempt::Done(_) | Attempt::Refused => None,
+        }
+    }
+}
+
+/// A value that a hook returned. The value may request appends to the log.
 pub trait RequestsAppends {
-    /// Returns whether the step is done only after something was appended to the log.
+    /// Returns whether the value requests appends to the log. The step is then not done before the appends.
     fn requests_appends(&self) -> bool;
 }
 
@@ -60,7 +70,7 @@ impl RequestsAppends for Product {
 /// The policy for retries of a plugin whose failures block the log.
 #[derive(Clone, Copy)]
 pub enum RetryPolicy<'a> {
-    /// Retries until the call succeeds or another task requests the worker.
+    /// Retries until the call succeeds or another task needs the worker.
     UntilInterrupted(&'a Interrupt),
     /// Retries as often as for a plugin whose failures are parked.
     Limited,
@@ -77,7 +87,8 @@ pub struct Calls<'a> {
 impl Calls<'_> {
     /// Calls a hook for each input, in order. `step_of` returns the event and aggregate of an input.
     ///
-    /// A call that requests appends is no success yet: the caller reports whether the log accepts them.
+    /// A call that requests appends does not count as a success yet: the caller reports whether the log accepts the
+    /// appends.
     pub async fn run<I, T>(
         &mut self,
         inputs: &[Arc<I>],
@@ -109,7 +120,7 @@ impl Calls<'_> {
                         }
                         Attempt::Done(done.value)
                     }
-                    Err(_) if on_error == OnError::Skip => Attempt::Skipped,
+                    Err(failure) if on_error == OnError::Skip => Attempt::Skipped(failure),
                     Err(failure) => {
                         let opened = self.circuit.failed(step_of(input));
                         Attempt::Failed { failure, attempts: tries, opened }

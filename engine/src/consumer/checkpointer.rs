@@ -5,15 +5,17 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use super::parking::Parking;
-use crate::core::State;
 use crate::error::Result;
 use crate::model::aggregate::no_facts;
 use crate::model::graph::{Edge, EnrichmentFacts, facts_of};
 use crate::model::id::AggregateId;
 use crate::model::value::Object;
 use crate::resident::graph::Changes;
+use crate::state::State;
+use crate::state::leadership::Lead;
 use crate::store::Database;
 use crate::store::graph::{Effects, GraphCheckpoint};
+use crate::store::servers::WorkspaceProgress;
 
 /// The number of events without changes after which the checkpoint is written anyway. After a crash, the plugins
 /// process these events again.
@@ -21,15 +23,18 @@ const MAX_UNSTORED_EVENTS: u64 = 4_096;
 /// The size of the events without changes after which the checkpoint is written anyway, in bytes.
 const MAX_UNSTORED_BYTES: usize = 16 << 20;
 
-/// The effects that are in the graph but not yet stored, and the follower's position.
+/// The changes to the graph that are not yet stored, and the follower's position.
 pub struct Checkpointer {
     state: Arc<State>,
     db: Database,
+    lead: Lead,
     /// The follower's current checkpoint. The stored checkpoint may be older, if the events since then changed nothing.
     checkpoint: GraphCheckpoint,
     stored: u64,
-    /// Whether the stored checkpoint has another basis.
+    /// Whether the basis of the edges has changed since the checkpoint was stored.
     has_new_basis: bool,
+    /// The plugin versions that the next write stores as adopted.
+    new_versions: Option<Object>,
     /// The size of the events after the stored position, in bytes.
     unstored_bytes: usize,
     facts: IndexMap<AggregateId, Option<Arc<EnrichmentFacts>>>,
@@ -37,11 +42,16 @@ pub struct Checkpointer {
 }
 
 impl Checkpointer {
-    pub fn new(state: &Arc<State>, db: &Database, checkpoint: GraphCheckpoint) -> Checkpointer {
+    pub fn new(state: &Arc<State>, db: &Database, lead: Lead, checkpoint: GraphCheckpoint) -> Checkpointer {
         let stored = checkpoint.position;
-        let (has_new_basis, unstored_bytes, facts, edges) = Default::default();
+        let (has_new_basis, new_versions, unstored_bytes, facts, edges) = Default::default();
         let (state, db) = (state.clone(), db.clone());
-        Checkpointer { state, db, checkpoint, stored, has_new_basis, unstored_bytes, facts, edges }
+        Checkpointer { state, db, lead, checkpoint, stored, has_new_basis, new_versions, unstored_bytes, facts, edges }
+    }
+
+    /// Returns the right under which the changes are written.
+    pub fn lead(&self) -> Lead {
+        self.lead
     }
 
     /// Returns the position of the last event processed.
@@ -53,6 +63,16 @@ impl Checkpointer {
     pub fn set_basis(&mut self, basis: Arc<str>) {
         self.checkpoint.basis = Some(basis);
         self.has_new_basis = true;
+    }
+
+    /// Returns the stored versions of plugins.
+    pub fn versions(&self) -> &Object {
+        &self.checkpoint.versions
+    }
+
+    /// Sets the versions of plugins that process the events after the current position.
+    pub fn set_versions(&mut self, versions: Object) {
+        self.new_versions = Some(versions);
     }
 
     /// Adds the size of processed events to the bytes after the stored position.
@@ -74,11 +94,12 @@ impl Checkpointer {
     pub async fn commit(&mut self, position: u64, circuits: Object, parking: &mut Parking) -> Result<()> {
         let unchanged = self.facts.is_empty() && self.edges.is_empty() && parking.is_empty();
         let unchanged = unchanged && circuits == self.checkpoint.circuits && !self.has_new_basis;
+        let unchanged = unchanged && self.new_versions.is_none();
         let is_near =
             position.saturating_sub(self.stored) < MAX_UNSTORED_EVENTS && self.unstored_bytes < MAX_UNSTORED_BYTES;
         if unchanged && is_near {
             self.checkpoint.position = position;
-            self.state.graph_progress.set(position);
+            self.publish();
             return Ok(());
         }
         let after = GraphCheckpoint { position, circuits, ..self.checkpoint.clone() };
@@ -94,7 +115,7 @@ impl Checkpointer {
         self.write(after, parking).await
     }
 
-    /// Writes that another generation of the graph serves. Drops unwritten changes, because they belong to the old
+    /// Stores that another generation of the graph is in use. Drops unwritten changes, because they belong to the old
     /// generation.
     pub async fn swap(
         &mut self,
@@ -106,28 +127,43 @@ impl Checkpointer {
         self.facts.clear();
         self.edges.clear();
         let (position, basis) = (self.checkpoint.position, Some(basis));
-        let after = GraphCheckpoint { position, generation, circuits, basis };
+        let after = GraphCheckpoint { position, generation, circuits, basis, ..self.checkpoint.clone() };
         self.write(after, parking).await
     }
 
     /// Writes the changes and the checkpoint. After an error, the stored state is unknown, so the caller must load the
     /// worker again.
-    async fn write(&mut self, after: GraphCheckpoint, parking: &mut Parking) -> Result<()> {
+    async fn write(&mut self, mut after: GraphCheckpoint, parking: &mut Parking) -> Result<()> {
+        if let Some(versions) = &self.new_versions {
+            after.versions = versions.clone();
+        }
         let (parked, released) = parking.take();
         let edges = std::mem::take(&mut self.edges);
         let facts: Vec<_> = std::mem::take(&mut self.facts).into_iter().collect();
         let effects = Effects { facts, edges, parked, released };
         let before = GraphCheckpoint { position: self.stored, ..self.checkpoint.clone() };
-        self.db.write_effects(&effects, &before, &after).await?;
-        // The stored facts include those of plugins that are not enabled.
+        after.writes += 1;
+        self.db.write_effects(&effects, &before, &after, self.lead.epoch).await?;
+        if !effects.parked.is_empty() || !effects.released.is_empty() {
+            self.state.plugins.note_parking();
+        }
+        // Reads the facts from the graph, because the stored facts include those of plugins that are not enabled.
         let shown: Vec<_> = effects.facts.iter().map(|(id, _)| (id, self.state.graph.facts(id.as_str()))).collect();
         show(&self.state, shown.iter().map(|(id, facts)| (*id, facts.as_deref())));
         self.stored = after.position;
         self.has_new_basis = false;
+        self.new_versions = None;
         self.unstored_bytes = 0;
-        self.state.graph_progress.set(after.position);
         self.checkpoint = after;
+        self.publish();
         Ok(())
+    }
+
+    /// Publishes the position to waiting tasks and other servers.
+    fn publish(&self) {
+        let (position, writes) = (self.checkpoint.position, self.checkpoint.writes);
+        self.state.graph_progress.set(position);
+        self.state.report(WorkspaceProgress { writes, consumed: position, ..WorkspaceProgress::default() });
     }
 }
 

@@ -1,5 +1,5 @@
-//! The circuit of a plugin. A circuit opens after too many consecutive failures, so that one broken script does not
-//! delay the other plugins.
+//! The circuit breaker of a plugin. After too many consecutive failures, the circuit opens: the plugin is no longer
+//! called, so that one broken script does not delay the other plugins.
 //!
 //! Failures count per aggregate: a plugin that fails only on the content of one aggregate keeps running for all others.
 
@@ -14,7 +14,7 @@ pub const FAILURES: usize = 5;
 #[derive(Debug, Clone, Copy)]
 pub struct Step<'a> {
     pub event_id: &'a Arc<str>,
-    /// The aggregate whose content the plugin works on.
+    /// The aggregate whose content the plugin processes.
     pub aggregate_id: &'a str,
 }
 
@@ -45,7 +45,7 @@ impl Circuit {
         self.opened_by.is_some()
     }
 
-    /// Returns the number of further aggregates for which the plugin must fail to open the circuit.
+    /// Returns the number of further aggregates for which the plugin must fail before the circuit opens.
     pub fn bears(&self) -> usize {
         if self.forced_closed { usize::MAX } else { FAILURES.saturating_sub(self.failing.len()).max(1) }
     }

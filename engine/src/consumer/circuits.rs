@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::circuit::Circuit;
-use crate::core::State;
-use crate::core::plugins::{PluginIndex, PluginMap};
 use crate::model::event::Event;
 use crate::model::value::Object;
+use crate::state::State;
+use crate::state::plugins::{PluginIndex, PluginMap};
 
 pub struct Circuits {
     state: Arc<State>,
@@ -33,6 +33,13 @@ impl Circuits {
     pub fn stored(&self) -> Object {
         let name = |plugin| self.state.plugins.name(plugin).clone();
         self.circuits.iter().filter_map(|(plugin, circuit)| Some((name(plugin), circuit.stored()?))).collect()
+    }
+
+    /// Marks the plugins with open circuits as stopped, and all other plugins as running.
+    pub fn publish(&self) {
+        for (plugin, circuit) in self.circuits.iter() {
+            self.state.plugins.set_stopped(plugin, circuit.is_open());
+        }
     }
 
     pub fn get(&self, plugin: PluginIndex) -> &Circuit {

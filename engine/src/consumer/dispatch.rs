@@ -5,11 +5,10 @@
 
 use std::sync::Arc;
 
+use strum::IntoStaticStr;
 use uuid::Uuid;
 
 use super::event_context::EventContext;
-use super::roster::Roster;
-use crate::core::append::{Append, Appender};
 use crate::error::{AGGREGATE_DELETED, Error, Result};
 use crate::hook::{Failure, FailureKind};
 use crate::mailbox::deliver::{self, Delivery};
@@ -21,6 +20,7 @@ use crate::model::event::{Event, NewEvent};
 use crate::model::facts::{Assignee, Assignment, EventFact, Priority};
 use crate::model::task::{SourceType, Status, TaskEvent, title};
 use crate::model::value::{Object, Value};
+use crate::state::append::{Append, Appender};
 
 /// The prefix of the actor of events that plugins request. Clients cannot choose an actor with this prefix.
 const ACTOR: &str = "plugin:";
@@ -30,7 +30,8 @@ pub fn derived_id(event_id: &str, maker: &str, number: usize) -> String {
     Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("{event_id}/{maker}/{number}").as_bytes()).to_string()
 }
 
-/// Returns the events that a plugin's facts request. Returns no events if the chain has reached its maximum length.
+/// Returns the events that a plugin's facts request. Returns no events if the chain of derived events has reached its
+/// maximum length.
 pub fn derived_events(context: &EventContext, plugin: &Arc<str>, facts: Vec<EventFact>) -> Vec<NewEvent> {
     if depth_of(&context.event) >= MAX_DEPTH && !facts.is_empty() {
         tracing::warn!(%plugin, event = %context.event.event_id, "a chain of derived events was too long and was cut");
@@ -56,29 +57,17 @@ fn of_stream(aggregate: &Aggregate, fact: EventFact, occurred_at: i64) -> NewEve
     }
 }
 
-/// Returns the events that create the tasks of a plugin's assignments. Fails if any assignment names an unknown or
-/// disabled agent.
-pub fn tasks(
-    context: &EventContext,
-    plugin: &Arc<str>,
-    roster: &Roster,
-    assigned: Vec<Assignment>,
-) -> Result<Vec<NewEvent>, Failure> {
+/// Returns the events that create the tasks of a plugin's assignments.
+pub fn tasks(context: &EventContext, plugin: &Arc<str>, assigned: Vec<Assignment>) -> Vec<NewEvent> {
     let mut tasks: Vec<NewEvent> = Vec::with_capacity(assigned.len());
     for assignment in assigned {
-        if let Assignee::Agent(id) = &assignment.assignee
-            && roster.agent(id).is_none()
-        {
-            let message = format!("the agent '{id}' is not registered or is disabled");
-            return Err(Failure { kind: FailureKind::Result, message, line: None, column: None });
-        }
         let task = task(context, plugin, assignment);
         // Two assignments to the same assignee for one event create one task.
         if !tasks.iter().any(|known| known.event_id == task.event_id) {
             tasks.push(task);
         }
     }
-    Ok(tasks)
+    tasks
 }
 
 fn task(context: &EventContext, plugin: &Arc<str>, assignment: Assignment) -> NewEvent {
@@ -94,8 +83,9 @@ fn task(context: &EventContext, plugin: &Arc<str>, assignment: Assignment) -> Ne
     new_task(&context.event, Some(&context.after), plugin, content, assignment.metadata)
 }
 
-/// The reason why a task is created. Part of the task's id.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The reason for creating a task. The reason is part of the task's id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum TaskReason {
     /// The plugin's hook `route` assigned the task.
     Assigned,
@@ -105,10 +95,7 @@ pub enum TaskReason {
 
 impl TaskReason {
     fn name(self) -> &'static str {
-        match self {
-            TaskReason::Assigned => "assigned",
-            TaskReason::Stopped => "stopped",
-        }
+        self.into()
     }
 }
 
@@ -121,9 +108,18 @@ pub struct TaskContent {
     pub due_at: Option<Value>,
 }
 
-/// Returns the event that creates a task. An event, a plugin, a reason and an assignee always give the same event id, so
-/// they have only one such task. The reason keeps a task of the plugin's hook from taking the place of a task about the
-/// plugin.
+/// Returns the id of the task that informs the owner about a stopped plugin.
+pub fn stopped_task_id(event_id: &str, plugin: &str, owner_id: &str) -> String {
+    format!("task-{}", task_event_id(event_id, plugin, TaskReason::Stopped, "user", owner_id))
+}
+
+fn task_event_id(event_id: &str, plugin: &str, reason: TaskReason, assignee_type: &str, assignee_id: &str) -> String {
+    derived_id(event_id, &format!("{plugin}/{}/{assignee_type}/{assignee_id}", reason.name()), 0)
+}
+
+/// Returns the event that creates a task. Its id is derived from the causing event, the plugin, the reason and the
+/// assignee, so there is at most one task for each combination of these. The reason distinguishes a task that the
+/// plugin's hook assigns from the task about the stopped plugin.
 pub fn new_task(
     event: &Event,
     about: Option<&Aggregate>,
@@ -135,8 +131,7 @@ pub fn new_task(
         Assignee::Agent(id) => ("agent", id),
         Assignee::User(id) => ("user", id),
     };
-    let maker = format!("{plugin}/{}/{assignee_type}/{assignee_id}", content.reason.name());
-    let id = derived_id(&event.event_id, &maker, 0);
+    let id = task_event_id(&event.event_id, plugin, content.reason, assignee_type, &assignee_id);
     let source = Object::from_iter([
         ("event_id", Value::from(event.event_id.clone())),
         ("event_type", event.event_type.clone().into()),
@@ -173,7 +168,7 @@ pub fn new_task(
     }
 }
 
-/// Appends the events that plugins request.
+/// The dispatcher, which appends the events that plugins request.
 pub struct Dispatcher {
     appender: Appender,
 }
@@ -181,6 +176,10 @@ pub struct Dispatcher {
 impl Dispatcher {
     pub fn new(appender: Appender) -> Dispatcher {
         Dispatcher { appender }
+    }
+
+    pub fn appender(&self) -> &Appender {
+        &self.appender
     }
 
     /// Appends all events that a plugin derived from one event, or none of them. Returns the reason if the events are
@@ -226,8 +225,8 @@ impl Dispatcher {
         self.appender.append(append).await.map(drop)
     }
 
-    /// Appends the output of a scripted agent. The output is checked like any other action on a task. If the task no
-    /// longer waits for the output, the output is dropped. Returns the reason if the output is rejected for another
+    /// Appends the answer of a scripted agent. The answer is checked like any other action on a task. If the task no
+    /// longer waits for the answer, the answer is dropped. Returns the reason if the answer is rejected for another
     /// cause.
     pub async fn deliver(&self, plugin: &Arc<str>, delivery: Delivery) -> Result<Result<(), Failure>> {
         let (event_id, size_bytes) = (Arc::from(delivery.event_id.as_str()), delivery.size_bytes());
@@ -243,7 +242,7 @@ impl Dispatcher {
         match self.appender.append(append).await.map_err(effect::explain) {
             Ok(_) => Ok(Ok(())),
             Err(error @ (Error::Conflict { code: TASK_STATE_CONFLICT, .. } | Error::NotFound { .. })) => {
-                tracing::info!(%plugin, reason = %error, "output that came too late for its task was dropped");
+                tracing::info!(%plugin, reason = %error, "an answer that came too late for its task was dropped");
                 Ok(Ok(()))
             }
             Err(error) => refusal(&error).map(Err).ok_or(error),

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use super::enrich;
-use super::event_context::{EventContext, FollowerView};
+use super::event_context::EventContext;
 use super::roster::Roster;
-use super::route::{self, RouteInput};
-use crate::core::State;
-use crate::core::plugins::{HookCall, PluginIndex};
+use super::route::{self, Assignees, RouteInput};
 use crate::error::Result;
 use crate::hook::{Failure, Hook};
+use crate::mailbox::members::Members;
+use crate::model::builtin::{AGENT, TASK};
 use crate::model::facts::{Assignment, Facts};
 use crate::model::graph::PluginFacts;
-use crate::resident::graph::StateView;
+use crate::state::State;
+use crate::state::plugins::{HookCall, Version};
 
 /// The result of a plugin's hook for one event.
 pub struct Trial {
@@ -29,21 +30,66 @@ pub enum HookResult {
     Assignments(Vec<Assignment>),
 }
 
-/// Calls a plugin's hooks for an event, as if the event were appended now.
-pub async fn dry_run(state: &State, plugin: PluginIndex, context: Arc<EventContext>) -> Result<Vec<Trial>> {
-    let about = state.plugins.about(plugin);
+/// Dry runs of a plugin version. All events of a request share one roster, because building it visits every agent and
+/// every task.
+pub struct DryRuns<'a> {
+    state: &'a State,
+    members: &'a Members,
+    version: &'a Version,
+    roster: Roster,
+}
+
+impl<'a> DryRuns<'a> {
+    pub async fn new(state: &'a State, members: &'a Members, version: &'a Version) -> DryRuns<'a> {
+        let mut roster = Roster::default();
+        if version.hooks.contains(&Hook::Route) {
+            for aggregate_type in [AGENT, TASK] {
+                let mut known = Vec::new();
+                let mut newest = state.folded.newest(Some(aggregate_type), u64::MAX);
+                while let Some(block) = newest.next_block() {
+                    known.extend(block.filter_map(|found| state.folded.at_follower(found.id.as_str())));
+                    tokio::task::yield_now().await;
+                }
+                // The roster lists the agents in the order of their registration.
+                known.iter().rev().for_each(|aggregate| roster.observe(aggregate));
+            }
+        }
+        DryRuns { state, members, version, roster }
+    }
+
+    /// Calls the hooks for an event, as if the event were appended now.
+    pub async fn run(&mut self, context: Arc<EventContext>) -> Result<Vec<Trial>> {
+        let DryRuns { state, members, version, roster } = self;
+        dry_run(state, members, version, roster, context).await
+    }
+}
+
+async fn dry_run(
+    state: &State,
+    members: &Members,
+    version: &Version,
+    roster: &mut Roster,
+    context: Arc<EventContext>,
+) -> Result<Vec<Trial>> {
     let mut trials = Vec::new();
-    for hook in about.hooks.iter().copied() {
+    for hook in version.hooks.iter().copied() {
         match hook {
             Hook::Enrich => {
                 let found = state.graph.facts(context.after.id.as_str());
-                let known = found.and_then(|found| found.get(&about.name).cloned());
+                let known = found.and_then(|found| found.get(&version.name).cloned());
                 let found = |facts| HookResult::Facts(facts, known);
-                trials.push(trial(state, plugin, hook, &context, context.clone(), enrich::call, found).await);
+                trials.push(trial(state, version, hook, &context, context.clone(), enrich::call, found).await);
             }
             Hook::Route => {
-                let input = Arc::new(route_input(state, plugin, &context));
-                trials.push(trial(state, plugin, hook, &context, input, route::call, HookResult::Assignments).await);
+                let input = Arc::new(RouteInput::prepare(state, roster, version.candidates, &context));
+                let assigned = HookResult::Assignments;
+                let mut trial = trial(state, version, hook, &context, input, route::call, assigned).await;
+                if let Ok(HookResult::Assignments(assigned)) = &trial.result
+                    && let Err(failure) = Assignees::new(members.clone()).check(roster, assigned).await?
+                {
+                    trial.result = Err(failure);
+                }
+                trials.push(trial);
             }
             Hook::Work | Hook::Tool | Hook::Mount => {}
         }
@@ -51,15 +97,9 @@ pub async fn dry_run(state: &State, plugin: PluginIndex, context: Arc<EventConte
     Ok(trials)
 }
 
-fn route_input(state: &State, plugin: PluginIndex, context: &Arc<EventContext>) -> RouteInput {
-    let mut roster = Roster::default();
-    FollowerView::new(state).aggregates().for_each(|aggregate| roster.observe(&aggregate));
-    RouteInput::prepare(state, &mut roster, plugin, context)
-}
-
 async fn trial<I, T>(
     state: &State,
-    plugin: PluginIndex,
+    version: &Version,
     hook: Hook,
     context: &Arc<EventContext>,
     input: Arc<I>,
@@ -70,7 +110,7 @@ where
     I: Send + Sync + 'static,
     T: Send + 'static,
 {
-    let (outcome, ms) = state.plugins.try_once(plugin, input, call).await;
+    let (outcome, ms) = state.plugins.try_once(version, input, call).await;
     let (result, operations) = match outcome {
         Ok(done) => (Ok(found(done.value)), done.operations),
         Err(failure) => (Err(failure), 0),

@@ -2,12 +2,12 @@
 
 use crate::error::Error;
 
-/// The retries of a plugin ended because another task requested the worker.
+/// The error for a plugin's retries that ended because another task needs the worker.
 #[derive(Debug)]
 pub struct Interrupted;
 
 pub enum Ended {
-    /// Another task requested the worker while a plugin was being retried.
+    /// Another task needs the worker while a plugin is being retried.
     Interrupted,
     /// Another server has processed these events. The result of that server is kept.
     Overtaken,

@@ -9,11 +9,11 @@ use super::circuit::Step;
 use super::circuits::Circuits;
 use super::ended::Interrupted;
 use super::event_context::EventContext;
-use crate::core::State;
-use crate::core::plugins::{PluginIndex, PluginMap};
 use crate::hook::{Enrich, Failure, FailureKind, Hook, Outcome, Plugin};
 use crate::model::depth::{MAX_KEPT_DEPTH, too_deep};
 use crate::model::facts::Facts;
+use crate::state::State;
+use crate::state::plugins::{PluginIndex, PluginMap};
 
 /// The outcome of one plugin's call for one event.
 pub struct Enriched {
@@ -21,7 +21,7 @@ pub struct Enriched {
     pub attempt: Attempt<Facts>,
 }
 
-/// Calls the hook `enrich` for batches of events.
+/// The enricher, which calls the hook `enrich` for batches of events.
 pub struct Enricher<'a> {
     state: &'a State,
     policy: RetryPolicy<'a>,

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::core::State;
-use crate::core::batches::BATCH;
 use crate::error::Result;
 use crate::model::aggregate::Aggregate;
 use crate::model::definition::Definition;
 use crate::model::event::Event;
 use crate::model::id::AggregateId;
 use crate::resident::graph::StateView;
+use crate::state::State;
+use crate::state::batches::BATCH;
 
 /// The aggregates after the last event that the follower has processed.
 pub struct FollowerView<'a> {
@@ -58,8 +58,9 @@ pub struct Observed {
     pub bytes: usize,
 }
 
-/// Folds a batch of events over the aggregates as the follower sees them. Stops after the event with which the result
-/// reaches `most_bytes`, because each event of a large aggregate adds a whole state. Skips events of unknown types.
+/// Folds a batch of events over the aggregates as the follower sees them. Stops after the event at which the size of
+/// the result reaches `most_bytes`, because each event of a large aggregate adds a whole state. Skips events of unknown
+/// types.
 pub fn observe(state: &State, events: &[Arc<Event>], most_bytes: usize) -> Observed {
     let mut view = FollowerView::new(state);
     let mut observed = Observed { contexts: Vec::with_capacity(events.len()), position: 0, bytes: 0 };

@@ -6,21 +6,24 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::core::State;
-use crate::core::background::Stopped;
 use crate::error::Result;
+use crate::metric;
+use crate::state::State;
+use crate::state::background::Stopped;
 
-/// The number of events between a follower and the log's end from which the follower no longer pauses between steps.
+/// The lag, in events, from which a follower no longer pauses between steps.
 const MAX_RESTING_LAG: u64 = 256;
 /// The shortest wait after a failed step. Each further failure doubles the wait.
 const MIN_RETRY_DELAY: Duration = Duration::from_millis(50);
 /// The longest wait after a failed step.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(10);
+/// The time after which a server checks again whether another server still processes the log.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// The time for which a follower continues after the consumer is stopped, so that little work is left for the next
 /// start.
 const STOP_WITHIN: Duration = Duration::from_secs(1);
 
-/// When a follower pauses between steps, and for how long.
+/// The rule for the pauses of a follower between steps, with the length of a pause.
 #[derive(Clone, Copy)]
 pub enum Rest {
     /// Pauses after a step if more events were appended during the step.
@@ -40,11 +43,17 @@ pub enum Stepped {
         /// The time of the next work, in milliseconds since the epoch.
         until_ms: i64,
     },
-    /// The step ended early in favor of another task or server, and its events must be processed again.
+    /// The step did part of the work that no event causes, such as edges of redefined types. The next step continues
+    /// this work.
+    Unfinished,
+    /// The step ended early in favor of another task or server, so its events must be processed again.
     MadeWay,
+    /// Another server processes the log.
+    Following,
 }
 
-/// Runs `step` whenever the log has unprocessed events or types were redefined, until the consumer is stopped.
+/// Runs `step` whenever the log has unprocessed events, types were redefined or plugins were reloaded. Ends when the
+/// consumer is stopped.
 pub async fn follow(
     state: Arc<State>,
     name: &'static str,
@@ -54,11 +63,15 @@ pub async fn follow(
 ) {
     let mut head = state.folded.head().follow();
     let mut redefined = state.types.redefined().follow();
+    let mut reloaded = state.plugins.follow_versions();
+    let mut reported = state.reported.subscribe();
     let (Rest::WhileAppending(pause) | Rest::NearTheEnd(pause)) = rest;
     let mut wait = pause;
     let mut stop_at = None;
     loop {
+        reported.mark_unchanged();
         let stepped = step(state.clone()).await;
+        let is_following = matches!(stepped, Ok(Stepped::Following));
         let rest_until = match &stepped {
             Ok(Stepped::Resting { until_ms, .. }) => Some(*until_ms),
             _ => None,
@@ -66,13 +79,21 @@ pub async fn follow(
         let lag = match stepped {
             Ok(Stepped::To(reached) | Stepped::Resting { reached, .. }) => {
                 wait = pause;
-                let lag = head.borrow_and_update().saturating_sub(reached);
-                metrics::gauge!("foldwork_consumer_lag_events", "consumer" => name).set(lag as f64);
-                lag
+                head.borrow_and_update().saturating_sub(reached)
             }
-            Ok(Stepped::MadeWay) if stopped.has_begun() => return,
+            Ok(Stepped::MadeWay | Stepped::Unfinished | Stepped::Following) if stopped.has_begun() => return,
+            Ok(Stepped::Following) => {
+                wait = pause;
+                head.mark_unchanged();
+                0
+            }
+            Ok(Stepped::Unfinished) => {
+                wait = pause;
+                u64::MAX
+            }
             Ok(Stepped::MadeWay) => u64::MAX,
             Err(error) => {
+                metric::CONSUMER_FAILURES.add(&[name], 1);
                 tracing::warn!(%error, consumer = name, "the step failed and will be retried");
                 wait = (wait * 2).clamp(MIN_RETRY_DELAY, MAX_RETRY_DELAY);
                 u64::MAX
@@ -89,8 +110,11 @@ pub async fn follow(
             tokio::select! {
                 changed = head.changed() => if changed.is_err() { return },
                 changed = redefined.changed() => if changed.is_err() { return },
+                changed = reloaded.changed() => if changed.is_err() { return },
+                changed = reported.changed(), if is_following => if changed.is_err() { return },
                 () = stopped.begun() => {}
                 () = until(&state, rest_until) => {}
+                () = tokio::time::sleep(CHECK_INTERVAL), if is_following => {}
             }
         }
         let hurries = wait == pause

@@ -1,10 +1,11 @@
-//! Ends long waits of the log's follower early when another task requests the worker.
+//! Ends long waits of the log's follower early when another task needs the worker.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// Counts the tasks that are requesting the worker. The worker serves them between two of the follower's steps.
+/// The number of tasks that are requesting the worker. The worker serves these tasks between two of the follower's
+/// steps.
 #[derive(Clone, Default)]
 pub struct Interrupt {
     waiting: Arc<watch::Sender<usize>>,

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::core::State;
-use crate::core::background::Stopped;
+use crate::state::State;
+use crate::state::background::Stopped;
 
 /// The pause between two updates of the index. Several changes of one aggregate during the pause cause only one update.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -12,6 +12,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Updates the label index until the consumer is stopped. Does nothing before the first search.
 pub async fn follow(state: Arc<State>, mut stopped: Stopped) {
     let mut head = state.folded.head().follow();
+    let mut redefined = state.search.redefined.follow();
     while !stopped.has_begun() {
         let mut behind = state.search.labels.is_behind();
         if behind {
@@ -24,6 +25,7 @@ pub async fn follow(state: Arc<State>, mut stopped: Stopped) {
         if !behind {
             tokio::select! {
                 changed = head.changed() => if changed.is_err() { return },
+                changed = redefined.changed() => if changed.is_err() { return },
                 () = stopped.begun() => {}
             }
         }

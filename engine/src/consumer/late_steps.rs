@@ -11,16 +11,16 @@ use super::parking::step_id;
 use super::route::{self, RouteInput};
 use super::work;
 use super::worker::Worker;
-use crate::core::State;
-use crate::core::plugins::{HookCall, PluginIndex};
-use crate::core::stream_pages::StreamPages;
-use crate::core::stride::Stride;
 use crate::error::Result;
 use crate::hook::{Failure, Hook};
 use crate::model::aggregate::Aggregate;
 use crate::model::event::Event;
 use crate::model::fold::Folding;
 use crate::model::id::AggregateId;
+use crate::state::State;
+use crate::state::plugins::{HookCall, PluginIndex};
+use crate::state::stream_pages::StreamPages;
+use crate::state::stride::Stride;
 use crate::store::parked::{Parked, Reason, StepId};
 
 /// The number of steps retried in one turn of the worker. New events are processed between two turns.
@@ -41,7 +41,7 @@ async fn replay_step(worker: &mut Worker, parked: Parked, streams: &mut Streams)
     let state = worker.state.clone();
     let event = state.events_after(parked.id.position.saturating_sub(1), 1).await?.into_iter().next();
     let plugin = state.plugins.find(&parked.id.plugin);
-    let hook = Hook::ALL.into_iter().find(|hook| hook.name() == &*parked.id.hook);
+    let hook = Hook::parse(&parked.id.hook);
     let (Some(event), Some(plugin), Some(hook)) = (event, plugin, hook) else {
         return Ok(Err(with_message(parked, "no plugin with this name and hook is enabled")));
     };
@@ -70,14 +70,14 @@ async fn replay_step(worker: &mut Worker, parked: Parked, streams: &mut Streams)
     Ok(outcome)
 }
 
-/// The parts of streams read in one turn. Each stream is read only once for all of its parked steps.
+/// The data read from streams during one turn. Each stream is read only once for all of its parked steps.
 #[derive(Default)]
 struct Streams {
     states: FxHashMap<AggregateId, Arc<Aggregate>>,
     newest: FxHashMap<(PluginIndex, AggregateId), Newest>,
 }
 
-/// The newest version of a stream after `after` whose step by a plugin is done.
+/// The newest event of a stream whose step of a plugin is done. Only events with versions after `after` are considered.
 #[derive(Clone, Copy)]
 struct Newest {
     done: Option<u64>,
@@ -190,23 +190,28 @@ impl LateStep<'_> {
 
     async fn route(self) -> Result<Result<(), Failure>> {
         let state = self.worker.state.clone();
-        let input = RouteInput::prepare(&state, self.worker.projection.roster_mut(), self.plugin, &self.context);
+        let candidates = state.plugins.about(self.plugin).candidates;
+        let input = RouteInput::prepare(&state, self.worker.projection.roster_mut(), candidates, &self.context);
         let assigned = match self.call(Arc::new(input), route::call).await {
             Ok(assigned) => assigned,
             Err(failure) => return Ok(Err(failure)),
         };
-        let Worker { router, projection, dispatcher, .. } = &*self.worker;
+        let Worker { router, projection, dispatcher, .. } = &mut *self.worker;
         router.assign(self.plugin, &self.context, projection.roster(), assigned, dispatcher).await
     }
 
     async fn work(self) -> Result<Result<(), Failure>> {
         let state = self.worker.state.clone();
-        let input = self.worker.workshop.prepare(&FollowerView::new(&state), &self.context);
-        let product = match self.call(Arc::new(input), work::call).await {
-            Ok(product) => product,
-            Err(failure) => return Ok(Err(failure)),
+        let input = Arc::new(self.worker.scripted_agents.prepare(&FollowerView::new(&state), &self.context));
+        let Worker { scripted_agents, dispatcher, .. } = &*self.worker;
+        let outcome = match self.call(input.clone(), work::call).await {
+            Ok(product) => scripted_agents.deliver(self.plugin, &input, product, true, dispatcher).await?,
+            Err(failure) => Err(failure),
         };
-        self.worker.workshop.deliver(self.plugin, &self.context, product, &self.worker.dispatcher).await
+        if let Err(failure) = &outcome {
+            scripted_agents.give_up(self.plugin, &self.context, failure, dispatcher).await?;
+        }
+        Ok(outcome)
     }
 
     async fn call<I, T>(&self, input: Arc<I>, hook: HookCall<I, T>) -> Result<T, Failure>

@@ -143,22 +143,16 @@ fn words(text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::aggregate::no_facts;
     use crate::model::value::Value;
 
     fn aggregate(number: u64, project: &str, state: &[(&str, &str)], deleted: bool) -> Aggregate {
+        let state = state.iter().map(|(name, value)| (*name, Value::from(*value))).collect();
         Aggregate {
-            id: AggregateId::from(Arc::from(format!("a{number}"))),
-            aggregate_type: "note".into(),
             project_id: (!project.is_empty()).then(|| project.into()),
-            version: 1,
             position: number,
             first_position: number,
-            created_at: 0,
-            last_event_at: 0,
             deleted,
-            state: Arc::new(state.iter().map(|(name, value)| (*name, Value::from(*value))).collect()),
-            facts: no_facts(),
+            ..Aggregate::sample("note", &format!("a{number}"), state)
         }
     }
 

@@ -18,6 +18,7 @@ mod interrupt;
 mod labels;
 pub mod late_steps;
 mod mentions;
+mod mirror;
 mod nodes;
 mod parking;
 mod project;
@@ -25,26 +26,31 @@ pub mod rebuild;
 pub mod replay;
 mod roster;
 mod route;
+pub mod scripted;
+mod scripted_agents;
 mod settling;
 mod vectors;
 mod waiting;
 mod work;
 mod worker;
-mod working;
-mod workshop;
+mod worker_slot;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::core::append::Appender;
-use crate::core::background::{Background, Stop};
-use crate::core::{GRAPH, NODES, State};
 use crate::error::Result;
+use crate::metric;
+use crate::state::append::Appender;
+use crate::state::background::{Background, Stop};
+use crate::state::{GRAPH, NODES, State};
+pub use dispatch::derived_id;
 use ended::Ended;
 use follow::{Rest, Stepped, follow};
-pub use working::{WorkerTurn, Working};
+pub use work::ANSWERS;
+use worker::Step;
+pub use worker_slot::{WorkerSlot, WorkerTurn};
 
 /// The pause between two writes of snapshots during appends. Several events of one aggregate during the pause cause
 /// only one write.
@@ -58,13 +64,13 @@ const END_WITHIN: Duration = Duration::from_secs(2);
 /// The followers of one open workspace.
 pub struct Consumer {
     stop: Stop,
-    working: Working,
+    slot: Arc<WorkerSlot>,
     tasks: [Background; 3],
     vectors: Background,
 }
 
 impl Consumer {
-    pub fn start(state: Arc<State>, appender: Appender, working: Working) -> Consumer {
+    pub fn start(state: Arc<State>, appender: Appender, slot: Arc<WorkerSlot>) -> Consumer {
         let (stop, stopped) = Stop::new();
         let labels = Background::spawn(labels::follow(state.clone(), stopped.clone()));
         let vectors = Background::spawn(vectors::follow(state.clone(), appender.database().clone(), stopped.clone()));
@@ -78,20 +84,23 @@ impl Consumer {
                 if stopping.has_begun() {
                     state.folded.hurry_dirty();
                 }
-                nodes::step(&state, &db).await
+                match state.leadership.acquire(false).await? {
+                    Some(_) => nodes::step(&state, &db).await,
+                    None => Ok(Stepped::Following),
+                }
             },
         );
-        let kept = working.clone();
+        let kept = slot.clone();
         let graph = follow(state, GRAPH, Rest::NearTheEnd(GATHER), stopped, async move |state: Arc<State>| {
-            work_on(&state, &appender, &working).await
+            work_on(&state, &appender, &slot).await
         });
-        Consumer { stop, working: kept, tasks: [Background::spawn(nodes), Background::spawn(graph), labels], vectors }
+        Consumer { stop, slot: kept, tasks: [Background::spawn(nodes), Background::spawn(graph), labels], vectors }
     }
 
     /// Gives the followers a short time to process the end of the log, then ends them.
     pub async fn stop(self) {
         self.stop.begin();
-        let _hurry = self.working.hurry();
+        let _hurry = self.slot.hurry();
         // The embedding model may be slow. The next start embeds the labels that are left.
         self.vectors.abort();
         let end = Instant::now() + END_WITHIN;
@@ -103,24 +112,30 @@ impl Consumer {
                 Err(_) => task.abort(),
             }
         }
-        match tokio::time::timeout_at(end, self.working.settle()).await {
+        match tokio::time::timeout_at(end, self.slot.settle()).await {
             Ok(Ok(())) | Err(_) => {}
             Ok(Err(error)) => tracing::warn!(%error, "the position of the graph's follower was not written"),
         }
     }
 }
 
-/// Runs one step of the graph's follower. A step that ended early is repeated from the stored state.
-async fn work_on(state: &Arc<State>, appender: &Appender, working: &Working) -> Result<Stepped> {
-    let mut turn = working.next_step(state, appender).await?;
+/// Runs one step of the graph's follower. If another server leads, applies that server's changes instead. If a step ends
+/// early, the next step starts again from the stored state.
+async fn work_on(state: &Arc<State>, appender: &Appender, slot: &WorkerSlot) -> Result<Stepped> {
+    let Some(mut turn) = slot.next_step(state, appender).await? else {
+        slot.follow_leader(state).await?;
+        return Ok(Stepped::Following);
+    };
     match turn.step().await {
-        Ok(position) => {
+        Ok(Step { position, is_settling }) => {
             turn.keep();
-            Ok(Stepped::To(position))
+            Ok(if is_settling { Stepped::Unfinished } else { Stepped::To(position) })
         }
         Err(Ended::Interrupted) => Ok(Stepped::MadeWay),
         Err(Ended::Overtaken) => {
             tracing::debug!("another server has processed these events");
+            metric::CONFLICTS.add(&["graph"], 1);
+            state.leadership.forget();
             Ok(Stepped::MadeWay)
         }
         Err(Ended::Failed(error)) => Err(error),

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use super::follow::Stepped;
-use crate::core::State;
 use crate::error::Result;
 use crate::model::aggregate::Aggregate;
+use crate::state::State;
 use crate::store::Database;
 
 /// The maximum number of records in one transaction.
@@ -26,12 +26,14 @@ pub async fn step(state: &State, db: &Database) -> Result<Stepped> {
         None => Stepped::To(reached),
     };
     if taken.aggregates.is_empty() {
+        state.nodes_progress.set(reached);
         return Ok(stepped);
     }
     let ids: Vec<&str> = taken.aggregates.iter().map(|(id, _)| id.as_str()).collect();
     let result = write(state, db, &ids, reached).await;
-    if result.is_err() {
-        state.folded.put_back_dirty(taken);
+    match result {
+        Ok(()) => state.nodes_progress.set(reached),
+        Err(_) => state.folded.put_back_dirty(taken),
     }
     result.map(|()| stepped)
 }
@@ -57,7 +59,7 @@ async fn write(state: &State, db: &Database, ids: &[&str], reached: u64) -> Resu
         }
     }
     let observed = state.folded.observed().take_changed();
-    let result = db.write_nodes(&nodes, observed.as_ref(), Some((crate::core::NODES, reached))).await;
+    let result = db.write_nodes(&nodes, observed.as_ref(), Some((crate::state::NODES, reached))).await;
     if result.is_err() && observed.is_some() {
         state.folded.observed().put_back();
     }

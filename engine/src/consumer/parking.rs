@@ -6,16 +6,17 @@ use super::attempt::Attempt;
 use super::circuit::Step;
 use super::circuits::Circuits;
 use super::event_context::EventContext;
-use crate::core::State;
-use crate::core::plugins::PluginIndex;
 use crate::hook::{Failure, Hook, OnError};
+use crate::metric;
 use crate::model::event::Event;
+use crate::state::State;
+use crate::state::plugins::PluginIndex;
 use crate::store::parked::{Parked, Reason, StepId};
 
-/// The failure kind of a step that was not attempted because its plugin's circuit was open.
+/// The failure kind recorded for a step that was not attempted because its plugin's circuit was open.
 const CIRCUIT_OPEN: &str = "circuit_open";
 
-/// The event because of which a plugin requested appends, and the aggregate whose content the plugin worked on.
+/// The event for which a plugin requested appends, and the aggregate whose content the plugin worked on.
 pub struct Requested<'a> {
     pub event: &'a Arc<Event>,
     pub aggregate_id: &'a str,
@@ -44,7 +45,7 @@ impl Parking {
     ) -> Option<T> {
         match attempt {
             Attempt::Done(value) => return Some(value),
-            Attempt::Skipped => {}
+            Attempt::Skipped(_) => {}
             Attempt::Failed { failure, attempts, opened } => {
                 self.park(plugin, hook, &context.event, failure, attempts);
                 if opened {
@@ -63,7 +64,7 @@ impl Parking {
         None
     }
 
-    /// Records whether the log accepted what a plugin requested. A rejection is a failure of the step: the step is
+    /// Records the result of the appends that a plugin requested. A rejection is a failure of the step: the step is
     /// parked, and the failure counts towards the plugin's circuit.
     pub fn settle(
         &mut self,
@@ -86,7 +87,7 @@ impl Parking {
     pub fn park(&mut self, plugin: PluginIndex, hook: Hook, event: &Event, failure: Failure, attempts: u32) {
         let name = self.state.plugins.name(plugin).clone();
         tracing::warn!(plugin = %name, hook = hook.name(), event = %event.event_id, %failure, "step parked");
-        metrics::counter!("foldwork_steps_parked_total", "plugin" => name.to_string()).increment(1);
+        metric::STEPS_PARKED.add(&[&name], 1);
         let mut parked = self.step(plugin, hook, event, failure.message);
         let (line, column) = (failure.line, failure.column);
         parked.reason = Reason { kind: failure.kind.name().into(), line, column, attempts, ..parked.reason };

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use super::event_context::{EventContext, FollowerView};
 use super::roster::Roster;
-use crate::core::State;
-use crate::core::plugins::PluginIndex;
 use crate::model::event::Event;
 use crate::model::facts::Facts;
 use crate::resident::graph::{Changes, EnrichedEvent, StateView};
+use crate::state::State;
+use crate::state::plugins::PluginIndex;
 
 /// The targets of a projection: the graph in memory, and the roster.
 pub struct Projection {

@@ -1,4 +1,5 @@
-//! Rebuild: builds a new graph from the log's first event while the old graph serves, then replaces the old graph.
+//! Rebuild: builds a new graph from the log's first event while the old graph stays in use, then replaces the old
+//! graph.
 
 use std::sync::Arc;
 
@@ -9,11 +10,7 @@ use super::circuits::Circuits;
 use super::enrich::{Enriched, Enricher};
 use super::event_context::EventContext;
 use super::settling::Basis;
-use super::working::Working;
-use crate::core::State;
-use crate::core::append::Appender;
-use crate::core::batches::BATCH;
-use crate::core::plugins::PluginIndex;
+use super::worker_slot::WorkerSlot;
 use crate::error::{Error, Result};
 use crate::hook::{Failure, Hook};
 use crate::model::aggregate::Aggregate;
@@ -21,10 +18,14 @@ use crate::model::definition::Definition;
 use crate::model::event::Event;
 use crate::model::id::AggregateId;
 use crate::resident::graph::{Changes, Edges, EnrichedEvent, StateView};
+use crate::state::State;
+use crate::state::append::Appender;
+use crate::state::batches::BATCH;
+use crate::state::plugins::PluginIndex;
 use crate::store::graph::{Claim, Effects};
 use crate::store::{self, Database, retry};
 
-/// When fewer than this number of events are left, the rebuild makes the follower wait and processes them.
+/// The maximum number of remaining events for which the rebuild makes the follower wait and processes them.
 const MAX_BLOCKING_LAG: u64 = 2_048;
 
 /// The result of a rebuild.
@@ -71,20 +72,21 @@ struct Rebuild<'a> {
     failed: Vec<(PluginIndex, Arc<Event>, Failure)>,
 }
 
-/// Rebuilds the graph of a workspace. The old graph serves until the new one is complete.
+/// Rebuilds the graph of a workspace. The old graph stays in use until the new one is complete.
 ///
 /// Each rebuild writes to its own generation. If two servers begin a rebuild on the same generation, the first to
 /// complete replaces the graph, and the other rebuild is dropped.
-pub async fn rebuild(state: &Arc<State>, appender: &Appender, working: &Working) -> Result<Rebuilt> {
-    let _one = working.begin_rebuild()?;
+pub async fn rebuild(state: &Arc<State>, appender: &Appender, slot: &WorkerSlot) -> Result<Rebuilt> {
+    let _one = slot.begin_rebuild()?;
     let claim = {
         // The generation is claimed between two steps of the worker, because a step writes the same checkpoint.
-        let _paused = working.pause().await;
+        let _paused = slot.pause().await;
         appender.database().claim_generation().await?
     };
-    let result = build(state, appender, working, &claim).await;
-    // Drops the generations that no longer serve or never will. Generations are claimed in order. A rebuild that still
-    // builds an older generation began on a generation that is gone, so that rebuild drops its own data itself.
+    let result = build(state, appender, slot, &claim).await;
+    // Drops all older generations after a success, and the generation of this rebuild after a failure. Generations are
+    // claimed in order. A rebuild that still builds an older generation began on a generation that is gone, so that
+    // rebuild drops its own data itself.
     let unused = if result.is_ok() { 0..claim.generation } else { claim.generation..claim.generation + 1 };
     let dropped = appender.database().drop_generations(unused).await;
     match (result, dropped) {
@@ -97,8 +99,9 @@ pub async fn rebuild(state: &Arc<State>, appender: &Appender, working: &Working)
     }
 }
 
-async fn build(state: &Arc<State>, appender: &Appender, working: &Working, claim: &Claim) -> Result<Rebuilt> {
+async fn build(state: &Arc<State>, appender: &Appender, slot: &WorkerSlot, claim: &Claim) -> Result<Rebuilt> {
     let basis = Basis::current(state);
+    let versions = digests(state);
     let mut rebuild = Rebuild {
         state,
         db: appender.database(),
@@ -117,15 +120,20 @@ async fn build(state: &Arc<State>, appender: &Appender, working: &Working, claim
         rebuild.advance(target).await?;
     }
     for _ in retry::waits() {
-        let mut turn = working.turn(state, appender).await?;
+        let mut turn = slot.turn(state, appender).await?;
         rebuild.advance(turn.position()).await?;
+        if digests(state) != versions {
+            let message = "a plugin was reloaded during the rebuild; rebuild again";
+            return Err(Error::conflict("rebuild_overtaken", message));
+        }
         for (plugin, event, failure) in &rebuild.failed {
             turn.parking.park(*plugin, Hook::Enrich, event, failure.clone(), 1);
         }
         let (nodes, edges) = rebuild.edges.size();
         match turn.swap(&mut rebuild.edges, claim.generation, basis.clone()).await {
             Ok(()) => {
-                // Types may have been redefined during the rebuild. A worker that is not kept looks again.
+                // Types may have been redefined during the rebuild. If the comparison fails, the worker is dropped, and
+                // the next worker compares the edges again.
                 match turn.settle_edges().await {
                     Ok(()) => turn.keep(),
                     Err(error) => tracing::warn!(%error, "the rebuilt edges were not compared with the definitions"),
@@ -145,6 +153,12 @@ async fn build(state: &Arc<State>, appender: &Appender, working: &Working, claim
         }
     }
     Err(Error::Unavailable(store::Error::Conflict))
+}
+
+/// Returns the digests of the versions that the workspace has adopted. All events of a rebuild are processed by the
+/// same versions.
+fn digests(state: &State) -> Vec<Option<Arc<str>>> {
+    state.plugins.indexes().map(|plugin| state.plugins.about(plugin).digest.clone()).collect()
 }
 
 impl Rebuild<'_> {
@@ -194,7 +208,7 @@ impl Rebuild<'_> {
             match attempt {
                 Attempt::Done(facts) => found.push((self.state.plugins.name(plugin).clone(), facts)),
                 Attempt::Failed { failure, .. } => self.failed.push((plugin, context.event.clone(), failure)),
-                Attempt::Refused | Attempt::Skipped => {}
+                Attempt::Refused | Attempt::Skipped(_) => {}
             }
         }
         self.past.states.insert(context.after.id.clone(), context.after.clone());

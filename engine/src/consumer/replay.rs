@@ -1,30 +1,37 @@
-//! Replay: runs a plugin's enrichment again over the log.
+//! Replay: runs a plugin's enrichment and routing again over the log.
 
 use std::sync::Arc;
 
 use indexmap::IndexMap;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::dispatch;
 use super::enrich;
 use super::event_context::{EventContext, recall};
 use super::parking::step_id;
+use super::route::{self, RouteInput};
 use super::worker::Worker;
-use crate::core::State;
-use crate::core::batches::BATCH;
-use crate::core::plugins::PluginIndex;
 use crate::error::Result;
 use crate::hook::Hook;
 use crate::model::aggregate::Aggregate;
+use crate::model::builtin::TASK;
 use crate::model::event::Event;
 use crate::model::facts::Facts;
 use crate::model::id::AggregateId;
+use crate::model::task::Task;
+use crate::model::value::Value;
+use crate::state::State;
+use crate::state::batches::BATCH;
+use crate::state::plugins::PluginIndex;
 use crate::store::parked::StepId;
+
+/// The field of a task that names the event for which the task was assigned.
+const SOURCE: &str = "source";
 
 /// The number of aggregates whose facts are applied in one commit.
 const PAGE: usize = 512;
 
-/// The numbers of calls and changes of a replay.
+/// The counts of calls and changes during a replay.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tally {
     /// The number of events for which the plugin was called.
@@ -35,18 +42,49 @@ pub struct Tally {
     pub changed: u64,
     pub edges_opened: u64,
     pub edges_closed: u64,
+    /// The number of events for which tasks were assigned.
+    pub assigned: u64,
+    /// The number of events that were not routed, because the plugin has already assigned tasks for them.
+    pub assigned_before: u64,
 }
 
-/// Runs a plugin's enrichment again for the events after a position. The new facts replace the earlier ones.
-pub async fn replay_plugin(worker: &mut Worker, plugin: PluginIndex, from_position: u64) -> Result<Tally> {
-    let mut replay = PluginReplay { worker, plugin, tally: Tally::default(), last: IndexMap::new() };
+/// Runs one of a plugin's hooks again for the events after a position. New facts replace the earlier ones. Tasks are
+/// assigned only for events for which the plugin has not assigned tasks yet.
+pub async fn replay_plugin(worker: &mut Worker, plugin: PluginIndex, hook: Hook, from_position: u64) -> Result<Tally> {
+    let dispatched = match hook {
+        Hook::Route => dispatched(&worker.state, plugin).await,
+        _ => FxHashSet::default(),
+    };
+    let mut replay = PluginReplay { worker, plugin, dispatched, tally: Tally::default(), last: IndexMap::new() };
     let contexts = Contexts { state: replay.worker.state.clone(), plugin, end: replay.worker.position() };
     let mut states = FxHashMap::default();
     let mut position = from_position;
     while let Some(page) = contexts.page(&mut position, &mut states).await? {
-        replay.call(page).await?;
+        match hook {
+            Hook::Route => replay.route(page).await?,
+            _ => replay.enrich(page).await?,
+        }
     }
     replay.apply().await
+}
+
+/// Returns the ids of the events for which a plugin has assigned tasks, including deleted tasks.
+async fn dispatched(state: &State, plugin: PluginIndex) -> FxHashSet<Arc<str>> {
+    let name = state.plugins.name(plugin);
+    let dispatched_for = |task: &Arc<Aggregate>| {
+        let source = Task::new(task).get(SOURCE).and_then(Value::as_object)?;
+        let text = |field: &str| source.get(field).and_then(Value::as_str);
+        let event_id = text("event_id").filter(|_| text("plugin") == Some(name))?;
+        let is_for_owner = *task.id.as_str() == dispatch::stopped_task_id(event_id, name, &state.record.owner_id);
+        (!is_for_owner).then(|| Arc::from(event_id))
+    };
+    let mut dispatched = FxHashSet::default();
+    let mut tasks = state.folded.newest(Some(TASK), u64::MAX);
+    while let Some(block) = tasks.next_block() {
+        dispatched.extend(block.filter_map(dispatched_for));
+        tokio::task::yield_now().await;
+    }
+    dispatched
 }
 
 /// The events for which a plugin is called again.
@@ -113,12 +151,14 @@ struct Replayed {
 struct PluginReplay<'a> {
     worker: &'a mut Worker,
     plugin: PluginIndex,
+    /// The ids of the events for which the plugin has assigned tasks.
+    dispatched: FxHashSet<Arc<str>>,
     tally: Tally,
     last: IndexMap<AggregateId, Replayed>,
 }
 
 impl PluginReplay<'_> {
-    async fn call(&mut self, contexts: Vec<Arc<EventContext>>) -> Result<()> {
+    async fn enrich(&mut self, contexts: Vec<Arc<EventContext>>) -> Result<()> {
         let state = self.worker.state.clone();
         let name = state.plugins.name(self.plugin);
         let outcomes = state.plugins.call(self.plugin, contexts.clone(), enrich::call, usize::MAX).await;
@@ -151,10 +191,48 @@ impl PluginReplay<'_> {
         Ok(())
     }
 
+    async fn route(&mut self, contexts: Vec<Arc<EventContext>>) -> Result<()> {
+        let (state, plugin) = (self.worker.state.clone(), self.plugin);
+        let all = contexts.len();
+        let waiting: Vec<_> =
+            contexts.into_iter().filter(|context| !self.dispatched.contains(&context.event.event_id)).collect();
+        self.tally.assigned_before += (all - waiting.len()) as u64;
+        self.tally.events += waiting.len() as u64;
+        let roster = self.worker.projection.roster_mut();
+        let candidates = state.plugins.about(plugin).candidates;
+        let prepare = |context| Arc::new(RouteInput::prepare(&state, &mut *roster, candidates, context));
+        let inputs = waiting.iter().map(prepare).collect();
+        let outcomes = state.plugins.call(plugin, inputs, route::call, usize::MAX).await;
+        for (context, outcome) in waiting.into_iter().zip(outcomes) {
+            let Worker { router, projection, dispatcher, .. } = &mut *self.worker;
+            let outcome = match outcome {
+                Ok(done) => {
+                    let has_work = !done.value.is_empty();
+                    let assigned = router.assign(plugin, &context, projection.roster(), done.value, dispatcher).await?;
+                    assigned.map(|()| has_work)
+                }
+                Err(failure) => Err(failure),
+            };
+            match outcome {
+                Ok(has_work) => {
+                    self.tally.assigned += u64::from(has_work);
+                    let step = step_id(&context.event, Hook::Route, state.plugins.name(plugin));
+                    let parked = state.db.find_parked(&step).await?;
+                    parked.into_iter().for_each(|parked| self.worker.parking.release(parked.id));
+                }
+                Err(failure) => {
+                    self.tally.failed += 1;
+                    self.worker.parking.park(plugin, Hook::Route, &context.event, failure, 1);
+                }
+            }
+        }
+        self.worker.commit(self.worker.position()).await
+    }
+
     /// Applies the facts page by page. A step is released in the same commit that writes its facts, so a crash between
     /// two pages loses neither.
     async fn apply(self) -> Result<Tally> {
-        let PluginReplay { worker, plugin, mut tally, last } = self;
+        let PluginReplay { worker, plugin, mut tally, last, .. } = self;
         let mut remaining = last.into_values().peekable();
         while remaining.peek().is_some() {
             for Replayed { event, facts, done } in remaining.by_ref().take(PAGE) {

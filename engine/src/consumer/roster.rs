@@ -109,22 +109,10 @@ fn show(agent: &Aggregate, open: &FxHashMap<Arc<str>, i64>) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::aggregate::no_facts;
 
     fn aggregate(kind: &str, id: &str, state: &[(&str, &str)]) -> Arc<Aggregate> {
-        Arc::new(Aggregate {
-            id: AggregateId::from(Arc::from(id)),
-            aggregate_type: kind.into(),
-            project_id: None,
-            version: 1,
-            position: 1,
-            first_position: 1,
-            created_at: 0,
-            last_event_at: 0,
-            deleted: false,
-            state: Arc::new(state.iter().map(|(name, value)| (*name, Value::from(*value))).collect()),
-            facts: no_facts(),
-        })
+        let state = state.iter().map(|(name, value)| (*name, Value::from(*value))).collect();
+        Arc::new(Aggregate::sample(kind, id, state))
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashSet;
+
 use super::circuits::Circuits;
 use super::dispatch::{self, Dispatcher};
 use super::ended::Ended;
@@ -10,16 +12,17 @@ use super::interrupt::Interrupt;
 use super::parking::Parking;
 use super::roster::Roster;
 use super::waiting::{Input, Waiting};
-use crate::core::State;
-use crate::core::plugins::PluginIndex;
 use crate::error::Result;
-use crate::hook::{Failure, FailureKind, Hook, Outcome, Plugin, Route};
+use crate::hook::{Candidates, Failure, FailureKind, Hook, Outcome, Plugin, Route};
+use crate::mailbox::members::Members;
 use crate::model::aggregate::{Aggregate, no_facts};
 use crate::model::depth::{MAX_CONTENT_DEPTH, too_deep};
-use crate::model::facts::Assignment;
+use crate::model::facts::{Assignee, Assignment};
 use crate::model::graph::facts_of;
 use crate::model::task::{review, title};
 use crate::model::value::Value;
+use crate::state::State;
+use crate::state::plugins::PluginIndex;
 
 /// The input of a `route` hook.
 pub struct RouteInput {
@@ -30,9 +33,13 @@ pub struct RouteInput {
 }
 
 impl RouteInput {
-    /// Prepares the input of a plugin's hook for an event, with the current facts and agents.
-    pub fn prepare(state: &State, roster: &mut Roster, plugin: PluginIndex, context: &Arc<EventContext>) -> RouteInput {
-        let candidates = state.plugins.about(plugin).candidates;
+    /// Prepares the input of a plugin's hook for an event, with the current facts and the agents that are candidates.
+    pub fn prepare(
+        state: &State,
+        roster: &mut Roster,
+        candidates: Candidates,
+        context: &Arc<EventContext>,
+    ) -> RouteInput {
         let facts = state.graph.facts(context.after.id.as_str());
         let facts = facts.map_or_else(no_facts, |facts| facts_of(&facts));
         let aggregate = Arc::new(Aggregate { facts, ..Aggregate::clone(&context.after) });
@@ -65,7 +72,8 @@ pub fn call(plugin: &dyn Plugin, input: &RouteInput) -> Outcome<Vec<Assignment>>
     }
 }
 
-/// Returns what is not allowed in an assignment, and where. The limits are those of a request that creates a task.
+/// Returns the place of an invalid value in an assignment and the allowed values, or `None` if the assignment is valid.
+/// The limits are those of a request that creates a task.
 fn refused(assignment: &Assignment) -> Option<(String, String)> {
     if let Some(Err(allowed)) = assignment.title.as_deref().map(title::check) {
         return Some(("title".into(), allowed));
@@ -80,15 +88,55 @@ fn refused(assignment: &Assignment) -> Option<(String, String)> {
     Some((wrong.pointer.trim_start_matches('/').replace('/', "."), wrong.message))
 }
 
-/// The waiting calls of `route` for the events of a batch.
+/// A check of the assignees that plugins name. Each member is looked up only once per batch.
+pub struct Assignees {
+    members: Members,
+    known: FxHashSet<Arc<str>>,
+}
+
+impl Assignees {
+    pub fn new(members: Members) -> Assignees {
+        Assignees { members, known: FxHashSet::default() }
+    }
+
+    /// Returns a failure if an assignment names an agent that is unknown or disabled, or a user who is not a member of
+    /// the workspace, because nobody would see the task.
+    pub async fn check(&mut self, roster: &Roster, assigned: &[Assignment]) -> Result<Result<(), Failure>> {
+        for assignment in assigned {
+            let message = match &assignment.assignee {
+                Assignee::Agent(id) if roster.agent(id).is_none() => {
+                    format!("the agent '{id:.64}' is not registered or is disabled")
+                }
+                Assignee::User(id) if !self.is_member(id).await? => {
+                    format!("the user '{id:.64}' is not a member of the workspace")
+                }
+                _ => continue,
+            };
+            return Ok(Err(Failure { kind: FailureKind::Result, message, line: None, column: None }));
+        }
+        Ok(Ok(()))
+    }
+
+    async fn is_member(&mut self, id: &Arc<str>) -> Result<bool> {
+        if self.known.contains(id) {
+            return Ok(true);
+        }
+        let is_member = self.members.contain(id).await?;
+        self.known.extend(is_member.then(|| id.clone()));
+        Ok(is_member)
+    }
+}
+
+/// The calls of the hook `route` for the events of a batch. The calls are first recorded and then made.
 pub struct Router {
     state: Arc<State>,
+    assignees: Assignees,
     waiting: Waiting<RouteInput>,
 }
 
 impl Router {
-    pub fn new(state: &Arc<State>) -> Router {
-        Router { state: state.clone(), waiting: Waiting::new(state, Hook::Route) }
+    pub fn new(state: &Arc<State>, members: Members) -> Router {
+        Router { state: state.clone(), assignees: Assignees::new(members), waiting: Waiting::new(state, Hook::Route) }
     }
 
     /// Records the calls that an event requires, with their inputs.
@@ -96,7 +144,8 @@ impl Router {
         let plugins = &self.state.plugins;
         let called = plugins.called(Hook::Route, &context.event.event_type, &context.definition.traits);
         for plugin in called {
-            let input = RouteInput::prepare(&self.state, roster, plugin, context);
+            let candidates = plugins.about(plugin).candidates;
+            let input = RouteInput::prepare(&self.state, roster, candidates, context);
             self.waiting.push(plugin, Arc::new(input));
         }
     }
@@ -111,6 +160,8 @@ impl Router {
         interrupt: &Interrupt,
     ) -> Result<(), Ended> {
         let mut waiting = self.waiting.take();
+        // Members may have been removed since the last batch.
+        self.assignees.known.clear();
         while let Some(completed) = waiting.next(circuits, parking, interrupt, call).await? {
             let plugin = completed.plugin;
             for (input, assigned) in completed.values.into_iter().filter(|(_, assigned)| !assigned.is_empty()) {
@@ -123,25 +174,25 @@ impl Router {
 
     /// Appends the tasks of a plugin's assignments. Returns the reason if they are rejected.
     pub async fn assign(
-        &self,
+        &mut self,
         plugin: PluginIndex,
         context: &EventContext,
         roster: &Roster,
         assigned: Vec<Assignment>,
         dispatcher: &Dispatcher,
     ) -> Result<Result<(), Failure>> {
-        let name = self.state.plugins.name(plugin);
-        match dispatch::tasks(context, name, roster, assigned) {
-            Ok(tasks) => dispatcher.append_each(name, tasks).await,
-            Err(failure) => Ok(Err(failure)),
+        if let Err(failure) = self.assignees.check(roster, &assigned).await? {
+            return Ok(Err(failure));
         }
+        let name = self.state.plugins.name(plugin);
+        dispatcher.append_each(name, dispatch::tasks(context, name, assigned)).await
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::facts::{Assignee, Priority};
+    use crate::model::facts::Priority;
     use crate::model::json;
 
     #[test]

@@ -1,5 +1,5 @@
-//! Settling: opens and closes edges because of redefined types and because plugins were enabled or taken out, which
-//! happens without an event.
+//! Settling: opens and closes edges after types were redefined or plugins were enabled or disabled. No event in the log
+//! causes these changes.
 //!
 //! A checkpoint contains a digest of the definitions and plugins that the stored edges match. After a crash between two
 //! pages, the next start finds the old digest and compares all edges again.
@@ -10,28 +10,48 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::event_context::FollowerView;
-use crate::core::State;
+use crate::model::definition::Definition;
 use crate::model::id::AggregateId;
 use crate::resident::graph::{Changes, Moment};
+use crate::state::State;
+use crate::state::types::Definitions;
 
 /// The number of aggregates whose edges are compared in one commit.
 const PAGE: usize = 512;
 
-/// The definitions and plugins that edges match.
+/// The definitions and plugins that the open edges match.
 #[derive(Debug, Clone)]
 pub struct Basis {
-    /// A text that is the same while the same desired edges have the same targets.
+    /// A digest of the definitions and plugins. While it stays the same, the same desired edges lead to the same
+    /// targets.
     pub digest: Arc<str>,
+    definitions: Arc<Definitions>,
     /// The number of redefinitions that the graph's index of addresses includes.
     redefinitions: u64,
 }
 
 impl Basis {
-    /// Returns the current definitions and plugins. Must be called before addresses are indexed: an index of newer
-    /// definitions is compared once more, an index of older ones would stay.
+    /// Returns the current definitions and plugins. Must be called before addresses are indexed. If the definitions
+    /// change in between, the edges are compared once more. In the opposite order, the change would be missed.
     pub fn current(state: &State) -> Basis {
         let redefinitions = state.types.redefined().position();
-        Basis { digest: digest(state), redefinitions }
+        let definitions = state.types.all();
+        Basis { digest: digest(state, &definitions), definitions, redefinitions }
+    }
+
+    /// Returns whether edges that match `self` may not match `later`. A new type changes no edge.
+    fn differs(&self, later: &Basis) -> bool {
+        let is_same = |before: &Definition, after: &Definition| {
+            before.revision == after.revision && before.label_fields() == after.label_fields()
+        };
+        let mut before = self.definitions.iter();
+        self.redefinitions != later.redefinitions
+            || before.any(|(name, before)| later.definitions.get(name).is_none_or(|after| !is_same(before, after)))
+    }
+
+    /// Returns the number of redefinitions that the basis includes.
+    pub fn redefinitions(&self) -> u64 {
+        self.redefinitions
     }
 }
 
@@ -40,7 +60,7 @@ pub struct Settling {
     state: Arc<State>,
     basis: Basis,
     remaining: BTreeSet<AggregateId>,
-    /// Whether the stored checkpoint has another basis.
+    /// Whether the stored checkpoint has a different basis.
     is_stale: bool,
 }
 
@@ -49,25 +69,30 @@ impl Settling {
     /// of the stored checkpoint.
     pub fn new(state: &Arc<State>, basis: Basis, stored: Option<&Arc<str>>) -> Settling {
         // The definitions may have changed while the graph was restored.
-        let is_stale = stored != Some(&basis.digest) || digest(state) != basis.digest;
+        let is_stale = stored != Some(&basis.digest) || Basis::current(state).digest != basis.digest;
         let remaining = if is_stale { state.graph.with_edges() } else { BTreeSet::new() };
         state.settled.remaining.set(remaining.len() as u64);
         Settling { state: state.clone(), basis, remaining, is_stale }
     }
 
-    /// Continues with a graph that was built while a basis held or was followed by another one.
+    /// Continues with a rebuilt graph. `basis` is the basis at the start of the rebuild.
     pub fn begin_at(&mut self, basis: Basis) {
         (self.basis, self.remaining, self.is_stale) = (basis, BTreeSet::new(), false);
     }
 
     /// Finds the edges that no longer match because types were redefined.
     pub fn look(&mut self) {
-        if self.state.types.redefined().position() == self.basis.redefinitions {
+        let types = &self.state.types;
+        let is_current = types.redefined().position() == self.basis.redefinitions;
+        if is_current && Arc::ptr_eq(&types.all(), &self.basis.definitions) {
             return;
         }
-        self.basis = Basis::current(&self.state);
-        self.remaining.extend(self.state.graph.readdress_all(&FollowerView::new(&self.state)));
-        self.is_stale = true;
+        let before = std::mem::replace(&mut self.basis, Basis::current(&self.state));
+        if before.differs(&self.basis) {
+            self.remaining.extend(self.state.graph.readdress_all(&FollowerView::new(&self.state)));
+            self.is_stale = true;
+        }
+        self.is_stale |= before.digest != self.basis.digest;
     }
 
     /// Compares the edges of the next aggregates. Returns the changes, or `None` if no edges are left to compare.
@@ -88,15 +113,15 @@ impl Settling {
         std::mem::take(&mut self.is_stale).then(|| self.basis.digest.clone())
     }
 
-    /// Reports that all edges match the basis and are stored.
+    /// Publishes the number of redefinitions that the edges include. Called when all edges match the basis and are
+    /// stored.
     pub fn report(&self) {
         self.state.settled.redefinitions.advance(self.basis.redefinitions);
     }
 }
 
-fn digest(state: &State) -> Arc<str> {
-    let types = state.types.all();
-    let mut parts: Vec<String> = types
+fn digest(state: &State, definitions: &Definitions) -> Arc<str> {
+    let mut parts: Vec<String> = definitions
         .values()
         .map(|definition| {
             format!("{}/{}/{}", definition.type_name, definition.revision, definition.label_fields().join("/"))

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::core::State;
-use crate::core::background::Stopped;
+use crate::state::State;
+use crate::state::background::Stopped;
 use crate::store::Database;
 
 /// The pause after changes. Several changes of one aggregate during the pause cause only one update.

@@ -11,10 +11,10 @@ use super::ended::Ended;
 use super::event_context::EventContext;
 use super::interrupt::Interrupt;
 use super::parking::{Parking, Requested};
-use crate::core::State;
-use crate::core::plugins::{HookCall, PluginIndex};
 use crate::error::Result;
-use crate::hook::Hook;
+use crate::hook::{Failure, Hook};
+use crate::state::State;
+use crate::state::plugins::{HookCall, PluginIndex};
 
 /// The input of a hook that is called for an event.
 pub trait Input: Send + Sync + 'static {
@@ -25,7 +25,7 @@ pub trait Input: Send + Sync + 'static {
         self.context().event.aggregate_id.as_str()
     }
 
-    /// Returns the event and the aggregate of what the hook requests.
+    /// Returns the event for which the hook is called, and the aggregate whose content the hook works on.
     fn requested(&self) -> Requested<'_> {
         Requested { event: &self.context().event, aggregate_id: self.aggregate_id() }
     }
@@ -38,10 +38,13 @@ pub struct Waiting<I> {
     by_plugin: BTreeMap<PluginIndex, Vec<Arc<I>>>,
 }
 
-/// The values that the successful calls of one plugin returned. Failed calls are parked.
+/// The results of the calls of one plugin. Failed calls are parked, unless the plugin's `on_error` ignores failures.
 pub struct Completed<I, T> {
     pub plugin: PluginIndex,
+    /// The values that the successful calls returned.
     pub values: Vec<(Arc<I>, T)>,
+    /// The calls that failed and are not retried.
+    pub given_up: Vec<(Arc<I>, Failure)>,
 }
 
 impl<I: Input> Waiting<I> {
@@ -53,12 +56,12 @@ impl<I: Input> Waiting<I> {
         self.by_plugin.entry(plugin).or_default().push(input);
     }
 
-    /// Takes all waiting calls. No calls are left, even if the caller fails to make them.
+    /// Removes and returns all recorded calls. The calls stay removed even if the caller fails to make them.
     pub fn take(&mut self) -> Waiting<I> {
         Waiting { by_plugin: std::mem::take(&mut self.by_plugin), ..Waiting::new(&self.state, self.hook) }
     }
 
-    /// Makes all calls of the next plugin that has waiting calls. Returns `None` if no calls are left.
+    /// Makes all calls of the next plugin that has recorded calls. Returns `None` if no calls are left.
     pub async fn next<T: RequestsAppends + Send + 'static>(
         &mut self,
         circuits: &mut Circuits,
@@ -70,11 +73,13 @@ impl<I: Input> Waiting<I> {
         let circuit = circuits.get_mut(plugin);
         let mut calls = Calls { state: &self.state, plugin, circuit, policy: RetryPolicy::UntilInterrupted(interrupt) };
         let attempts = calls.run(&inputs, step_of, call).await?;
-        let values = inputs.into_iter().zip(attempts).filter_map(|(input, attempt)| {
-            let value = parking.receive(circuits, plugin, self.hook, input.context(), attempt)?;
-            Some((input, value))
-        });
-        Ok(Some(Completed { plugin, values: values.collect() }))
+        let (mut values, mut given_up) = (Vec::with_capacity(inputs.len()), Vec::new());
+        for (input, attempt) in inputs.into_iter().zip(attempts) {
+            given_up.extend(attempt.given_up().map(|failure| (input.clone(), failure.clone())));
+            let value = parking.receive(circuits, plugin, self.hook, input.context(), attempt);
+            values.extend(value.map(|value| (input, value)));
+        }
+        Ok(Some(Completed { plugin, values, given_up }))
     }
 }
 

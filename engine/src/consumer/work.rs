@@ -9,14 +9,12 @@ use super::event_context::{EventContext, FollowerView};
 use super::mentions::Mentions;
 use super::roster::Roster;
 use super::waiting::Input;
-use crate::core::State;
-use crate::core::plugins::{PluginIndex, Plugins};
 use crate::hook::{Failure, FailureKind, Hook, Outcome, Plugin, Work};
-use crate::mailbox::deliver::Delivery;
+use crate::mailbox::deliver::{Answer, Delivery};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::TASK;
 use crate::model::depth::{MAX_CONTENT_DEPTH, too_deep};
-use crate::model::derivation::caused_by;
+use crate::model::derivation::{MAX_DEPTH, caused_by, depth_of};
 use crate::model::event::Event;
 use crate::model::facts::{Artifact, Product};
 use crate::model::graph::Direction;
@@ -26,6 +24,8 @@ use crate::model::task::record::field;
 use crate::model::task::{Status, Task, TaskEvent};
 use crate::model::value::{Object, Value};
 use crate::resident::graph::{Kinds, StateView, Walk};
+use crate::state::State;
+use crate::state::plugins::{PluginHost, PluginIndex};
 
 /// The field of an agent that contains the name of the plugin that does the agent's work.
 pub const PLUGIN: &str = "plugin";
@@ -39,12 +39,14 @@ pub struct WorkInput {
     task: Value,
     messages: Vec<Value>,
     aggregate: Option<Value>,
+    /// The version of the subject in `aggregate`. `None` if the task has no subject.
+    read_version: Option<u64>,
     related: Vec<Value>,
     now_ms: i64,
 }
 
 /// Returns the plugin that must work because of an event: after this event, a task waits for the plugin's agent.
-pub fn worker(plugins: &Plugins, roster: &Roster, context: &EventContext) -> Option<PluginIndex> {
+pub fn worker(plugins: &PluginHost, roster: &Roster, context: &EventContext) -> Option<PluginIndex> {
     if &*context.event.aggregate_type != TASK || !asks_for_work(&context.event)? {
         return None;
     }
@@ -77,8 +79,8 @@ impl Input for WorkInput {
         &self.context
     }
 
-    /// Returns the task's subject. Each task is a separate aggregate, so failures caused by the subject's content could
-    /// not be recognized by the ids of the tasks.
+    /// Returns the task's subject, so that the circuit recognizes repeated failures on the same content. Each task is a
+    /// separate aggregate, so the ids of tasks would always differ.
     fn aggregate_id(&self) -> &str {
         Task::new(&self.context.after).subject().unwrap_or(self.context.event.aggregate_id.as_str())
     }
@@ -92,7 +94,8 @@ impl WorkInput {
         mentions: &mut Mentions,
         context: &Arc<EventContext>,
     ) -> Self {
-        let about = subject(context).and_then(|id| view.aggregate(&id));
+        let subject = subject(context);
+        let about = subject.as_ref().and_then(|id| view.aggregate(id));
         let row =
             |aggregate: &Arc<Aggregate>| Some(Work::row(aggregate, &*view.definition(&aggregate.aggregate_type)?));
         let messages = context.after.state.get("messages").and_then(Value::as_array).unwrap_or_default().to_vec();
@@ -101,6 +104,7 @@ impl WorkInput {
             task: context.after.row(&context.definition),
             messages,
             aggregate: about.as_ref().and_then(row),
+            read_version: subject.map(|_| about.as_ref().map_or(0, |about| about.version)),
             related: about.map(|about| related(state, view, mentions, &about)).unwrap_or_default(),
             now_ms: context.event.occurred_at,
         }
@@ -132,7 +136,8 @@ pub fn call(plugin: &dyn Plugin, input: &WorkInput) -> Outcome<Product> {
     }
 }
 
-/// Returns what is not allowed in an artifact, and where. The limits are those of a request that sends an artifact.
+/// Returns the place of an invalid value in an artifact and the allowed values, or `None` if the artifact is valid. The
+/// limits are those of a request that sends an artifact.
 fn refused(artifact: &Artifact) -> Option<(&'static str, String)> {
     if let Err(allowed) = check_name(&artifact.name) {
         return Some(("name", allowed));
@@ -152,7 +157,7 @@ fn related(state: &State, view: &FollowerView<'_>, mentions: &mut Mentions, abou
     let near = state.graph.walk(&about.id, &walk).nodes;
     let mut linked: FxHashSet<AggregateId> = near.into_iter().map(|(id, _)| id).collect();
     linked.remove(&about.id);
-    // The mentioned nodes may include linked nodes, so more are requested than fit.
+    // The mentioned nodes may include linked nodes, so more mentioned nodes are requested than fit.
     let mentioned = mentions.find(view, about, MAX_RELATED + linked.len());
     let mut ids: Vec<&AggregateId> = linked.iter().chain(mentioned.iter().filter(|id| !linked.contains(*id))).collect();
     ids.truncate(MAX_RELATED);
@@ -173,9 +178,13 @@ fn show(view: &FollowerView<'_>, node: &Aggregate, linked: bool) -> Option<Value
     Some(shown.into())
 }
 
-/// Returns the delivery of a scripted agent's output for its task.
-pub fn delivery(context: &EventContext, plugin: &Arc<str>, product: Product) -> Delivery {
-    let event = &context.event;
+/// Returns the delivery of a scripted agent's answer to its task. A task that has failed accepts the delivery only if
+/// `is_replayed` is set.
+pub fn delivery(input: &WorkInput, plugin: &Arc<str>, product: Product, is_replayed: bool) -> Delivery {
+    let context = &input.context;
+    // If a chain of effects that cause further effects is too long, a person must review the next effect.
+    let is_long = depth_of(&context.event) >= MAX_DEPTH;
+    let has_effect = product.artifacts.iter().any(|artifact| artifact.effect.is_some());
     let draft = |artifact: Artifact| Draft {
         name: Some(artifact.name),
         parts: Some(artifact.parts),
@@ -185,15 +194,37 @@ pub fn delivery(context: &EventContext, plugin: &Arc<str>, product: Product) -> 
             aggregate_id: None,
             event_type: effect.event_type,
             payload: effect.payload,
-            expected_version: None,
+            expected_version: input.read_version,
         }),
         ..Draft::default()
     };
+    let answer = match product.declined {
+        Some(reason) => Answer::Declined { reason: Message::of_text(&reason) },
+        None => Answer::Output {
+            drafts: product.artifacts.into_iter().map(draft).collect(),
+            message: product.message.as_deref().map(Message::of_text),
+            unreviewed: !(product.review || is_long && has_effect),
+            is_replayed,
+        },
+    };
+    answered(context, plugin, ANSWERS[0], answer)
+}
+
+/// The names of a scripted agent's answers in the ids of deliveries: a result and a failure.
+pub const ANSWERS: [&str; 2] = ["work", "given_up"];
+
+/// Returns the delivery that ends a task with the failure of its scripted agent.
+pub fn given_up(context: &EventContext, plugin: &Arc<str>, failure: &Failure) -> Delivery {
+    let place = failure.line.map(|line| format!(" (line {line})")).unwrap_or_default();
+    let error = format!("the plugin {plugin} failed: {}{place}", failure.message);
+    answered(context, plugin, ANSWERS[1], Answer::GivenUp { error })
+}
+
+fn answered(context: &EventContext, plugin: &Arc<str>, what: &str, answer: Answer) -> Delivery {
+    let event = &context.event;
     Delivery {
         task_id: context.after.id.to_string(),
-        drafts: product.artifacts.into_iter().map(draft).collect(),
-        message: product.message.as_deref().map(Message::of_text),
-        unreviewed: !product.review,
+        answer,
         stamp: Stamp {
             seed: format!("{}/{plugin}", event.event_id),
             by: plugin.to_string(),
@@ -202,7 +233,7 @@ pub fn delivery(context: &EventContext, plugin: &Arc<str>, product: Product) -> 
         },
         agent_id: Task::new(&context.after).assigned_agent().unwrap_or_default().to_owned(),
         metadata: caused_by(event, plugin),
-        event_id: derived_id(&event.event_id, &format!("{plugin}/work"), 0),
+        event_id: derived_id(&event.event_id, &format!("{plugin}/{what}"), 0),
         occurred_at: event.occurred_at,
     }
 }

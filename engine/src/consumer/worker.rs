@@ -18,33 +18,48 @@ use super::interrupt::Interrupt;
 use super::parking::{Parking, Requested};
 use super::project::Projection;
 use super::route::Router;
+use super::scripted::register_scripted;
+use super::scripted_agents::ScriptedAgents;
 use super::settling::{Basis, Settling};
-use super::workshop::Workshop;
-use crate::core::State;
-use crate::core::append::Appender;
-use crate::core::batches::BATCH;
-use crate::core::plugins::PluginIndex;
 use crate::error::{Error, Result};
 use crate::hook::Hook;
+use crate::mailbox::members::Members;
 use crate::model::event::{Event, NewEvent};
 use crate::model::facts::{Assignee, Facts, Priority};
 use crate::model::value::Object;
 use crate::resident::graph::Edges;
+use crate::state::State;
+use crate::state::append::Appender;
+use crate::state::batches::BATCH;
+use crate::state::leadership::Lead;
+use crate::state::plugins::{PluginIndex, PluginMap};
+use crate::state::releases::Adopted;
 use crate::store;
-use crate::store::key_range::{KeyRange, read_ahead};
+use crate::store::key_range::read_ahead;
+use crate::store::servers::WorkspaceProgress;
 
-/// Processes the log of one workspace in steps. A workspace has one worker at a time.
+/// The worker of one workspace, which processes the log in steps. A workspace has one worker at a time.
 pub struct Worker {
     pub(super) state: Arc<State>,
     pub(super) circuits: Circuits,
     pub(super) projection: Projection,
     pub(super) router: Router,
-    pub(super) workshop: Workshop,
+    pub(super) scripted_agents: ScriptedAgents,
     pub(super) parking: Parking,
     pub(super) dispatcher: Dispatcher,
     checkpointer: Checkpointer,
     settling: Settling,
     interrupt: Interrupt,
+    /// Whether the stored checkpoint names the versions that the workspace has adopted.
+    is_adopted: bool,
+}
+
+/// The result of a step.
+pub struct Step {
+    /// The position of the last event processed.
+    pub position: u64,
+    /// Whether edges are left to compare with redefined types and the enabled plugins.
+    pub is_settling: bool,
 }
 
 /// The events to append that a plugin derived from one event.
@@ -57,7 +72,13 @@ struct Derived {
 
 impl Worker {
     /// Resumes from the stored checkpoint, with the aggregates as of the checkpoint's position.
-    pub async fn resume(state: Arc<State>, appender: Appender, interrupt: Interrupt) -> Result<Worker> {
+    pub async fn resume(
+        state: Arc<State>,
+        appender: Appender,
+        members: Members,
+        interrupt: Interrupt,
+        lead: Lead,
+    ) -> Result<Worker> {
         let checkpoint = state.db.read_graph_checkpoint().await?;
         state.folded.follower_caught_up();
         look_back(&state, checkpoint.position).await?;
@@ -67,18 +88,26 @@ impl Worker {
         let settling = Settling::new(&state, basis, checkpoint.basis.as_ref());
         let projection = Projection::new(&state, &view);
         state.graph_progress.set(checkpoint.position);
+        let circuits = Circuits::restore(&state, &checkpoint.circuits);
+        circuits.publish();
         Ok(Worker {
-            circuits: Circuits::restore(&state, &checkpoint.circuits),
+            circuits,
             projection,
-            router: Router::new(&state),
-            workshop: Workshop::new(&state),
+            router: Router::new(&state, members),
+            scripted_agents: ScriptedAgents::new(&state),
             parking: Parking::new(&state),
-            checkpointer: Checkpointer::new(&state, appender.database(), checkpoint),
+            checkpointer: Checkpointer::new(&state, appender.database(), lead, checkpoint),
             dispatcher: Dispatcher::new(appender),
             settling,
             interrupt,
+            is_adopted: false,
             state,
         })
+    }
+
+    /// Returns the right under which the worker processes the log.
+    pub fn lead(&self) -> Lead {
+        self.checkpointer.lead()
     }
 
     /// Returns the position of the last event processed.
@@ -86,11 +115,19 @@ impl Worker {
         self.checkpointer.position()
     }
 
-    /// Processes the next events. Returns the position of the last event processed.
+    /// Processes the next events, and compares the edges of some aggregates if edges have to be compared.
     ///
-    /// After an error, the worker must not be used for another step, because its memory may be ahead of the store.
-    pub async fn step(&mut self) -> Result<u64, Ended> {
-        self.settle_edges().await.map_err(|error| self.overtaken(error))?;
+    /// After an error, the worker must not be used for another step, because its state in memory may be ahead of the
+    /// store.
+    pub async fn step(&mut self) -> Result<Step, Ended> {
+        self.adopt_versions().await.map_err(|error| self.overtaken(error))?;
+        let is_settling = self.settle_page().await.map_err(|error| self.overtaken(error))?;
+        let position = self.process().await?;
+        Ok(Step { position, is_settling })
+    }
+
+    /// Processes the next events. Returns the position of the last event processed.
+    async fn process(&mut self) -> Result<u64, Ended> {
         if self.state.plugins.is_empty() && self.state.graph.is_empty() {
             return Ok(self.pass_over());
         }
@@ -105,21 +142,58 @@ impl Worker {
         let enriched = enricher.enrich(&mut self.circuits, &contexts).await?;
         let derived = self.project(&contexts, enriched);
         self.append_derived(derived).await?;
-        let Worker { circuits, projection, router, workshop, parking, dispatcher, interrupt, .. } = self;
+        let Worker { circuits, projection, router, scripted_agents, parking, dispatcher, interrupt, .. } = self;
         router.run(circuits, projection.roster(), parking, dispatcher, interrupt).await?;
-        workshop.run(circuits, parking, dispatcher, interrupt).await?;
+        scripted_agents.run(circuits, parking, dispatcher, interrupt).await?;
         self.tell_owner().await?;
         self.commit(position).await.map_err(|error| self.overtaken(error))?;
         self.state.folded.pass_follower(contexts.iter().map(|context| context.after.clone()));
         Ok(position)
     }
 
-    /// Opens and closes edges because of redefined types, and because plugins were enabled or taken out.
+    /// Adopts the newest versions of the plugins for the events after the current position.
+    ///
+    /// The checkpoint determines which version processes an event: a worker that has adopted other versions than the
+    /// stored ones cannot write the checkpoint.
+    pub(super) async fn adopt_versions(&mut self) -> Result<()> {
+        if self.is_adopted && self.state.plugins.is_newest() {
+            return Ok(());
+        }
+        let state = self.state.clone();
+        let newest = || PluginMap::new(&state.plugins, |plugin| state.plugins.newest(plugin));
+        let mut versions = newest();
+        let mut changed = Adopted::changed(self.checkpointer.versions(), &versions, self.position());
+        if changed.is_some() && !state.is_exclusive() {
+            // Another server may have released the versions that the checkpoint names, or newer ones.
+            state.plugins.releases().refresh().await?;
+            versions = newest();
+            changed = Adopted::changed(self.checkpointer.versions(), &versions, self.position());
+        }
+        if let Some(changed) = changed {
+            self.checkpointer.set_versions(changed);
+            self.commit(self.position()).await?;
+        }
+        if state.plugins.adopt(&versions) {
+            register_scripted(&state, self.dispatcher.appender()).await?;
+        }
+        self.is_adopted = true;
+        Ok(())
+    }
+
+    /// Opens and closes edges until all edges match the redefined types and the enabled plugins.
     pub(super) async fn settle_edges(&mut self) -> Result<()> {
+        while self.settle_page().await? {}
+        Ok(())
+    }
+
+    /// Opens and closes the edges of one page of aggregates. New events are processed between two pages. Returns
+    /// whether aggregates may be left.
+    async fn settle_page(&mut self) -> Result<bool> {
         self.settling.look();
-        while let Some(changes) = self.settling.next_page(self.position()) {
+        if let Some(changes) = self.settling.next_page(self.position()) {
             self.checkpointer.note(changes);
             self.commit(self.position()).await?;
+            return Ok(true);
         }
         if let Some(basis) = self.settling.take_basis() {
             self.checkpointer.set_basis(basis);
@@ -128,7 +202,7 @@ impl Worker {
             }
         }
         self.settling.report();
-        Ok(())
+        Ok(false)
     }
 
     /// Skips to the log's end without reading events, because there are no plugins and no graph. A plugin that is
@@ -137,6 +211,7 @@ impl Worker {
         self.state.folded.follower_caught_up();
         let position = self.state.folded.position();
         self.state.graph_progress.set(position);
+        self.state.report(WorkspaceProgress { consumed: position, ..WorkspaceProgress::default() });
         position
     }
 
@@ -162,7 +237,7 @@ impl Worker {
             view.changed.insert(context.after.id.clone(), context.after.clone());
             self.checkpointer.note(self.projection.take(&view, context, found));
             self.router.note(self.projection.roster_mut(), context);
-            self.workshop.note(&view, self.projection.roster(), context);
+            self.scripted_agents.note(&view, self.projection.roster(), context);
         }
         derived
     }
@@ -183,7 +258,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Creates a task for the workspace's owner for each plugin whose circuit opened.
+    /// Creates a task for the workspace's owner for each plugin whose circuit opened since the last commit.
     async fn tell_owner(&mut self) -> Result<()> {
         for (plugin, event) in self.circuits.take_opened() {
             let task = self.stopped_task(plugin, &event);
@@ -222,7 +297,9 @@ impl Worker {
 
     /// Writes the changes together with the checkpoint, and makes the changes visible to pipelines and search.
     pub(super) async fn commit(&mut self, position: u64) -> Result<()> {
-        self.checkpointer.commit(position, self.circuits.stored(), &mut self.parking).await
+        self.checkpointer.commit(position, self.circuits.stored(), &mut self.parking).await?;
+        self.circuits.publish();
+        Ok(())
     }
 
     fn overtaken(&self, error: Error) -> Ended {
@@ -242,8 +319,8 @@ impl Worker {
         tally
     }
 
-    /// Replaces the serving graph with a rebuilt one, after the store records that the rebuilt generation serves.
-    /// `basis` is what the rebuild began with.
+    /// Replaces the graph in use with a rebuilt one, after storing that the rebuilt generation is in use. `basis` is
+    /// the basis at the start of the rebuild.
     pub(super) async fn swap(&mut self, edges: &mut Edges, generation: u64, basis: Basis) -> Result<()> {
         let digest = basis.digest.clone();
         self.checkpointer.swap(generation, digest, self.circuits.stored(), &mut self.parking).await?;
@@ -257,12 +334,11 @@ impl Worker {
 }
 
 /// Reads the stored graph, and makes the stored facts of enabled plugins visible to pipelines and search.
-async fn restored(view: &FollowerView<'_>, generation: u64) -> Result<Edges> {
+pub(super) async fn restored(view: &FollowerView<'_>, generation: u64) -> Result<Edges> {
     let state = view.state;
-    let ranges = KeyRange::of(state.folded.snapshot().iter().map(|known| known.id.text()));
     let mut edges = Edges::default();
     let is_enabled = |plugin: &str| state.plugins.find(plugin).is_some();
-    let mut pages = pin!(read_ahead(ranges.clone(), |key_range| {
+    let mut pages = pin!(read_ahead(state.db.fact_ranges(generation).await?, |key_range| {
         let log = state.db.clone();
         async move { log.read_facts(generation, key_range).await }
     }));
@@ -278,7 +354,7 @@ async fn restored(view: &FollowerView<'_>, generation: u64) -> Result<Edges> {
         let found: Vec<_> = readable.map(|(id, found)| edges.restore(view, &id, found, &is_enabled)).collect();
         show(state, found.iter().map(|(id, facts)| (id, Some(&**facts))));
     }
-    let mut pages = pin!(read_ahead(ranges, |key_range| {
+    let mut pages = pin!(read_ahead(state.db.edge_ranges(generation).await?, |key_range| {
         let log = state.db.clone();
         async move { log.read_open_edges(generation, key_range).await }
     }));

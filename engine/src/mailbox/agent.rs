@@ -1,11 +1,10 @@
-//! Decisions about the actions of agents on tasks, and about those of a task's creator.
+//! Decisions about the actions that agents and the creators of tasks take on tasks.
 
 use super::artifacts::versions;
 use super::decision::{
-    NOT_LEASE_HOLDER, advance, conflict, deliverers, event, find_agent, find_enabled_agent, find_expected, resolution,
-    signed, state_conflict,
+    NOT_LEASE_HOLDER, add_deliverers, advance, conflict, event, find_agent, find_enabled_agent, find_expected,
+    resolution, signed, state_conflict,
 };
-use crate::core::view::View;
 use crate::error::{Error, Result};
 use crate::model::date::format_date;
 use crate::model::event::{Expected, NewEvent};
@@ -14,8 +13,9 @@ use crate::model::task::record::field;
 use crate::model::task::transition::Circumstances;
 use crate::model::task::{Act, Status, Task, TaskEvent, Verb};
 use crate::model::value::{Object, Value};
+use crate::state::view::View;
 
-/// The error code for work on a task that is assigned to somebody else.
+/// The error code for work on a task that has another assignee.
 const NOT_ASSIGNEE: &str = "not_assignee";
 
 /// The agent that works on a task. Fields that the request does not name are `None`.
@@ -24,11 +24,12 @@ pub struct Worker {
     pub agent_id: Option<String>,
     /// The number of the claim under which the agent works. Work for another claim of the task is rejected.
     pub claim: Option<u64>,
-    /// Whether the request comes from the owner of the workspace.
+    /// Whether the request comes from the founder of the workspace.
     pub(crate) is_owner: bool,
 }
 
 impl Worker {
+    /// Creates a worker from the fields of a request.
     pub fn new(agent_id: Option<String>, claim: Option<u64>) -> Worker {
         Worker { agent_id, claim, is_owner: false }
     }
@@ -39,7 +40,7 @@ impl Worker {
 pub enum Work {
     Claim {
         seconds: i64,
-        /// The worker that claims the task, of several workers of the same agent.
+        /// The instance of the agent that claims the task, if the agent runs as several instances.
         instance: Option<String>,
     },
     Message {
@@ -51,7 +52,8 @@ pub enum Work {
     Complete {
         drafts: Vec<Draft>,
         message: Option<Message>,
-        /// Whether the output needs no review.
+        /// Whether the output may skip the review. Output with effects, and output of a task that requires a review, is
+        /// always reviewed.
         unreviewed: bool,
     },
     RequestInput {
@@ -69,6 +71,7 @@ pub enum Work {
 }
 
 impl Work {
+    /// Returns the action without its content.
     pub fn verb(&self) -> Verb {
         match self {
             Work::Claim { .. } => Verb::Claim,
@@ -122,11 +125,13 @@ pub fn decide(
             let next = held(&task, act, Circumstances::default(), worker)?;
             let artifacts = versions(view, &task, drafts, &by_agent())?;
             let mut fields = Object::from_iter([(field::ARTIFACTS, artifacts)]);
-            fields.push(field::DELIVERED_BY, deliverers(Some(&task), stamp));
+            add_deliverers(&mut fields, Some(&task), stamp)?;
             event(&task, TaskEvent::Artifact, next, fields)
         }
         Work::Complete { drafts, message, unreviewed } => {
-            let next = held(&task, act, Circumstances { unreviewed: *unreviewed, ..Circumstances::default() }, worker)?;
+            // Effects are appended only by an approval, so output with effects needs a review.
+            let unreviewed = *unreviewed && !drafts.iter().any(Draft::has_effect) && !task.has_effects();
+            let next = held(&task, act, Circumstances { unreviewed, ..Circumstances::default() }, worker)?;
             completed(view, &task, next, drafts, message.as_ref(), &by_agent())?
         }
         Work::RequestInput { message, schema } => {
@@ -164,7 +169,7 @@ pub fn decide(
             event(&task, TaskEvent::Canceled, next, Object::from_iter(fields))
         }
     };
-    // A message without an agent is one of the caller, and so is a cancellation.
+    // The caller is the author of a cancellation, and of a message without an agent.
     let author = match work {
         Work::Cancel { .. } => None,
         Work::Message { .. } => worker.agent_id.clone(),
@@ -243,6 +248,10 @@ fn claimed(
     if let Some(instance) = instance {
         fields.push(field::INSTANCE, instance);
     }
+    if let Some(subject) = task.subject() {
+        let version = view.aggregate(subject).map_or(0, |about| about.version);
+        fields.push(field::SOURCE_VERSION, version as i64);
+    }
     if !is_assigned {
         fields.push(field::ASSIGNEE_TYPE, "agent");
         fields.push(field::ASSIGNEE_ID, agent_id);
@@ -284,7 +293,7 @@ fn completed(
     stamp: &Stamp,
 ) -> Result<NewEvent> {
     let mut fields = Object::from_iter([(field::UNREAD, true)]);
-    fields.push(field::DELIVERED_BY, deliverers(Some(task), stamp));
+    add_deliverers(&mut fields, Some(task), stamp)?;
     if !drafts.is_empty() {
         fields.push(field::ARTIFACTS, versions(view, task, drafts, stamp)?);
     }
@@ -301,7 +310,8 @@ fn completed(
     Ok(event(task, kind, next, fields))
 }
 
-/// Returns the event that returns a task for another attempt, or the event that fails the task if no attempts are left.
+/// Returns the event that makes a task available for another attempt, or the event that fails the task if no attempts
+/// are left.
 pub(super) fn again_or_failed(
     task: &Task<'_>,
     back: TaskEvent,

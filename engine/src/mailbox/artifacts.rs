@@ -1,14 +1,14 @@
-//! The artifacts of a delivery. Each is new or the next version of an artifact. Its effect is checked here, where its
-//! author can still correct it.
+//! The artifacts of a delivery. Each artifact is new or the next version of an existing one. Effects are checked at the
+//! delivery, while their author can still correct them.
 
 use super::effect::{self, Origin};
-use crate::core::view::View;
 use crate::error::{Error, Result};
 use crate::model::excerpt::excerpt;
 use crate::model::task::Task;
 use crate::model::task::content::{DEFAULT_NAME, Draft, Stamp};
 use crate::model::task::edit;
 use crate::model::value::{Object, Value};
+use crate::state::view::View;
 
 /// Returns the stored artifacts of a task that is created with artifacts.
 pub fn first_versions(view: &View<'_>, origin: Origin<'_>, drafts: &[Draft], stamp: &Stamp) -> Result<Value> {
@@ -31,9 +31,8 @@ fn stored(view: &View<'_>, origin: Origin<'_>, current: &[&Object], drafts: &[Dr
         }
         let mut next = match before {
             None => draft,
-            Some(before) => edit::redrafted(before, &draft).ok_or_else(|| {
-                let message = "required: the effect of the previous version does not contain the previous content, so \
-                               it would stay the same";
+            Some(before) => edit::redrafted(before, &draft).map_err(|why| {
+                let message = format!("required: the effect of the previous version {}", why.explain());
                 Error::invalid_at(format!("{}/effect", draft.at), message)
             })?,
         };
@@ -68,8 +67,8 @@ fn named(draft: &Draft, unnamed: &mut usize) -> Draft {
     Draft { name: Some(name), ..draft.clone() }
 }
 
-/// Returns the current version that a draft replaces: the version that the draft refers to, or the last one of the same
-/// name.
+/// Returns the current version that a draft replaces: the version that the draft refers to, or the last version with
+/// the same name.
 fn previous<'a>(current: &[&'a Object], draft: &Draft) -> Result<Option<&'a Object>> {
     let has = |artifact: &Object, field: &str, text: &str| artifact.get(field).and_then(Value::as_str) == Some(text);
     if let Some(id) = &draft.supersedes {

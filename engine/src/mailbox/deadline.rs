@@ -1,9 +1,13 @@
 //! Decisions about a task when one of its deadlines passes.
 
+use std::sync::Arc;
+
+use strum::VariantArray;
+
 use super::agent::again_or_failed;
 use super::decision::{event, find_enabled_agent};
+use super::offboarding;
 use super::person::parts;
-use crate::core::view::View;
 use crate::model::date::format_date;
 use crate::model::event::NewEvent;
 use crate::model::facts::Assignee;
@@ -11,11 +15,12 @@ use crate::model::task::record::{Lease, field};
 use crate::model::task::transition::{self, Circumstances};
 use crate::model::task::{Act, Deadline, Status, Task, TaskEvent};
 use crate::model::value::{Object, Value};
+use crate::state::view::View;
 
 /// A deadline of a task, with the time when it passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Due {
-    /// The lease of claim `claim` expires.
+    /// The lease of the claim with the number `claim` expires.
     Lease { claim: u64, seconds: i64, until: i64 },
     /// The deferral of the task ends.
     Deferral { until: i64 },
@@ -23,25 +28,28 @@ pub enum Due {
     Date { until: i64 },
     /// An escalation step begins: the task has been overdue for that step's delay.
     Escalation { due_at: i64, step: usize, until: i64 },
+    /// The agent that the task is assigned to has left. This is due at once.
+    Assignee,
 }
 
 /// The kinds of deadlines. A task has at most one deadline of each kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, VariantArray)]
 pub enum Kind {
     /// The end of the task's lease or deferral.
     Hold,
     /// The due date, or the start of the next escalation step.
     Overdue,
-}
-
-impl Kind {
-    pub const ALL: [Kind; 2] = [Kind::Hold, Kind::Overdue];
+    /// The agent that the task is assigned to has left.
+    Assignee,
 }
 
 impl Due {
-    /// Returns the task's deadline of this kind, if there is one.
-    pub fn of(task: &Task<'_>, kind: Kind) -> Option<Due> {
+    /// Returns the task's deadline of this kind, if there is one. `has_left` returns whether an agent has left.
+    pub fn of(task: &Task<'_>, kind: Kind, has_left: impl FnOnce(&str) -> bool) -> Option<Due> {
         match kind {
+            Kind::Assignee => {
+                task.assigned_agent().filter(|id| task.status().is_open() && has_left(id)).map(|_| Due::Assignee)
+            }
             Kind::Hold => task.lease().map(Due::lease).or(task.wakes_at().map(|until| Due::Deferral { until })),
             Kind::Overdue => Due::overdue(task),
         }
@@ -69,6 +77,7 @@ impl Due {
             | Due::Deferral { until }
             | Due::Date { until }
             | Due::Escalation { until, .. } => *until,
+            Due::Assignee => i64::MIN,
         }
     }
 
@@ -76,22 +85,42 @@ impl Due {
         match self {
             Due::Lease { .. } | Due::Deferral { .. } => Kind::Hold,
             Due::Date { .. } | Due::Escalation { .. } => Kind::Overdue,
+            Due::Assignee => Kind::Assignee,
         }
     }
 
     /// Returns whether a task still has this deadline. Leases are compared by the number of their claim, because a
     /// renewal changes the time.
     fn is_of(&self, task: &Task<'_>) -> bool {
-        match (self, Due::of(task, self.kind())) {
+        // Assumes that the agent has left, because `offboarding` checks whether it has.
+        match (self, Due::of(task, self.kind(), |_| true)) {
             (Due::Lease { claim, .. }, Some(Due::Lease { claim: now, .. })) => *claim == now,
             (before, now) => Some(*before) == now,
         }
     }
 }
 
-/// Returns the event of a deadline that has passed, or `None` if the task no longer has this deadline. A lease that
-/// expired while no server ran is `uncounted`, because its agent could not renew the lease.
-pub fn decide(view: &View<'_>, id: &str, due: Due, now_ms: i64, uncounted: bool) -> Option<NewEvent> {
+/// Facts that a decision about a deadline needs and the log does not contain.
+#[derive(Default)]
+pub struct Known {
+    /// Whether the lease expired while no server ran, so that its agent could not renew the lease.
+    pub uncounted: bool,
+    /// Whether the user that an escalation step names is not a member of the workspace.
+    pub has_left: bool,
+}
+
+/// Returns the user that an escalation step of a task names.
+pub fn user_of(task: &Task<'_>, due: Due) -> Option<Arc<str>> {
+    let Due::Escalation { step, .. } = due else { return None };
+    match task.review().escalation().into_iter().nth(step)?.to? {
+        Assignee::User(id) => Some(id),
+        Assignee::Agent(_) => None,
+    }
+}
+
+/// Returns the event of a deadline that has passed, or `None` if the task no longer has this deadline.
+pub fn decide(view: &View<'_>, id: &str, due: Due, now_ms: i64, known: &Known) -> Option<NewEvent> {
+    let uncounted = known.uncounted;
     let found = view.aggregate(id).filter(|found| !found.deleted)?;
     let task = Task::new(&found);
     if !due.is_of(&task) {
@@ -121,19 +150,21 @@ pub fn decide(view: &View<'_>, id: &str, due: Due, now_ms: i64, uncounted: bool)
             ]);
             event(&task, TaskEvent::Overdue, next(Deadline::Overdue, usual)?, fields)
         }
-        Due::Escalation { step, .. } => escalated(view, &task, step)?,
+        Due::Escalation { step, .. } => escalated(view, &task, step, known.has_left)?,
+        Due::Assignee => offboarding::decide(view, id, &offboarding::agent_left(view, &task)?, None)?,
     })
 }
 
 /// Returns the event of an escalation step. The step assigns the task as a person would, and can only raise the task's
-/// priority. If the step names an agent that is deleted or disabled, the assignee does not change, but the step counts.
-fn escalated(view: &View<'_>, task: &Task<'_>, number: usize) -> Option<NewEvent> {
+/// priority. If the step names an agent that is deleted or disabled, or a user who is not a member, the assignee does
+/// not change, but the step counts.
+fn escalated(view: &View<'_>, task: &Task<'_>, number: usize, has_left: bool) -> Option<NewEvent> {
     let step = task.review().escalation().into_iter().nth(number)?;
     let (kind, id) = parts(step.to.as_ref());
     let (had_kind, had_id) = (task.text(field::ASSIGNEE_TYPE), task.text(field::ASSIGNEE_ID));
     let gets_work = match &step.to {
         Some(Assignee::Agent(id)) => find_enabled_agent(view, id).is_ok(),
-        Some(Assignee::User(_)) | None => true,
+        Some(Assignee::User(_)) | None => !has_left,
     };
     let is_another = step.to.is_some() && (kind, id.as_deref()) != (had_kind, had_id);
     let reassigned = is_another && gets_work;
@@ -152,7 +183,8 @@ fn escalated(view: &View<'_>, task: &Task<'_>, number: usize) -> Option<NewEvent
         metadata.push("previous_assignee_type", had_kind);
         metadata.push("previous_assignee_id", had_id);
     } else if is_another {
-        metadata.push("not_assigned", "the agent is deleted or disabled");
+        let reason = if has_left { "the user is not a member" } else { "the agent is deleted or disabled" };
+        metadata.push("not_assigned", reason);
     }
     Some(NewEvent { metadata, ..event(task, TaskEvent::Escalated, next, fields) })
 }

@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use crate::core::view::View;
 use crate::error::{Error, Result};
 use crate::model::agent::is_disabled;
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::{AGENT, TASK};
 use crate::model::date::format_date;
 use crate::model::event::{Expected, NewEvent};
-use crate::model::task::content::Stamp;
+use crate::model::task::content::{Sender, Stamp};
 use crate::model::task::record::field;
 use crate::model::task::transition::{self, Circumstances};
 use crate::model::task::{Act, Status, Task, TaskEvent};
 use crate::model::value::{Object, Value};
+use crate::state::view::View;
 
 /// The error code for an action that is not possible in the task's status.
 pub const TASK_STATE_CONFLICT: &str = "task_state_conflict";
@@ -22,6 +22,8 @@ pub const NOT_LEASE_HOLDER: &str = "not_lease_holder";
 
 /// The maximum number of keys and sessions that a task keeps as its deliverers.
 const MAX_DELIVERERS: usize = 100;
+/// The error code for output by another key or session when the task already has the maximum number of deliverers.
+const TOO_MANY_DELIVERERS: &str = "too_many_deliverers";
 
 /// Returns the found aggregate if it is a task and not deleted. Fails otherwise.
 pub fn find(found: Option<Arc<Aggregate>>, id: &str) -> Result<Arc<Aggregate>> {
@@ -83,8 +85,10 @@ pub(super) fn event(task: &Task<'_>, kind: TaskEvent, next: Status, fields: Obje
     let mut clear = |names: &[&str]| names.iter().for_each(|name| drop(payload.insert(*name, Value::Null)));
     if is_left(Status::InProgress) {
         clear(&[field::CLAIMED_BY, field::CLAIM, field::LEASE_SECONDS, field::LEASE_UNTIL, field::TAKEN_FROM]);
-        if task.get(field::INSTANCE).is_some() {
-            clear(&[field::INSTANCE]);
+        for name in [field::INSTANCE, field::SOURCE_VERSION] {
+            if task.get(name).is_some() {
+                clear(&[name]);
+            }
         }
     }
     if is_left(Status::Deferred) {
@@ -104,7 +108,7 @@ pub(super) fn event(task: &Task<'_>, kind: TaskEvent, next: Status, fields: Obje
     }
 }
 
-/// Returns an event that names the caller of its request: the person, the key and the agent.
+/// Adds the caller of the request to the metadata of an event: the user, the key and the agent.
 pub fn signed(mut event: NewEvent, stamp: &Stamp, agent_id: Option<&str>) -> NewEvent {
     if let Some(sender) = &stamp.sender {
         event.metadata.push("user_id", sender.user_id.clone());
@@ -114,16 +118,40 @@ pub fn signed(mut event: NewEvent, stamp: &Stamp, agent_id: Option<&str>) -> New
     event
 }
 
-/// Returns the keys and sessions that have delivered a task's output, and the one that delivers now.
-pub fn deliverers(task: Option<&Task<'_>>, stamp: &Stamp) -> Option<Value> {
-    let origin = Value::from(stamp.sender.as_ref()?.origin.clone());
-    let mut known = task.map(|task| task.deliverers().to_vec()).unwrap_or_default();
-    known.retain(|known| *known != origin);
-    known.push(origin);
-    Some(known.split_off(known.len().saturating_sub(MAX_DELIVERERS)).into())
+/// Adds a task's deliverers to the fields of an event: the keys and sessions that have delivered its output, and the
+/// sender's key or session. Deliverers are never removed, because a removed deliverer could decide on its own output.
+/// Fails if there are too many deliverers.
+pub fn add_deliverers(fields: &mut Object, task: Option<&Task<'_>>, stamp: &Stamp) -> Result<()> {
+    let Some(sender) = &stamp.sender else { return Ok(()) };
+    let with = |known: &[Value], new: &[Arc<str>]| {
+        let new = new.iter().cloned().map(Value::from).filter(|new| !known.contains(new));
+        known.iter().cloned().chain(new).collect::<Vec<_>>()
+    };
+    let known = task.map_or(&[][..], Task::deliverers);
+    let by = with(known, sender.origin().map(std::slice::from_ref).unwrap_or_default());
+    if by.len() > MAX_DELIVERERS.max(known.len()) {
+        let message = format!(
+            "{MAX_DELIVERERS} keys and sessions have delivered output of the task, and only these may deliver more"
+        );
+        return Err(Error::conflict(TOO_MANY_DELIVERERS, message));
+    }
+    fields.push(field::DELIVERED_BY, by);
+    let below = with(task.map_or(&[][..], Task::delivered_below), sender.above());
+    if !below.is_empty() {
+        fields.push(field::DELIVERED_BELOW, below);
+    }
+    Ok(())
 }
 
-/// Returns the record of how a task ended: the action, the actor and the time, with one detail.
+/// Returns whether any output of a task was delivered with the sender's own key or session, with a key or session from
+/// which the sender's key is derived, or with a key that is derived from the sender's key or session.
+pub(super) fn has_delivered(task: &Task<'_>, sender: &Sender) -> bool {
+    let is_in = |known: &[Value], one: &Arc<str>| known.iter().any(|known| known.as_str() == Some(&**one));
+    sender.lineage.iter().any(|one| is_in(task.deliverers(), one))
+        || sender.origin().is_some_and(|origin| is_in(task.delivered_below(), origin))
+}
+
+/// Returns the record of a task's end: the action, the actor, the time and one detail.
 pub(super) fn resolution(action: &str, by: &str, at_ms: i64, detail: (&str, Option<&str>)) -> Value {
     let mut resolution =
         Object::from_iter([("action", Value::from(action)), ("by", by.into()), ("at", format_date(at_ms).into())]);

@@ -1,9 +1,9 @@
-//! Deliveries of scripted agents. A delivery needs no claim and is checked like all other actions on tasks.
+//! Answers of scripted agents: output, a refusal or a failure. A delivery needs no claim and is checked like all other
+//! actions on tasks.
 
 use super::artifacts::versions;
-use super::decision::{advance, event, find, resolution};
+use super::decision::{advance, event, find, resolution, state_conflict};
 use super::effect;
-use crate::core::view::View;
 use crate::error::Result;
 use crate::model::event::NewEvent;
 use crate::model::task::content::{Draft, Message, Role, Stamp};
@@ -11,16 +11,31 @@ use crate::model::task::record::field;
 use crate::model::task::transition::Circumstances;
 use crate::model::task::{Act, Status, Task, TaskEvent, Verb};
 use crate::model::value::{Object, Value};
+use crate::state::view::View;
 
-/// The output of a scripted agent for a task.
+/// The answer of a scripted agent to its task.
+#[derive(Debug, Clone)]
+pub enum Answer {
+    Output {
+        drafts: Vec<Draft>,
+        message: Option<Message>,
+        /// Whether the output needs no review. The effects of unreviewed output are appended with the delivery.
+        unreviewed: bool,
+        /// Whether the output comes from a replayed step. A task that has failed accepts only such output.
+        is_replayed: bool,
+    },
+    /// The agent declines the task. The task then waits for another assignee.
+    Declined { reason: Message },
+    /// The agent's plugin failed and is not retried.
+    GivenUp { error: String },
+}
+
+/// An answer with the event that caused it.
 #[derive(Debug, Clone)]
 pub struct Delivery {
     pub task_id: String,
-    pub drafts: Vec<Draft>,
-    pub message: Option<Message>,
-    /// Whether the output needs no review. The effects of unreviewed output are appended together with the delivery.
-    pub unreviewed: bool,
-    /// The stamp, derived from the event that caused the work, so that repeated work produces the same ids.
+    pub answer: Answer,
+    /// The stamp. It is derived from the event that caused the work, so that repeated work produces the same ids.
     pub stamp: Stamp,
     /// The id of the agent, which is the author of the message.
     pub agent_id: String,
@@ -32,43 +47,112 @@ pub struct Delivery {
 impl Delivery {
     /// Returns the approximate size of the delivery's content, in bytes.
     pub fn size_bytes(&self) -> usize {
-        let drafts: usize = self.drafts.iter().map(Draft::size_bytes).sum();
-        drafts + self.message.as_ref().map_or(0, Message::size_bytes)
+        match &self.answer {
+            Answer::Output { drafts, message, .. } => {
+                let drafts: usize = drafts.iter().map(Draft::size_bytes).sum();
+                drafts + message.as_ref().map_or(0, Message::size_bytes)
+            }
+            Answer::Declined { reason } => reason.size_bytes(),
+            Answer::GivenUp { error } => error.len(),
+        }
+    }
+
+    /// Returns an event of the task with the metadata of the delivery.
+    fn event(&self, event: NewEvent) -> NewEvent {
+        NewEvent {
+            metadata: self.metadata.clone(),
+            event_id: Some(self.event_id.clone()),
+            occurred_at: Some(self.occurred_at),
+            derived: true,
+            ..event
+        }
+    }
+
+    fn message(&self, message: &Message) -> Value {
+        let author = Stamp { by: self.agent_id.clone(), ..self.stamp.clone() };
+        vec![message.entry(Role::Agent, &author)].into()
     }
 }
 
-/// Returns the event of the delivery, followed by the effects that need no approval. Omits effects on deleted
-/// aggregates, because nobody has requested to restore these aggregates.
+/// Returns the event of the delivery, followed by the effects that need no approval.
 pub fn decide(view: &View<'_>, delivery: &Delivery) -> Result<Vec<NewEvent>> {
-    let Delivery { stamp, unreviewed, .. } = delivery;
     let found = find(view.aggregate(&delivery.task_id), &delivery.task_id)?;
     let task = Task::new(&found);
-    let circumstances = Circumstances { unreviewed: *unreviewed, ..Circumstances::default() };
-    let next = advance(&task, Act::Agent(Verb::Deliver), circumstances)?;
-    let artifacts = versions(view, &task, &delivery.drafts, stamp)?;
+    match &delivery.answer {
+        Answer::Output { drafts, message, unreviewed, is_replayed } => {
+            let circumstances =
+                Circumstances { unreviewed: *unreviewed, is_replayed: *is_replayed, ..Circumstances::default() };
+            delivered(view, &task, delivery, drafts, message.as_ref(), circumstances)
+        }
+        Answer::Declined { reason } => Ok(vec![declined(&task, delivery, reason)?]),
+        Answer::GivenUp { error } => {
+            let next = held(&task, delivery, Verb::GiveUp)?;
+            let resolution = resolution("fail", &delivery.agent_id, delivery.stamp.at_ms, ("error", Some(error)));
+            let fields = Object::from_iter([(field::RESOLUTION, resolution), (field::UNREAD, true.into())]);
+            Ok(vec![delivery.event(event(&task, TaskEvent::Failed, next, fields))])
+        }
+    }
+}
+
+/// Returns the status after an action of the agent. Fails if the task is no longer assigned to the agent.
+fn held(task: &Task<'_>, delivery: &Delivery, verb: Verb) -> Result<Status> {
+    let act = Act::Agent(verb);
+    match task.assigned_agent() == Some(&delivery.agent_id) {
+        true => advance(task, act, Circumstances::default()),
+        false => Err(state_conflict(task, act)),
+    }
+}
+
+/// Returns the event that takes a declined task away from its agent. The task then waits for another assignee.
+fn declined(task: &Task<'_>, delivery: &Delivery, reason: &Message) -> Result<NewEvent> {
+    let next = held(task, delivery, Verb::Decline)?;
+    let fields = [
+        (field::ASSIGNEE_TYPE, Value::Null),
+        (field::ASSIGNEE_ID, Value::Null),
+        (field::ATTEMPT, 1.into()),
+        (field::MESSAGES, delivery.message(reason)),
+        (field::UNREAD, true.into()),
+    ];
+    let mut event = delivery.event(event(task, TaskEvent::Unassigned, next, Object::from_iter(fields)));
+    event.metadata.push("previous_assignee_type", task.text(field::ASSIGNEE_TYPE).map(Value::from));
+    event.metadata.push("previous_assignee_id", task.text(field::ASSIGNEE_ID).map(Value::from));
+    Ok(event)
+}
+
+/// Returns the event of delivered output, followed by the effects that need no approval. Omits effects on deleted
+/// aggregates, because nobody has requested to restore these aggregates.
+fn delivered(
+    view: &View<'_>,
+    task: &Task<'_>,
+    delivery: &Delivery,
+    drafts: &[Draft],
+    message: Option<&Message>,
+    circumstances: Circumstances,
+) -> Result<Vec<NewEvent>> {
+    let stamp = &delivery.stamp;
+    let next = advance(task, Act::Agent(Verb::Deliver), circumstances)?;
+    let artifacts = versions(view, task, drafts, stamp)?;
     let mut fields = Object::from_iter([(field::ARTIFACTS, artifacts.clone()), (field::UNREAD, true.into())]);
-    if let Some(message) = &delivery.message {
-        let author = Stamp { by: delivery.agent_id.clone(), ..stamp.clone() };
-        fields.push(field::MESSAGES, vec![message.entry(Role::Agent, &author)]);
+    if let Some(message) = message {
+        fields.push(field::MESSAGES, delivery.message(message));
     }
     let kind = match next {
         Status::Completed => {
             fields.push(field::RESOLUTION, resolution("complete", &delivery.agent_id, stamp.at_ms, ("", None)));
             TaskEvent::Completed
         }
-        _ => TaskEvent::Delivered,
+        _ => {
+            if task.get(field::RESOLUTION).is_some() {
+                fields.push(field::RESOLUTION, Value::Null);
+            }
+            TaskEvent::Delivered
+        }
     };
-    let mut events = vec![NewEvent {
-        metadata: delivery.metadata.clone(),
-        event_id: Some(delivery.event_id.clone()),
-        occurred_at: Some(delivery.occurred_at),
-        derived: true,
-        ..event(&task, kind, next, fields)
-    }];
-    if *unreviewed {
+    let mut events = vec![delivery.event(event(task, kind, next, fields))];
+    if circumstances.unreviewed {
         let objects: Vec<&Object> = artifacts.as_array().into_iter().flatten().filter_map(Value::as_object).collect();
         let is_deleted = |event: &NewEvent| view.aggregate(&event.aggregate_id).is_some_and(|about| about.deleted);
-        let effects = effect::events(view, &task, &objects, true)?.into_iter().filter(|event| !is_deleted(event));
+        let effects = effect::events(view, task, &objects, true)?.into_iter().filter(|event| !is_deleted(event));
         let occurred_at = Some(delivery.occurred_at);
         events.extend(effects.map(|effect| {
             let mut metadata = delivery.metadata.clone();

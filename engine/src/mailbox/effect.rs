@@ -1,7 +1,6 @@
 //! Effects: the events that artifacts request. The append of an approval also appends the effects of the approved
 //! artifacts.
 
-use crate::core::view::View;
 use crate::error::{Error, Result};
 use crate::model::agent;
 use crate::model::event::NewEvent;
@@ -10,6 +9,7 @@ use crate::model::task::Task;
 use crate::model::task::content::Effect;
 use crate::model::value::{Object, Value};
 use crate::model::violation::Violation;
+use crate::state::view::View;
 
 /// The error code for an approval whose effect cannot be appended.
 pub const EFFECT_REFUSED: &str = "effect_refused";
@@ -23,6 +23,8 @@ pub struct Origin<'a> {
     pub task_id: &'a str,
     /// The id of the aggregate that the task is about.
     pub subject: Option<&'a str>,
+    /// The version of that aggregate when the agent claimed the task.
+    pub subject_version: Option<u64>,
     /// The id or slug of the task's project.
     pub project: Option<&'a str>,
 }
@@ -32,13 +34,15 @@ impl<'a> From<&Task<'a>> for Origin<'a> {
         Origin {
             task_id: task.aggregate.id.as_str(),
             subject: task.subject(),
+            subject_version: task.subject_version(),
             project: task.aggregate.project_id.as_deref(),
         }
     }
 }
 
-/// Checks whether the log would accept an effect now. Returns the version of the aggregate that its author has read:
-/// the one that the effect names, or otherwise the current one. `at` is the pointer of the effect in the request.
+/// Checks whether the log would accept an effect now. Returns the version of the aggregate that the author of the
+/// effect has read: the version that the effect names. Otherwise the version of the task's subject at the claim, and
+/// the current version of any other aggregate. `at` is the pointer of the effect in the request.
 pub fn check(view: &View<'_>, origin: Origin<'_>, effect: &Effect, at: &str) -> Result<u64> {
     let below = |wrong: Violation| Violation { pointer: format!("{at}{}", wrong.pointer), ..wrong };
     let event = event(view, origin, None, effect).map_err(|wrong| Error::from(vec![below(wrong)]))?;
@@ -61,6 +65,7 @@ pub fn check(view: &View<'_>, origin: Origin<'_>, effect: &Effect, at: &str) -> 
             Err(Error::invalid_at(format!("{at}/expected_version"), message))
         }
         Some(read) => Ok(read),
+        None if origin.subject == Some(event.aggregate_id.as_str()) => Ok(origin.subject_version.unwrap_or(version)),
         None => Ok(version),
     }
 }
@@ -83,13 +88,15 @@ pub fn events(view: &View<'_>, task: &Task<'_>, artifacts: &[&Object], accept_st
     Ok(events)
 }
 
-/// Returns the agent that has written an artifact, or an earlier version under the same name that a person has edited.
+/// Returns the agent that wrote an artifact. If a person edited the artifact, returns the agent that wrote an earlier
+/// version with the same name.
 pub fn author(view: &View<'_>, task: &Task<'_>, artifact_id: &str) -> Option<String> {
     let text = |artifact: &Value, name: &str| artifact.get(name).and_then(Value::as_str).map(str::to_owned);
     let known = task.artifacts();
     let name = known.iter().find(|artifact| text(artifact, "id").as_deref() == Some(artifact_id));
     let name = name.and_then(|artifact| text(artifact, "name"));
-    // An edit is not among the artifacts before the decision, and keeps the name of an earlier version.
+    // Before the decision, an edited artifact is not among the task's artifacts, so all artifacts are considered. After
+    // the decision, an edited artifact has the name of the earlier version.
     let is_meant = |artifact: &&Value| name.is_none() || text(artifact, "name") == name;
     let is_agent = |id: &String| view.aggregate(id).is_some_and(|found| agent::is_agent(&found));
     known.iter().rev().filter(is_meant).filter_map(|artifact| text(artifact, "created_by")).find(is_agent)
@@ -110,7 +117,8 @@ fn stale(event: &NewEvent, read: u64, version: u64) -> Error {
     Error::conflict_with(STALE, message, details)
 }
 
-/// Returns the event of an effect. Fails if the effect has no aggregate, or one that only the program may change.
+/// Returns the event of an effect. Fails if the effect has no aggregate, or if only the program may change the
+/// aggregate's type.
 fn event(
     view: &View<'_>,
     origin: Origin<'_>,
@@ -145,7 +153,8 @@ fn event(
     })
 }
 
-/// Converts the rejection of a task's event and effects into an error that the approving person can understand.
+/// Rewrites the error for a rejected effect so that the approving person can understand the error. Other errors stay
+/// unchanged.
 pub fn explain(error: Error) -> Error {
     match error {
         // The first event is the task's own event.

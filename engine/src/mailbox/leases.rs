@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::core::State;
 use crate::error::Result;
 use crate::model::task::Task;
+use crate::state::State;
 use crate::store::Database;
 use crate::store::leases::LeaseRow;
 
@@ -28,7 +28,8 @@ impl Renewals {
         Renewals { db }
     }
 
-    /// Renews all leases of these agents, each for the duration of its claim. Reads only the tasks that the agents hold.
+    /// Renews all leases of these agents, each for the duration of its claim. Reads only the tasks that the agents
+    /// hold.
     pub async fn renew(&self, state: &State, agent_ids: &[Arc<str>], now_ms: i64) -> Result<Vec<Renewed>> {
         let held = state.folded.held_by(agent_ids);
         let tasks = held.iter().filter_map(|id| state.folded.get(id.as_str()));

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use super::decision::{advance, check_version, conflict, event, find_enabled_agent, find_expected, resolution, signed};
-use super::effect;
-use crate::core::view::View;
+use super::decision::{
+    advance, check_version, conflict, event, find_enabled_agent, find_expected, has_delivered, resolution, signed,
+};
+use super::{effect, offboarding};
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::date::format_date;
@@ -12,16 +13,19 @@ use crate::model::event::{Expected, NewEvent};
 use crate::model::excerpt::excerpt;
 use crate::model::facts::Assignee;
 use crate::model::task::content::{Message, Role, Stamp};
-use crate::model::task::edit::{self, Edit, Refusal};
+use crate::model::task::edit::{self, Edit, Refusal, Unclear};
 use crate::model::task::record::field;
 use crate::model::task::transition::Circumstances;
-use crate::model::task::{Act, Action, Status, Task, TaskEvent};
+use crate::model::task::{Act, Action, Status, Task, TaskEvent, question};
 use crate::model::value::{Object, Value};
+use crate::state::view::View;
 
-/// The error code for an action that the task's review excludes.
+/// The error code for an action that the task's review does not allow.
 const ACTION_NOT_ALLOWED: &str = "action_not_allowed";
 /// The error code for an edit that is based on outdated artifacts.
 pub const ARTIFACTS_CHANGED: &str = "artifacts_changed";
+/// The error code for an answer to a question that is no longer the task's current question.
+pub const QUESTION_CHANGED: &str = "question_changed";
 /// The error code for a decision of a key or session on its own output.
 const OWN_DELIVERY: &str = "own_delivery";
 /// The error code for an edit that changes the content of an artifact, but not the artifact's effect.
@@ -32,13 +36,13 @@ const EFFECT_UNCHANGED: &str = "effect_unchanged";
 pub enum TaskCommand {
     Approve {
         comment: Option<String>,
-        /// Whether effects may overwrite what their authors have not read.
+        /// Whether to append effects even if their aggregates have changed since the authors of the effects read them.
         accept_stale: bool,
     },
     Edit {
         edit: Edit,
         comment: Option<String>,
-        /// The same as for `Approve`.
+        /// Whether to append effects even if their aggregates have changed since the authors of the effects read them.
         accept_stale: bool,
     },
     Reject {
@@ -73,6 +77,7 @@ pub enum TaskCommand {
 }
 
 impl TaskCommand {
+    /// Returns the action without its content.
     pub fn action(&self) -> Action {
         match self {
             TaskCommand::Approve { .. } => Action::Approve,
@@ -106,13 +111,31 @@ impl TaskCommand {
 }
 
 /// The artifacts that an edit produces. They are computed before the decision to apply the edit, because a decision
-/// blocks other appends and must not take that long.
+/// blocks other appends and computing the artifacts takes too long for that.
 #[derive(Debug, Clone)]
 pub struct Edited {
     artifacts: Vec<Object>,
-    /// The number of artifact versions that the task had when the edit was computed. The number of a task's versions
-    /// only grows.
+    /// The number of artifact versions that the task had when the edit was computed. This number never decreases, so an
+    /// unchanged number means unchanged artifacts.
     based_on: usize,
+}
+
+/// The inputs of a decision that are not in the log, or that take too long to compute during the decision.
+#[derive(Debug, Clone, Default)]
+pub struct Prepared {
+    pub edited: Option<Edited>,
+    /// The agent's question that an answer was checked against.
+    pub question: Option<Value>,
+    /// The user that the task was assigned to, if this user is no longer a member.
+    pub left: Option<Assignee>,
+}
+
+/// Checks an answer against the schema of the agent's question. Called before the decision, because the check may take
+/// too long for a decision. Returns the question.
+pub fn answered(found: &Aggregate, answer: &Message) -> Result<Option<Value>> {
+    let question = Task::new(found).get(field::INPUT_REQUEST).cloned();
+    let wrong = question.as_ref().map(|question| question::violations(question, answer)).unwrap_or_default();
+    if wrong.is_empty() { Ok(question) } else { Err(wrong.into()) }
 }
 
 /// Computes an edit of the current task.
@@ -122,7 +145,7 @@ pub fn edited(found: &Aggregate, expected: Expected, edit: &Edit, stamp: &Stamp)
     permit(task, Action::Edit, Circumstances::default())?;
     let artifacts = edit::edited(task, edit, stamp).map_err(|refusal| match refusal {
         Refusal::Invalid(violations) => Error::from(violations),
-        Refusal::EffectUnchanged { name } => effect_unchanged(&name),
+        Refusal::EffectUnchanged { name, why } => effect_unchanged(&name, &why),
     })?;
     Ok(Edited { artifacts, based_on: task.artifacts().len() })
 }
@@ -133,7 +156,7 @@ pub fn decide(
     id: &str,
     expected: Expected,
     command: &TaskCommand,
-    edited: Option<&Edited>,
+    prepared: &Prepared,
     stamp: &Stamp,
 ) -> Result<Vec<NewEvent>> {
     let found = find_expected(view, id, expected)?;
@@ -154,7 +177,7 @@ pub fn decide(
             events
         }
         TaskCommand::Edit { comment, accept_stale, .. } => {
-            let Some(Edited { artifacts, based_on }) = edited else { return Err(artifacts_changed()) };
+            let Some(Edited { artifacts, based_on }) = &prepared.edited else { return Err(artifacts_changed()) };
             if *based_on != task.artifacts().len() {
                 return Err(artifacts_changed());
             }
@@ -186,6 +209,11 @@ pub fn decide(
             }
             events
         }
+        TaskCommand::Ask { .. } | TaskCommand::Answer { .. }
+            if task.get(field::INPUT_REQUEST) != prepared.question.as_ref() =>
+        {
+            return Err(Error::conflict(QUESTION_CHANGED, "the agent's question has changed since the answer began"));
+        }
         TaskCommand::Ask { message } | TaskCommand::RequestChanges { message } | TaskCommand::Answer { message } => {
             let fields =
                 [(field::MESSAGES, Value::from(vec![message.entry(Role::User, stamp)])), (field::UNREAD, true.into())];
@@ -198,7 +226,15 @@ pub fn decide(
         }
         TaskCommand::Retry { comment } => {
             let fields = [(field::RESOLUTION, Value::Null), (field::ATTEMPT, 1.into()), (field::UNREAD, true.into())];
-            let mut events = done(TaskEvent::Retried, Object::from_iter(fields));
+            let mut fields = Object::from_iter(fields);
+            // The task must not wait for an assignee who has left.
+            let assignee = task.assignee();
+            let has_left = assignee == prepared.left || offboarding::agent_left(view, &task).is_some();
+            if assignee.is_some() && has_left {
+                fields.push(field::ASSIGNEE_TYPE, Value::Null);
+                fields.push(field::ASSIGNEE_ID, Value::Null);
+            }
+            let mut events = done(TaskEvent::Retried, fields);
             for (event, comment) in events.iter_mut().zip(comment) {
                 event.metadata.push("comment", comment.as_str());
             }
@@ -216,13 +252,13 @@ pub fn decide(
     Ok(events.into_iter().map(|event| signed_by(event, author, stamp)).collect())
 }
 
-/// Returns an event that names the person and the key, and the agent that `author` finds.
+/// Adds the user, the key and the agent that `author` returns to the metadata of an event.
 fn signed_by(event: NewEvent, author: impl Fn(&NewEvent) -> Option<String>, stamp: &Stamp) -> NewEvent {
     let agent_id = author(&event);
     signed(event, stamp, agent_id.as_deref())
 }
 
-/// Rejects a decision by somebody whose role is below the one that the task's review requires.
+/// Rejects a decision by a member whose role is below the one that the task's review requires.
 fn check_role(task: &Task<'_>, action: Action, stamp: &Stamp) -> Result<()> {
     let Some(sender) = stamp.sender.as_ref().filter(|_| action.is_decision()) else { return Ok(()) };
     match task.review().required_role() {
@@ -234,20 +270,21 @@ fn check_role(task: &Task<'_>, action: Action, stamp: &Stamp) -> Result<()> {
     }
 }
 
-/// Rejects a final decision by a key or session that has delivered the output, or by a key derived from it.
+/// Rejects a final decision by a key or session that has delivered the output, by a key derived from it, or by a key or
+/// session that it was derived from.
 fn check_deliverer(task: &Task<'_>, action: Action, stamp: &Stamp) -> Result<()> {
     let is_final = matches!(action, Action::Approve | Action::Edit | Action::Reject);
-    let Some(sender) = stamp.sender.as_ref().filter(|_| is_final) else { return Ok(()) };
-    let is_own = |origin: &Value| sender.excluded.iter().any(|excluded| origin.as_str() == Some(&**excluded));
-    if task.deliverers().iter().any(is_own) {
-        let message = "the same key or session has delivered the output; somebody else must decide on it";
+    let sender = stamp.sender.as_ref().filter(|sender| is_final && !sender.decides_on_own);
+    if sender.is_some_and(|sender| has_delivered(task, sender)) {
+        let message = "the same key or session, or one above or below it, has delivered the output; somebody else must \
+                       decide on it";
         return Err(Error::forbidden(OWN_DELIVERY, message));
     }
     Ok(())
 }
 
-/// Returns the events of an approval of the current output, with ids that are unique among them. The events are only
-/// for a preview. Returns no events if the task cannot be approved now, or if its output has no effects.
+/// Returns the events of an approval of the current output, for a preview only. Their ids are unique only within the
+/// result. Returns no events if the task cannot be approved now, or if its output has no effects.
 pub fn approval(view: &View<'_>, id: &str, expected: Expected) -> Result<Vec<NewEvent>> {
     let found = find_expected(view, id, expected)?;
     let task = Task::new(&found);
@@ -263,7 +300,7 @@ pub fn approval(view: &View<'_>, id: &str, expected: Expected) -> Result<Vec<New
     Ok(std::iter::once(approved).chain(effects).enumerate().map(numbered).collect())
 }
 
-/// Returns the status after an action. Fails if the transition table or the task's review excludes the action.
+/// Returns the status after an action. Fails if the transition table or the task's review does not allow the action.
 fn permit(task: &Task<'_>, action: Action, circumstances: Circumstances) -> Result<Status> {
     let act = Act::Person(action);
     let next = advance(task, act, circumstances)?;
@@ -274,13 +311,18 @@ fn permit(task: &Task<'_>, action: Action, circumstances: Circumstances) -> Resu
     Ok(next)
 }
 
-fn effect_unchanged(name: &str) -> Error {
-    let name = excerpt(&name.into());
+fn effect_unchanged(name: &str, why: &Unclear) -> Error {
+    let (name, reason) = (excerpt(&name.into()), why.explain());
     let message = format!(
-        "the effect of the artifact {name} does not contain the content that the edit changes, so approval would \
-         append the same event; send the artifact together with its effect"
+        "the effect of the artifact {name} {reason}, so the edit does not say which event approval appends; send the \
+         artifact together with its effect"
     );
-    Error::conflict(EFFECT_UNCHANGED, message)
+    let mut details = Object::new();
+    if let Unclear::Several(pointers) = why {
+        let pointers = pointers.iter().map(|pointer| Value::from(format!("/effect/payload{pointer}")));
+        details.push("fields", pointers.collect::<Vec<_>>());
+    }
+    Error::conflict_with(EFFECT_UNCHANGED, message, details)
 }
 
 fn artifacts_changed() -> Error {

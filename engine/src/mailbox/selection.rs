@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, LazyLock};
 
-use crate::core::folded::Folded;
+use strum::VariantArray;
+
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::TASK;
 use crate::model::facts::Priority;
@@ -11,6 +12,7 @@ use crate::model::task::view::WaitingOn;
 use crate::model::task::{Status, Task};
 use crate::pipeline::column::{Cells, Column, Kind, Mask, SEGMENT, Segment};
 use crate::resident::Snapshot;
+use crate::state::folded::Folded;
 
 /// The paths of the columns that a task list reads.
 pub static PATHS: LazyLock<Vec<Arc<str>>> = LazyLock::new(|| {
@@ -39,6 +41,28 @@ pub struct Selected {
     pub next: Option<u64>,
 }
 
+/// The limits of a page of tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limit {
+    pub tasks: usize,
+    pub bytes: usize,
+}
+
+impl Limit {
+    /// No limit: all tasks fit on one page.
+    pub const NONE: Limit = Limit { tasks: usize::MAX, bytes: usize::MAX };
+
+    /// Returns a limit on the number of tasks only.
+    pub fn tasks(tasks: usize) -> Limit {
+        Limit { tasks, bytes: usize::MAX }
+    }
+
+    /// Returns the number of bytes that a task adds to a page, or 0 if the size is not limited.
+    fn bytes_of(&self, task: &Aggregate) -> usize {
+        if self.bytes == usize::MAX { 0 } else { Task::new(task).listed_bytes() }
+    }
+}
+
 /// Builds the columns that a task list reads, so that the first list does not wait for them. Does nothing if there are
 /// no tasks.
 pub fn prepare(folded: &Folded) {
@@ -48,10 +72,12 @@ pub fn prepare(folded: &Folded) {
     }
 }
 
-/// Returns up to `limit` selected tasks whose first event is before a position, newest first.
-pub fn select(snapshot: &Snapshot, selection: &Selection, before: u64, limit: usize) -> Selected {
+/// Returns selected tasks whose first event is before a position, newest first. The page ends at the limit that is
+/// reached first, but contains at least one task.
+pub fn select(snapshot: &Snapshot, selection: &Selection, before: u64, limit: Limit) -> Selected {
     let mut selected = Selected { items: Vec::new(), next: None };
-    let end = first_row_from(snapshot, before);
+    let mut bytes = 0_usize;
+    let end = snapshot.first_row_at(before);
     for segment in (0..end.div_ceil(SEGMENT)).rev() {
         let mask = selection.mask(snapshot, segment);
         let rows: Vec<usize> = mask.rows().map(|row| segment * SEGMENT + row as usize).collect();
@@ -59,7 +85,8 @@ pub fn select(snapshot: &Snapshot, selection: &Selection, before: u64, limit: us
             if !selection.admits(task) {
                 continue;
             }
-            if selected.items.len() == limit {
+            bytes = bytes.saturating_add(limit.bytes_of(task));
+            if selected.items.len() == limit.tasks || (bytes > limit.bytes && !selected.items.is_empty()) {
                 selected.next = selected.items.last().map(|last| last.first_position);
                 return selected;
             }
@@ -69,17 +96,13 @@ pub fn select(snapshot: &Snapshot, selection: &Selection, before: u64, limit: us
     selected
 }
 
-/// Returns the first row whose aggregate has its first event at or after a position.
-fn first_row_from(snapshot: &Snapshot, position: u64) -> usize {
-    let (mut low, mut high) = (0, snapshot.len());
-    while low < high {
-        let middle = low + (high - low) / 2;
-        match snapshot.at(middle) {
-            Some(aggregate) if aggregate.first_position < position => low = middle + 1,
-            _ => high = middle,
-        }
+/// Calls `visit` with each selected task.
+pub fn visit(snapshot: &Snapshot, selection: &Selection, mut visit: impl FnMut(&Aggregate)) {
+    for segment in 0..snapshot.len().div_ceil(SEGMENT) {
+        let mask = selection.mask(snapshot, segment);
+        let tasks = mask.rows().filter_map(|row| snapshot.at(segment * SEGMENT + row as usize));
+        tasks.filter(|task| selection.admits(task)).for_each(|task| visit(task));
     }
-    low
 }
 
 impl Selection {
@@ -125,8 +148,11 @@ impl Selection {
         if let Some(statuses) = self.statuses.as_ref().filter(|statuses| !statuses.contains(&Status::Pending)) {
             keep(snapshot.column(field::STATUS), &statuses.iter().map(|status| status.name()).collect::<Vec<_>>());
         } else if let Some(statuses) = &self.statuses {
-            let others: Vec<&str> =
-                Status::ALL.iter().filter(|status| !statuses.contains(status)).map(|status| status.name()).collect();
+            let others: Vec<&str> = Status::VARIANTS
+                .iter()
+                .filter(|status| !statuses.contains(status))
+                .map(|status| status.name())
+                .collect();
             if let Some(column) = snapshot.column(field::STATUS) {
                 exclude(&mut mask, column, segment, &others);
             }

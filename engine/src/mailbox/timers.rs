@@ -1,27 +1,31 @@
-//! The timers of one open workspace. The timers find expired leases, ended deferrals and passed due dates in the states
-//! of tasks, and append the resulting events.
+//! The timers of one open workspace. They read the states of tasks to find expired leases, ended deferrals, passed due
+//! dates and assigned agents that have left, and append the resulting events.
 //!
-//! Several servers may run timers on one store. A deadline is decided against the log's end, which already contains the
-//! event of the server that appended first. Timers store nothing, because the state of each task contains its
-//! deadlines.
+//! If several servers share a store, only the leader of the workspace handles deadlines. A decision about a deadline
+//! uses the state at the log's end, so two leaders in a row append one event. Timers store nothing, because the state
+//! of each task contains its deadlines.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream;
+use strum::VariantArray;
 
-use super::deadline::{self, Due, Kind};
-use crate::core::State;
-use crate::core::append::{Append, Appender};
-use crate::core::background::{Background, Stop, Stopped};
+use super::deadline::{self, Due, Kind, Known};
+use super::members::Members;
+use super::offboarding::{self, Left};
+use super::schedule::Schedule;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
-use crate::model::builtin::TASK;
+use crate::model::builtin::{AGENT, TASK};
 use crate::model::event::Event;
 use crate::model::id::AggregateId;
 use crate::model::task::{LEASE_S, Task};
+use crate::state::State;
+use crate::state::append::{Append, Appender, Decide};
+use crate::state::background::{Background, Stop, Stopped};
 use crate::store::leases::LeaseRow;
 
 /// The number of deadlines handled concurrently.
@@ -32,11 +36,12 @@ const BATCH: usize = 512;
 const PAGE: usize = 4_096;
 /// The wait after an error of the store.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The interval between two reads of the events that other servers appended.
-const REFRESH: Duration = Duration::from_secs(10);
-/// The time for which an agent may still renew a lease that expired before the workspace was opened, in milliseconds.
-/// The agent could not renew the lease while no server ran. The time is three heartbeats.
+/// The maximum time for which an agent may still renew a lease that expired before the workspace was opened, in
+/// milliseconds. The agent could not renew the lease while no server ran. The time is three heartbeats.
 const GRACE_MS: i64 = LEASE_S * 1_000;
+
+/// The time after which a lease is checked again that has expired by the clock of this server only, in milliseconds.
+const RECHECK_MS: i64 = 100;
 
 /// The running timers.
 pub struct Timers {
@@ -45,9 +50,9 @@ pub struct Timers {
 }
 
 impl Timers {
-    pub fn start(state: Arc<State>, appender: Appender) -> Timers {
+    pub fn start(state: Arc<State>, appender: Appender, members: Members) -> Timers {
         let (stop, stopped) = Stop::new();
-        Timers { stop, task: Background::spawn(run(state, appender, stopped)) }
+        Timers { stop, task: Background::spawn(run(state, appender, members, stopped)) }
     }
 
     /// Stops the timers. Unfinished work is repeated at the next start.
@@ -59,54 +64,13 @@ impl Timers {
     }
 }
 
-/// The deadlines of tasks, ordered by time.
-#[derive(Default)]
-struct Schedule {
-    /// The deadlines by task and kind, each with the time at which it is checked, in milliseconds since the epoch. This
-    /// time may be later than the deadline in the task's state.
-    by_task: HashMap<Key, (i64, Due)>,
-    by_time: BTreeSet<(i64, Key)>,
-}
-
-/// The id of a task, and the kind of a deadline.
-type Key = (AggregateId, Kind);
-
-impl Schedule {
-    fn set(&mut self, key: Key, due: Option<(i64, Due)>) {
-        if let Some((at, _)) = self.by_task.remove(&key) {
-            self.by_time.remove(&(at, key.clone()));
-        }
-        if let Some((at, due)) = due {
-            self.by_time.insert((at, key.clone()));
-            self.by_task.insert(key, (at, due));
-        }
-    }
-
-    fn remove(&mut self, id: &AggregateId) {
-        Kind::ALL.into_iter().for_each(|kind| self.set((id.clone(), kind), None));
-    }
-
-    fn next(&self) -> Option<i64> {
-        self.by_time.first().map(|(at, _)| *at)
-    }
-
-    /// Removes and returns up to [`BATCH`] deadlines whose time of check has passed.
-    fn take_due(&mut self, now_ms: i64) -> Vec<(AggregateId, Due)> {
-        let mut due = Vec::new();
-        while due.len() < BATCH && self.next().is_some_and(|at| at <= now_ms) {
-            let Some((_, key)) = self.by_time.pop_first() else { break };
-            due.extend(self.by_task.remove(&key).map(|(_, what)| (key.0, what)));
-        }
-        due
-    }
-}
-
-async fn run(state: Arc<State>, appender: Appender, mut stopped: Stopped) {
+async fn run(state: Arc<State>, appender: Appender, members: Members, mut stopped: Stopped) {
     let mut head = state.folded.head().follow();
     let mut timers = Running {
         opened_at: state.clock.now_ms(),
         state,
         appender,
+        members,
         schedule: Schedule::default(),
         position: None,
         leased: HashSet::new(),
@@ -115,13 +79,14 @@ async fn run(state: Arc<State>, appender: Appender, mut stopped: Stopped) {
     };
     while !stopped.has_begun() {
         head.borrow_and_update();
-        timers.process_events();
+        timers.process_events().await;
         timers.forget_leases().await;
         let wait = match timers.process_due().await {
-            Ok(true) => continue,
-            Ok(false) => None,
+            Ok(Handled::Some) => continue,
+            Ok(Handled::Nothing) => None,
+            Ok(Handled::Elsewhere) => Some(PAUSE),
             Err(error) => {
-                tracing::warn!(%error, workspace = %timers.state.record.id, "passed deadlines could not be handled");
+                tracing::warn!(%error, workspace = %timers.state.record.id, "could not process expired deadlines");
                 Some(PAUSE)
             }
         };
@@ -134,18 +99,18 @@ async fn run(state: Arc<State>, appender: Appender, mut stopped: Stopped) {
             () = stopped.begun() => {}
             () = timers.pass(next, wait) => {}
         }
-        timers.refresh().await;
     }
 }
 
 struct Running {
     state: Arc<State>,
     appender: Appender,
+    members: Members,
     schedule: Schedule,
     /// The position up to which the log has been processed.
     position: Option<u64>,
     /// The time when these timers started, in milliseconds since the epoch. Agents could not renew leases that expired
-    /// before.
+    /// before this time.
     opened_at: i64,
     /// The ids of open tasks that have been claimed. The store may have lease rows of these tasks.
     leased: HashSet<AggregateId>,
@@ -157,22 +122,39 @@ struct Running {
 
 impl Running {
     /// Processes the events that were appended since the last call.
-    fn process_events(&mut self) {
+    async fn process_events(&mut self) {
         while let Some(position) = self.position {
             match self.state.folded.last_events(position, PAGE) {
                 Some(events) => {
                     let Some(last) = events.last() else { return };
                     self.position = Some(last.position);
+                    let left = agents_that_left(&events, |id| self.has_left(id));
+                    if !left.is_empty() {
+                        let is_theirs =
+                            |task: &Task<'_>| task.assigned_agent().is_some_and(|agent| left.contains(agent));
+                        self.schedule_tasks(is_theirs).await;
+                    }
                     events.iter().for_each(|event| self.note(event));
                 }
                 None => self.position = None,
             }
         }
-        // At the start, or if the events are no longer in memory, reads the deadlines of all tasks.
+        // At the start, or if the events are no longer in memory, reads the deadlines of all tasks. Events that are
+        // appended meanwhile are processed afterwards.
         self.schedule = Schedule::default();
-        let snapshot = self.state.folded.snapshot();
-        self.position = Some(snapshot.position());
-        snapshot.iter().filter(|aggregate| is_task(aggregate)).for_each(|task| self.schedule_task(task));
+        self.position = Some(self.state.folded.position());
+        self.schedule_tasks(|_| true).await;
+    }
+
+    /// Schedules the deadlines of the tasks that `admits` accepts. Other tasks of the thread run after each block of
+    /// tasks.
+    async fn schedule_tasks(&mut self, admits: impl Fn(&Task<'_>) -> bool) {
+        let state = self.state.clone();
+        let mut tasks = state.folded.newest(Some(TASK), u64::MAX);
+        while let Some(block) = tasks.next_block() {
+            block.filter(|task| admits(&Task::new(task))).for_each(|task| self.schedule_task(task));
+            tokio::task::yield_now().await;
+        }
     }
 
     fn note(&mut self, event: &Event) {
@@ -187,15 +169,19 @@ impl Running {
         }
     }
 
+    fn has_left(&self, agent_id: &str) -> bool {
+        Left::agent(self.state.folded.get(agent_id).as_deref(), agent_id).is_some()
+    }
+
     fn schedule_task(&mut self, task: &Aggregate) {
-        for kind in Kind::ALL {
-            let due = Due::of(&Task::new(task), kind).filter(|_| !task.deleted);
+        for kind in Kind::VARIANTS.iter().copied() {
+            let due = Due::of(&Task::new(task), kind, |id| self.has_left(id)).filter(|_| !task.deleted);
             if matches!(due, Some(Due::Lease { .. })) && !self.leased.contains(&task.id) {
                 self.leased.insert(task.id.clone());
             }
             let key = (task.id.clone(), kind);
             // A deadline that was postponed because its lease was renewed keeps its later time.
-            if self.schedule.by_task.get(&key).map(|(_, due)| *due) != due {
+            if self.schedule.get(&key) != due {
                 let placed = due.map(|due| (due.until(), due));
                 self.schedule.set(key, placed);
             }
@@ -233,27 +219,31 @@ impl Running {
         }
     }
 
-    /// Handles the deadlines that have passed. Returns whether there were any.
-    async fn process_due(&mut self) -> Result<bool> {
+    /// Handles the deadlines that have passed.
+    async fn process_due(&mut self) -> Result<Handled> {
         // Without deadlines, the clock is not read.
-        if self.schedule.next().is_none() {
-            return Ok(false);
-        }
+        let Some(next) = self.schedule.next() else { return Ok(Handled::Nothing) };
         let now_ms = self.state.clock.now_ms();
-        let due = self.schedule.take_due(now_ms);
-        if due.is_empty() {
-            return Ok(false);
+        if next > now_ms {
+            return Ok(Handled::Nothing);
         }
-        let (state, appender, opened_at) = (&self.state, &self.appender, self.opened_at);
+        if self.state.leadership.acquire(true).await?.is_none() {
+            return Ok(Handled::Elsewhere);
+        }
+        // Another server may have handled the deadline or renewed the lease.
+        self.state.refresh().await?;
+        self.process_events().await;
+        let due = self.schedule.take_due(now_ms, BATCH);
+        let running = &*self;
         let results: Vec<_> = stream::iter(due)
             .map(|(id, due)| async move {
-                let result = process_deadline(state, appender, &id, due, (now_ms, opened_at)).await;
+                let result = running.process_deadline(&id, due, now_ms).await;
                 (id, due, result)
             })
             .buffer_unordered(AT_ONCE)
             .collect()
             .await;
-        let mut outcome = Ok(true);
+        let mut outcome = Ok(Handled::Some);
         for (id, due, result) in results {
             match result {
                 Ok(None) => {}
@@ -267,7 +257,66 @@ impl Running {
         outcome
     }
 
-    /// Waits until the next deadline, or until a retry or a refresh is due.
+    /// Handles one deadline. If the deadline was postponed, returns the time to check it again.
+    async fn process_deadline(&self, id: &AggregateId, due: Due, now_ms: i64) -> Result<Option<i64>> {
+        let mut known = Known::default();
+        if let Due::Lease { claim, seconds, until } = due {
+            let lease = (claim, seconds, until);
+            if let Some(later) = postponed_until(&self.state, id, lease, (now_ms, self.opened_at)).await? {
+                return Ok(Some(later));
+            }
+            // The lease row expires first, so that nobody can renew the lease any longer. If the agent completes the
+            // work before the event below is appended, the work still counts.
+            let lease = LeaseRow { task_id: id.text(), claim, until, expired: false };
+            // If several servers share the store, the store's clock decides, not this server's.
+            let by_store = self.state.clock.follows_store() && !self.state.is_exclusive();
+            let row = self.appender.database().expire_lease(&lease, (!by_store).then_some(now_ms)).await?;
+            if row.claim == claim && !row.expired {
+                return Ok(Some(if row.until > now_ms { row.until } else { now_ms.saturating_add(RECHECK_MS) }));
+            }
+            known.uncounted = row.until < self.opened_at;
+        }
+        let user = self.state.folded.get(id.as_str()).and_then(|task| deadline::user_of(&Task::new(&task), due));
+        known.has_left = self.has_left_workspace(user.as_deref()).await?;
+        let task_id = id.clone();
+        self.append(Box::new(move |view| {
+            Ok(deadline::decide(view, task_id.as_str(), due, now_ms, &known).into_iter().collect())
+        }))
+        .await?;
+        // The removal of a member may have looked for the member's tasks before the event.
+        if let Some(user) = user
+            && self.has_left_workspace(Some(&user)).await?
+        {
+            let (task_id, left) = (id.clone(), Left::member(&user, None));
+            self.append(Box::new(move |view| {
+                Ok(offboarding::decide(view, task_id.as_str(), &left, None).into_iter().collect())
+            }))
+            .await?;
+        }
+        Ok(None)
+    }
+
+    async fn has_left_workspace(&self, user: Option<&str>) -> Result<bool> {
+        match user {
+            Some(user) => Ok(!self.members.contain(user).await?),
+            None => Ok(false),
+        }
+    }
+
+    async fn append(&self, decide: Decide) -> Result<()> {
+        let append = Append {
+            event_ids: Vec::new(),
+            request: None,
+            size_bytes: 1_024,
+            actor: "system".into(),
+            managed: true,
+            upload: None,
+            decide,
+        };
+        self.appender.append(append).await.map(drop)
+    }
+
+    /// Waits until the next deadline, or until a retry is due.
     async fn pass(&self, next: Option<i64>, wait: Option<Duration>) {
         if let Some(wait) = wait {
             return tokio::time::sleep(wait).await;
@@ -278,27 +327,30 @@ impl Running {
                 None => std::future::pending().await,
             }
         };
-        tokio::select! {
-            () = due => {}
-            () = tokio::time::sleep(REFRESH), if !self.state.is_exclusive() => {}
-        }
-    }
-
-    /// Reads events that other servers appended. This also finds the deadlines that a server did not handle before it
-    /// died.
-    async fn refresh(&self) {
-        if let Err(error) = self.state.refresh().await {
-            tracing::debug!(%error, "the timers could not read events of other servers");
-        }
+        due.await;
     }
 }
 
-fn is_task(aggregate: &Arc<Aggregate>) -> bool {
-    &*aggregate.aggregate_type == TASK
+/// The result of looking for passed deadlines.
+enum Handled {
+    /// No deadline has passed.
+    Nothing,
+    /// Passed deadlines were handled, and more may have passed.
+    Some,
+    /// Deadlines have passed, and the server that leads handles them.
+    Elsewhere,
 }
 
-/// Returns the time to check a lease again if it expired before these timers started, because its agent may still renew
-/// it. Returns `None` if the lease expired later, or if the agent's time to renew is over.
+/// Returns the distinct ids of the agents in a batch of events that have left. The caller searches all tasks for the
+/// tasks of these agents, once for the whole batch.
+fn agents_that_left(events: &[Arc<Event>], has_left: impl Fn(&str) -> bool) -> HashSet<Arc<str>> {
+    let agents = events.iter().filter(|event| &*event.aggregate_type == AGENT);
+    let agents: HashSet<Arc<str>> = agents.map(|event| event.aggregate_id.text()).collect();
+    agents.into_iter().filter(|id| has_left(id)).collect()
+}
+
+/// Returns the time to check a lease again if the lease expired before these timers started and its agent may still
+/// renew it. Returns `None` if the lease expired later, if it was renewed, or if the agent's time to renew is over.
 async fn postponed_until(
     state: &State,
     id: &AggregateId,
@@ -314,40 +366,18 @@ async fn postponed_until(
     Ok((renewed.unwrap_or(until) < opened_at).then_some(later))
 }
 
-/// Handles one deadline. If the deadline was postponed, returns the time to check it again.
-async fn process_deadline(
-    state: &State,
-    appender: &Appender,
-    id: &AggregateId,
-    due: Due,
-    (now_ms, opened_at): (i64, i64),
-) -> Result<Option<i64>> {
-    let mut uncounted = false;
-    if let Due::Lease { claim, seconds, until } = due {
-        if let Some(later) = postponed_until(state, id, (claim, seconds, until), (now_ms, opened_at)).await? {
-            return Ok(Some(later));
-        }
-        // The lease row expires first, so that nobody can renew the lease any longer. If the agent completes the work
-        // before the event below is appended, the work still counts.
-        let lease = LeaseRow { task_id: id.text(), claim, until, expired: false };
-        let row = appender.database().expire_lease(&lease, now_ms).await?;
-        if row.claim == claim && !row.expired {
-            return Ok(Some(row.until));
-        }
-        uncounted = row.until < opened_at;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_events_of_one_agent_search_its_tasks_once() {
+        let event = |aggregate_type: &str, id: &str| {
+            Arc::new(Event { aggregate_type: aggregate_type.into(), ..Event::sample(id, "any", 1) })
+        };
+        let mut events = vec![event(AGENT, "gone"); 1_000];
+        events.extend([event(AGENT, "here"), event(TASK, "gone too")]);
+        let left = agents_that_left(&events, |id| id.starts_with("gone"));
+        assert_eq!(left.into_iter().collect::<Vec<_>>(), ["gone".into()]);
     }
-    let task_id = id.clone();
-    let append = Append {
-        event_ids: Vec::new(),
-        request: None,
-        size_bytes: 1_024,
-        actor: "system".into(),
-        managed: true,
-        upload: None,
-        decide: Box::new(move |view| {
-            Ok(deadline::decide(view, task_id.as_str(), due, now_ms, uncounted).into_iter().collect())
-        }),
-    };
-    appender.append(append).await?;
-    Ok(None)
 }

@@ -3,49 +3,39 @@
 use std::fmt;
 use std::sync::Arc;
 
+use strum::{EnumString, IntoStaticStr, VariantArray};
+
 use super::plan::Plan;
 
 /// A permission that a key carries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, EnumString, IntoStaticStr, VariantArray)]
 pub enum Scope {
+    #[strum(serialize = "profile:read")]
     ProfileRead,
+    #[strum(serialize = "email:read")]
     EmailRead,
+    #[strum(serialize = "api:read")]
     ApiRead,
+    #[strum(serialize = "api:write")]
     ApiWrite,
+    #[strum(serialize = "mcp:read")]
     McpRead,
+    #[strum(serialize = "mcp:write")]
     McpWrite,
+    #[strum(serialize = "extension:unlock")]
     ExtensionUnlock,
+    #[strum(serialize = "content:read")]
     ContentRead,
 }
 
 impl Scope {
-    pub const ALL: [Scope; 8] = [
-        Scope::ProfileRead,
-        Scope::EmailRead,
-        Scope::ApiRead,
-        Scope::ApiWrite,
-        Scope::McpRead,
-        Scope::McpWrite,
-        Scope::ExtensionUnlock,
-        Scope::ContentRead,
-    ];
-
     pub fn name(self) -> &'static str {
-        match self {
-            Scope::ProfileRead => "profile:read",
-            Scope::EmailRead => "email:read",
-            Scope::ApiRead => "api:read",
-            Scope::ApiWrite => "api:write",
-            Scope::McpRead => "mcp:read",
-            Scope::McpWrite => "mcp:write",
-            Scope::ExtensionUnlock => "extension:unlock",
-            Scope::ContentRead => "content:read",
-        }
+        self.into()
     }
 
     /// Returns the scope with this name.
     pub fn parse(name: &str) -> Option<Scope> {
-        Scope::ALL.into_iter().find(|scope| scope.name() == name)
+        name.parse().ok()
     }
 
     /// Returns whether the scope requires a plan that has not lapsed.
@@ -60,8 +50,9 @@ impl fmt::Display for Scope {
     }
 }
 
-/// What a member may do in a workspace. Each role includes the permissions of the roles before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// The permissions of a member in a workspace. Each role includes the permissions of the roles before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum Role {
     Viewer,
     Editor,
@@ -69,19 +60,13 @@ pub enum Role {
 }
 
 impl Role {
-    pub const ALL: [Role; 3] = [Role::Viewer, Role::Editor, Role::Owner];
-
     pub fn name(self) -> &'static str {
-        match self {
-            Role::Viewer => "viewer",
-            Role::Editor => "editor",
-            Role::Owner => "owner",
-        }
+        self.into()
     }
 
     /// Returns the role with this name.
     pub fn parse(name: &str) -> Option<Role> {
-        Role::ALL.into_iter().find(|role| role.name() == name)
+        name.parse().ok()
     }
 }
 
@@ -100,7 +85,8 @@ pub struct Caller {
     pub(crate) opens_all: bool,
     /// The agents to which the presented key is bound. `None` if it is not bound.
     pub(crate) agents: Option<Arc<[Arc<str>]>>,
-    /// The keys above the presented key, and the origin of the key.
+    /// The credentials from which the presented key was derived: the key's ancestors, then its origin. Empty if the
+    /// presented credential is not a key.
     pub(crate) above: Arc<[Arc<str>]>,
     /// The time at which the presented credential expires, in milliseconds since the epoch. `None` if it never expires.
     pub(crate) expires_at: Option<i64>,
@@ -127,8 +113,7 @@ impl Caller {
 
     /// Returns whether a key or invitation with this expiry (`None` for never) would outlive the caller's key.
     ///
-    /// Always returns `false` for sessions, because a key or invitation created in a session is meant to outlast the
-    /// session.
+    /// Always returns `false` for sessions, because a key or invitation created in a session may outlast the session.
     pub fn is_outlived_by(&self, expires_at: Option<i64>) -> bool {
         let own = self.expires_at.filter(|_| self.key_id.is_some());
         own.is_some_and(|own| expires_at.is_none_or(|other| other > own))
@@ -144,7 +129,8 @@ impl Caller {
         }
     }
 
-    /// Returns the presented key or session, and everything from which the key was derived.
+    /// Returns the caller's origin (see [`Caller::origin`]), followed by the credentials from which the presented key
+    /// was derived.
     pub fn lineage(&self) -> Vec<Arc<str>> {
         std::iter::once(self.origin()).chain(self.above.iter().cloned()).collect()
     }
@@ -220,13 +206,13 @@ pub struct KeyRecord {
     /// Whether the key grants access to every workspace of its user, and not only to the workspace in which the key was
     /// created.
     pub opens_all: bool,
-    /// The agents for which the key acts. A key that is bound to agents does nothing else. `None` if it is not bound.
+    /// The agents to which the key is bound. A bound key only acts for its agents. `None` if the key is not bound.
     pub agents: Option<Arc<[Arc<str>]>>,
     pub created_at: i64,
     pub expires_at: Option<i64>,
     pub last_used_at: Option<i64>,
     /// The origin of the key: the id of the creating key, or `session:…` or `user:…` for a key created in a session. A
-    /// key ends together with the creating key.
+    /// key stops working when the creating key stops working.
     pub derived_from: Option<Arc<str>>,
     /// The ids of the keys that this key was derived from, oldest first. The key works only while all of these keys
     /// exist.
@@ -278,7 +264,8 @@ pub struct Invitation {
     /// the invitation. `None` if the invitation never expires.
     pub expires_at: Option<i64>,
     /// The origin of the invitation: the id of the creating key, or `session:…` or `user:…` for an invitation created
-    /// in a session. An invitation ends together with the creating key. `None` for invitations older than this field.
+    /// in a session. An invitation ends when the creating key stops working. `None` for invitations older than this
+    /// field.
     pub derived_from: Option<Arc<str>>,
 }
 
@@ -289,7 +276,7 @@ pub struct SignInCode {
     pub hash: String,
     pub workspace_id: Arc<str>,
     pub user_id: Arc<str>,
-    /// The origin of the key that the code is exchanged for.
+    /// The origin of the key for which the code can be exchanged.
     pub derived_from: Arc<str>,
     pub name: String,
     pub scopes: Vec<Scope>,

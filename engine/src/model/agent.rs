@@ -2,28 +2,36 @@
 
 use std::sync::Arc;
 
+use strum::{EnumString, IntoStaticStr, VariantArray};
+
 use super::aggregate::Aggregate;
 use super::builtin::AGENT;
 use super::value::{Object, Value};
 
-/// Interval between an agent's heartbeats, in milliseconds.
+/// The interval between an agent's heartbeats, in milliseconds.
 pub const HEARTBEAT_MS: i64 = 30_000;
 /// The time for which an agent counts as present after a heartbeat, in milliseconds.
 pub const PRESENT_MS: i64 = 3 * HEARTBEAT_MS;
 
-/// Names of fields in an agent's state.
+/// The name of the field with the agent's status, [`ENABLED`] or [`DISABLED`].
 pub const STATUS: &str = "status";
+/// The name of the field with the plugin that does the agent's work.
 pub const PLUGIN: &str = "plugin";
 /// The name of the field with the traits whose aggregates the agent works on.
 pub const SUBSCRIBED_TRAITS: &str = "subscribed_traits";
 /// The name of the field with the agent's normalized name, which is unique among the agents of a workspace.
 pub const NAME_KEY: &str = "slug";
-/// Values of [`STATUS`]: an enabled agent gets work, and a disabled agent gets none.
+/// The name of the field with the successor, who takes over the tasks of a disabled or deleted agent: `agent:ID` or
+/// `user:ID`.
+pub const SUCCESSOR: &str = "reassign_to";
+/// The status of an enabled agent, which gets work.
 pub const ENABLED: &str = "active";
+/// The status of a disabled agent, which gets no work.
 pub const DISABLED: &str = "disabled";
 
-/// Whether an agent is present and gets work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// The status of an agent. Shows whether the agent is present and gets work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum AgentStatus {
     /// The agent has sent a heartbeat recently, or a plugin does the agent's work.
     Active,
@@ -33,18 +41,12 @@ pub enum AgentStatus {
 }
 
 impl AgentStatus {
-    pub const ALL: [AgentStatus; 3] = [AgentStatus::Active, AgentStatus::Offline, AgentStatus::Disabled];
-
     pub fn name(self) -> &'static str {
-        match self {
-            AgentStatus::Active => ENABLED,
-            AgentStatus::Offline => "offline",
-            AgentStatus::Disabled => DISABLED,
-        }
+        self.into()
     }
 
     pub fn parse(name: &str) -> Option<AgentStatus> {
-        AgentStatus::ALL.into_iter().find(|status| status.name() == name)
+        name.parse().ok()
     }
 
     /// Returns the status of an agent. `last_seen_at` is the time of the last heartbeat, if there was one.
@@ -59,13 +61,14 @@ impl AgentStatus {
     }
 }
 
-/// The fields of an agent that its registration and its changes set.
+/// The fields of an agent that are set by its registration and by later changes.
 #[derive(Debug, Clone)]
 pub struct AgentProfile {
     pub name: Arc<str>,
     pub description: Arc<str>,
     pub subscribed_traits: Vec<Arc<str>>,
-    /// Maps the name of each capability to whether the agent has it.
+    /// The agent's capabilities. Maps the name of each capability to a flag that is `true` if the agent has the
+    /// capability.
     pub capabilities: Arc<Object>,
     /// The plugin that does the agent's work. `None` if a program does the work.
     pub plugin: Option<Arc<str>>,
@@ -110,26 +113,10 @@ pub fn name_key(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
-    use crate::model::aggregate::no_facts;
-    use crate::model::id::AggregateId;
 
     fn agent(state: &[(&str, &str)]) -> Aggregate {
-        Aggregate {
-            id: AggregateId::from(Arc::from("a")),
-            aggregate_type: AGENT.into(),
-            project_id: None,
-            version: 1,
-            position: 1,
-            first_position: 1,
-            created_at: 0,
-            last_event_at: 0,
-            deleted: false,
-            state: Arc::new(state.iter().map(|(name, value)| (*name, Value::from(*value))).collect::<Object>()),
-            facts: no_facts(),
-        }
+        Aggregate::sample(AGENT, "a", state.iter().map(|(name, value)| (*name, Value::from(*value))).collect())
     }
 
     #[test]

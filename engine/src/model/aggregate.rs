@@ -13,20 +13,21 @@ use super::value::{Object, Value};
 /// The payload key that lists the fields to remove from the state.
 pub const UNSET: &str = "$unset";
 
-/// The state of a stream up to one of its events.
+/// The state of a stream after one of its events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Aggregate {
     pub id: AggregateId,
     pub aggregate_type: Arc<str>,
     pub project_id: Option<Arc<str>>,
-    /// Version of the last folded event.
+    /// The version of the last folded event.
     pub version: u64,
-    /// Position of the last folded event.
+    /// The position of the last folded event.
     pub position: u64,
-    /// Position of the stream's first event. Lists of aggregates are sorted by this position.
+    /// The position of the stream's first event. Lists of aggregates are sorted by this position.
     pub first_position: u64,
-    /// The times at which the first and the last folded event occurred, in milliseconds since the epoch.
+    /// The time at which the first folded event occurred, in milliseconds since the epoch.
     pub created_at: i64,
+    /// The time at which the last folded event occurred, in milliseconds since the epoch.
     pub last_event_at: i64,
     pub deleted: bool,
     pub state: Arc<Object>,
@@ -38,12 +39,30 @@ pub struct Aggregate {
 /// Empty facts, shared by all aggregates without facts.
 static NO_FACTS: LazyLock<Arc<Object>> = LazyLock::new(Arc::default);
 
-/// Returns empty facts, for an aggregate for which no plugin has derived data.
+/// Returns the empty facts of an aggregate for which no plugin has derived data.
 pub fn no_facts() -> Arc<Object> {
     NO_FACTS.clone()
 }
 
 impl Aggregate {
+    /// Returns the state after the first event of a log, for tests.
+    #[cfg(test)]
+    pub fn sample(aggregate_type: &str, id: &str, state: Object) -> Aggregate {
+        Aggregate {
+            id: AggregateId::from(Arc::from(id)),
+            aggregate_type: aggregate_type.into(),
+            project_id: None,
+            version: 1,
+            position: 1,
+            first_position: 1,
+            created_at: 0,
+            last_event_at: 0,
+            deleted: false,
+            state: Arc::new(state),
+            facts: no_facts(),
+        }
+    }
+
     /// Returns the aggregate in its initial state, before its first event.
     pub(super) fn before(event: &Event) -> Aggregate {
         Aggregate {
@@ -84,7 +103,7 @@ impl Aggregate {
         BASE_BYTES + self.state.size_bytes() + self.facts.size_bytes()
     }
 
-    /// Returns the text in a field of the state, or `None` if the field is absent or not a string.
+    /// Returns the string in a field of the state, or `None` if the field is absent or not a string.
     pub fn text(&self, name: &str) -> Option<Arc<str>> {
         match self.state.get(name)? {
             Value::String(text) => Some(text.clone()),
@@ -118,8 +137,8 @@ impl Aggregate {
         row.into()
     }
 
-    /// Returns the value of a column of the pipeline row. Columns that need the type's definition or the facts are not
-    /// available.
+    /// Returns the value of a column of the pipeline row. Returns `None` if the row has no such column, and for the
+    /// columns with the traits and the facts.
     pub fn field(&self, name: &str) -> Option<Cow<'_, Value>> {
         if let Some((_, column)) = IDENTITY.iter().find(|(known, _)| **known == *name) {
             return self.plain_column(*column).map(Cow::Owned);
@@ -166,7 +185,7 @@ enum Column {
     Facts,
 }
 
-/// The names of the columns before and after the state's fields. All rows share the memory of the names.
+/// The columns that a row has before the fields of the state. All rows share these names in memory.
 static IDENTITY: LazyLock<[(Arc<str>, Column); 3]> = LazyLock::new(|| {
     [
         ("_id".into(), Column::Id),

@@ -1,4 +1,4 @@
-//! Articles as their readers see them, and which of their revisions are published.
+//! Views of articles for readers, and the published revisions of articles.
 
 use std::sync::Arc;
 
@@ -6,24 +6,27 @@ use super::aggregate::Aggregate;
 use super::builtin::ARTICLE;
 use super::value::Value;
 
-/// The name of the status field of an article, and the value of the field in a published article.
+/// The name of the field with an article's status.
 pub const STATUS: &str = "status";
+/// The status of a published article.
 pub const PUBLISHED: &str = "published";
+/// The name of the field with the version that is published.
 pub const PUBLISHED_VERSION: &str = "published_version";
 
-/// Returns the version of an article that readers of published content see, or `None` if the article is not published.
+/// Returns the version of an article that is visible to readers of published content, or `None` if the article is not
+/// published.
 pub fn published_version(article: &Aggregate) -> Option<u64> {
     let published = article.state.get(STATUS).and_then(Value::as_str) == Some(PUBLISHED);
     let version = article.state.get(PUBLISHED_VERSION).and_then(Value::as_int);
     version.filter(|_| published).and_then(|version| u64::try_from(version).ok())
 }
 
-/// Returns whether the last event of an aggregate published the aggregate.
+/// Returns whether the last event of an aggregate published the article.
 pub fn is_publication(after: &Aggregate) -> bool {
     &*after.aggregate_type == ARTICLE && published_version(after) == Some(after.version)
 }
 
-/// Returns when an article was published, in milliseconds since the epoch.
+/// Returns the time at which an article was last published, in milliseconds since the epoch.
 pub fn published_at(article: &Aggregate) -> Option<i64> {
     match article.state.get("published_at") {
         Some(Value::Date(ms)) => Some(*ms),
@@ -41,7 +44,7 @@ pub struct ArticleView {
     pub slug: Option<Arc<str>>,
     pub tags: Vec<Value>,
     pub version: u64,
-    /// The version that readers of published content see. `None` if the article is not published.
+    /// The version that is visible to readers of published content. `None` if the article is not published.
     pub published_version: Option<u64>,
     pub created_at: i64,
     pub updated_at: i64,

@@ -1,23 +1,27 @@
 //! Dates, as milliseconds since 1970 in UTC. Converts dates to and from text and calendar fields.
 
-use jiff::civil::DateTime;
+use jiff::civil::{Date, DateTime, Time};
 use jiff::{SignedDuration, Timestamp};
 
 const NANOSECONDS_PER_MS: i128 = 1_000_000;
 const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
 
-/// Formats a date as the API shows it: RFC 3339, in UTC, with milliseconds and `Z`.
+/// Formats a date in the format of the API: RFC 3339, in UTC, with milliseconds and `Z`.
 pub fn format_date(ms: i64) -> String {
     match civil(ms) {
         Some(time) => format!("{time:.3}Z"),
-        // A date outside the calendar's years has no RFC 3339 text, so the number is used.
+        // A date outside the calendar's years has no RFC 3339 form. The string is then the number of milliseconds.
         None => ms.to_string(),
     }
 }
 
-/// Parses an RFC 3339 text into milliseconds since the epoch. Returns `None` for any other text, and for dates outside
-/// the years 0000 to 9999 in UTC. Fractions smaller than a millisecond are rounded down, also before 1970.
+/// Parses an RFC 3339 string into milliseconds since the epoch. A full date without a time, such as `2026-12-01`, is
+/// the beginning of that day in UTC. Returns `None` for any other string, and for dates outside the years 0000 to 9999
+/// in UTC. Fractions smaller than a millisecond are rounded down, also before 1970.
 pub fn parse_date(text: &str) -> Option<i64> {
+    if is_full_date(text) {
+        return text.parse::<Date>().ok().map(|date| ms_of(date.to_datetime(Time::midnight())));
+    }
     if let Ok(time) = text.parse::<Timestamp>() {
         let ms = i64::try_from(time.as_nanosecond().div_euclid(NANOSECONDS_PER_MS)).ok()?;
         return civil(ms).filter(|time| time.year() >= 0).map(|_| ms);
@@ -26,6 +30,12 @@ pub fn parse_date(text: &str) -> Option<i64> {
     // of 9999 to mean "forever", so it must be accepted.
     let last_days = text.strip_suffix('Z').filter(|local| local.starts_with("9999-12-3") && local.contains('T'))?;
     last_days.parse::<DateTime>().ok().map(ms_of)
+}
+
+/// Returns whether a string has the form of a date without a time, `YYYY-MM-DD`.
+fn is_full_date(text: &str) -> bool {
+    let digits = |byte: (usize, u8)| if matches!(byte.0, 4 | 7) { byte.1 == b'-' } else { byte.1.is_ascii_digit() };
+    text.len() == 10 && text.bytes().enumerate().all(digits)
 }
 
 /// Returns the calendar date and time in UTC, or `None` if the date is outside the calendar's years.
@@ -58,8 +68,25 @@ mod tests {
             parse_date("2024-01-02T03:04:05+02:00").map(format_date).as_deref(),
             Some("2024-01-02T01:04:05.000Z")
         );
-        for text in ["9999-12-31", "9999-12-31T24:00:00Z", "9999-12-32T00:00:00Z", "9999-12-31T23:59:59", "x", ""] {
+        for text in [
+            "9999-12-32",
+            "2024-2-09",
+            "+024-02-09",
+            "20240209",
+            "9999-12-31T24:00:00Z",
+            "9999-12-32T00:00:00Z",
+            "9999-12-31T23:59:59",
+            "x",
+            "",
+        ] {
             assert_eq!(parse_date(text), None, "{text}");
+        }
+        for (text, written) in [
+            ("2024-02-29", "2024-02-29T00:00:00.000Z"),
+            ("0000-01-01", "0000-01-01T00:00:00.000Z"),
+            ("9999-12-31", "9999-12-31T00:00:00.000Z"),
+        ] {
+            assert_eq!(parse_date(text).map(format_date).as_deref(), Some(written));
         }
         assert_eq!(format_date(253_402_300_800_000), "253402300800000");
     }

@@ -1,20 +1,29 @@
 //! Parses and strictly checks the type definitions that clients send, and converts definitions back to the form that
 //! clients send.
 
+mod events;
+mod nested;
+
+use std::str::FromStr;
 use std::sync::Arc;
 
-use super::definition::{Definition, Field, FieldType, Fold};
+use strum::VariantArray;
+
+pub use self::nested::ITEM_KEYS;
+use super::closed_set::names;
+use super::definition::{Definition, Field, FieldType, Fold, MAX_SEARCH_WEIGHT};
 use super::depth;
 use super::excerpt::excerpt;
 use super::id::is_valid_name;
 use super::pattern::{Matching, Patterns};
-use super::payload;
+use super::payload::{self, Checking};
 use super::value::{Object, Value};
-use super::violation::{Violation, Violations, segment};
+use super::violation::{Place, Violation, Violations, segment};
 
-/// The keys allowed in a definition, and the keys allowed in a field of a definition.
+/// The keys allowed in a definition.
 pub const KEYS: [&str; 5] = ["type_name", "display_name", "traits", "fields", "events"];
-pub const FIELD_KEYS: [&str; 12] = [
+/// The keys allowed in a field of a definition.
+pub const FIELD_KEYS: [&str; 17] = [
     "name",
     "type",
     "required",
@@ -25,19 +34,24 @@ pub const FIELD_KEYS: [&str; 12] = [
     "pattern",
     "label",
     "personal",
+    "search",
+    "search_weight",
     "fold",
     "reference_type",
+    "must_exist",
+    "items",
+    "fields",
 ];
-/// Field names that have another meaning in the rows of aggregates.
+/// The names that a field cannot have, because they have another meaning in the rows of aggregates.
 const RESERVED: [&str; 2] = ["aggregate_type", "project_id"];
-/// Maximum number of fields of a type.
+/// The maximum number of fields of a type, including fields that are nested in fields.
 const MAX_FIELDS: usize = 500;
-/// Maximum number of patterns in a type, counting the fields of the type and of its events.
+/// The maximum number of patterns in a type, including the patterns of its events.
 const MAX_PATTERNS: usize = 100;
-/// Maximum total size of a type's compiled patterns, in bytes.
+/// The maximum total size of a type's compiled patterns, in bytes.
 const MAX_PATTERN_BYTES: usize = 8 << 20;
 
-/// The state while the patterns of one definition are compiled: the number and total size of the patterns so far.
+/// The state of compiling the patterns of one definition: the number and the total size of the patterns so far.
 struct Compiling<'p> {
     matching: Matching<'p>,
     count: usize,
@@ -91,8 +105,13 @@ fn read_with(body: &Value, compiling: &mut Option<Compiling>) -> (Definition, Ve
         }
     };
     let traits = parse_traits(object.get("traits"), &mut violations);
-    let fields = parse_fields(object.get("fields"), "/fields", compiling, &mut violations);
-    let events = parse_events(object.get("events"), type_name, compiling, &mut violations);
+    let fields = parse_fields(object.get("fields"), "/fields", 0, compiling, &mut violations);
+    let count: usize = fields.iter().map(Field::count).sum();
+    if count > MAX_FIELDS {
+        violations
+            .add("/fields", format!("{count} fields; at most {MAX_FIELDS} are allowed, with those inside of fields"));
+    }
+    let events = events::parse(object.get("events"), type_name, compiling, &mut violations);
     let mut definition = Definition::new(type_name, &display_name, traits, fields);
     definition.events = events;
     (definition, violations.into_vec())
@@ -122,8 +141,13 @@ fn field_value(field: &Field) -> Value {
         ("pattern", field.pattern.clone().map(Value::from)),
         ("label", field.label.then_some(Value::Bool(true))),
         ("personal", field.personal.then_some(Value::Bool(true))),
+        ("search", field.search.then_some(Value::Bool(true))),
+        ("search_weight", (field.search_weight != 1).then(|| Value::Int(field.search_weight.into()))),
         ("fold", (field.fold != Fold::Last).then(|| Value::from(field.fold.name()))),
         ("reference_type", field.reference_type.clone().map(Value::from)),
+        ("must_exist", field.must_exist.then_some(Value::Bool(true))),
+        ("items", field.items.as_deref().map(nested::item_value)),
+        ("fields", (!field.fields.is_empty()).then(|| field.fields.iter().map(field_value).collect::<Vec<_>>().into())),
     ];
     for (name, value) in optional {
         if let Some(value) = value {
@@ -165,9 +189,11 @@ fn parse_traits(value: Option<&Value>, violations: &mut Violations) -> Vec<Arc<s
     traits
 }
 
+/// Parses a list of fields. `depth` is the number of fields that enclose the list.
 fn parse_fields(
     value: Option<&Value>,
     at: &str,
+    depth: usize,
     compiling: &mut Option<Compiling>,
     violations: &mut Violations,
 ) -> Vec<Field> {
@@ -186,7 +212,7 @@ fn parse_fields(
     let mut fields: Vec<Field> = Vec::new();
     for (index, item) in items.iter().enumerate() {
         let at = format!("{at}/{index}");
-        let Some(field) = parse_field(item, &at, compiling, violations) else { continue };
+        let Some(field) = parse_field(item, &at, depth, compiling, violations) else { continue };
         if fields.iter().any(|known| known.name == field.name) {
             violations.add(format!("{at}/name"), format!("field '{}' is defined twice", field.name));
         } else {
@@ -202,6 +228,7 @@ fn parse_fields(
 fn parse_field(
     value: &Value,
     at: &str,
+    depth: usize,
     compiling: &mut Option<Compiling>,
     violations: &mut Violations,
 ) -> Option<Field> {
@@ -210,8 +237,11 @@ fn parse_field(
         return None;
     };
     refuse_unknown(object, &FIELD_KEYS, at, violations);
+    if depth > 0 {
+        nested::refuse_outer(object, at, violations);
+    }
     let name = match object.get("name").map(|value| (value, value.as_str())) {
-        Some((_, Some(name))) if payload::is_field_name(name) && !RESERVED.contains(&name) => Some(name),
+        Some((_, Some(name))) if payload::is_field_name(name) && (depth > 0 || !RESERVED.contains(&name)) => Some(name),
         Some((other, _)) => {
             let message = format!(
                 "{} is not a field name: a name is not empty, not reserved, and starts with neither _ nor $",
@@ -225,15 +255,32 @@ fn parse_field(
             None
         }
     };
-    let field_type = choice(object.get("type"), &FieldType::ALL, FieldType::name, &format!("{at}/type"), violations);
+    parse_options(object, name, at, depth, compiling, violations)
+}
+
+/// Parses all settings of a field except its name.
+fn parse_options(
+    object: &Object,
+    name: Option<&str>,
+    at: &str,
+    depth: usize,
+    compiling: &mut Option<Compiling>,
+    violations: &mut Violations,
+) -> Option<Field> {
+    let field_type = choice::<FieldType>(object.get("type"), &format!("{at}/type"), violations);
     if object.get("type").is_none_or(Value::is_null) {
         violations.add(format!("{at}/type"), "required");
     }
     let (name, field_type) = (name?, field_type?);
     let mut field = Field::new(name, field_type);
-    for (key, slot) in
-        [("required", &mut field.required), ("label", &mut field.label), ("personal", &mut field.personal)]
-    {
+    let flags = [
+        ("required", &mut field.required),
+        ("label", &mut field.label),
+        ("personal", &mut field.personal),
+        ("search", &mut field.search),
+        ("must_exist", &mut field.must_exist),
+    ];
+    for (key, slot) in flags {
         match object.get(key) {
             None | Some(Value::Null) => {}
             Some(Value::Bool(flag)) => *slot = *flag,
@@ -243,7 +290,7 @@ fn parse_field(
         }
     }
     for (key, slot) in [("min", &mut field.min), ("max", &mut field.max)] {
-        match object.get(key).filter(|value| !value.is_null()) {
+        match given(object, key) {
             None => {}
             Some(bound) if bound.is_number() => *slot = bound.as_f64(),
             Some(other) => {
@@ -251,35 +298,62 @@ fn parse_field(
             }
         }
     }
-    field.fold =
-        choice(object.get("fold"), &Fold::ALL, Fold::name, &format!("{at}/fold"), violations).unwrap_or_default();
+    field.fold = choice::<Fold>(object.get("fold"), &format!("{at}/fold"), violations).unwrap_or_default();
+    parse_search(object, &mut field, at, violations);
     field.pattern = parse_pattern(object.get("pattern"), at, compiling, violations);
     field.allowed = parse_allowed(object.get("enum"), at, violations);
     field.reference_type = parse_reference_type(object.get("reference_type"), field_type, at, violations);
+    if field.must_exist && (field_type != FieldType::Reference || given(object, "default").is_some()) {
+        let message = "allowed only on a field of type reference without a default";
+        violations.add(format!("{at}/must_exist"), message);
+    }
+    nested::parse(object, &mut field, at, depth, compiling, violations);
     // Generated clients send null for missing keys. A null default therefore counts as missing, and a required field
     // stays required.
-    if let Some(default) = object.get("default").filter(|value| !value.is_null()) {
+    if let Some(default) = given(object, "default") {
         let at = format!("{at}/default");
         depth::check_field(default, field.fold, &at, violations);
-        let matching = compiling.as_ref().map(|compiling| &compiling.matching);
-        payload::check_value(&field, default, None, matching, &at, violations);
+        let mut checking = Checking::new(violations);
+        checking.matching = compiling.as_ref().map(|compiling| &compiling.matching);
+        checking.check_value(&field, default, None, Place::At(&at));
         field.default = Some(default.clone());
     }
     Some(field)
 }
 
-fn choice<T: Copy>(
+/// Returns the value of a key, or `None` if the key is missing or its value is null.
+fn given<'a>(object: &'a Object, key: &str) -> Option<&'a Value> {
+    object.get(key).filter(|value| !value.is_null())
+}
+
+/// Parses the weight of a searched field, and rejects fields without text.
+fn parse_search(object: &Object, field: &mut Field, at: &str, violations: &mut Violations) {
+    if field.search && !matches!(field.field_type, FieldType::String | FieldType::Array) {
+        violations.add(format!("{at}/search"), "allowed only on a field of type string or array");
+    }
+    let Some(weight) = object.get("search_weight").filter(|weight| !weight.is_null()) else { return };
+    let whole = weight.as_int().and_then(|weight| u32::try_from(weight).ok());
+    match whole.filter(|weight| (1..=MAX_SEARCH_WEIGHT).contains(weight)) {
+        Some(_) if !field.search => {
+            violations.add(format!("{at}/search_weight"), "allowed only on a field with \"search\": true");
+        }
+        Some(weight) => field.search_weight = weight,
+        None => violations.add(
+            format!("{at}/search_weight"),
+            format!("{} is not an integer from 1 to {MAX_SEARCH_WEIGHT}", excerpt(weight)),
+        ),
+    }
+}
+
+fn choice<T: VariantArray + Copy + FromStr + Into<&'static str>>(
     value: Option<&Value>,
-    all: &[T],
-    name: impl Fn(T) -> &'static str,
     at: &str,
     violations: &mut Violations,
 ) -> Option<T> {
     let value = value.filter(|value| !value.is_null())?;
-    let found = value.as_str().and_then(|text| all.iter().copied().find(|choice| name(*choice) == text));
+    let found = value.as_str().and_then(|text| text.parse().ok());
     if found.is_none() {
-        let names: Vec<_> = all.iter().map(|choice| name(*choice)).collect();
-        violations.add(at, format!("{} is not one of {}", excerpt(value), names.join(", ")));
+        violations.add(at, format!("{} is not one of {}", excerpt(value), names::<T>().join(", ")));
     }
     found
 }
@@ -306,7 +380,7 @@ fn parse_pattern(
 }
 
 impl Compiling<'_> {
-    /// Compiles one more pattern. The error describes what is wrong with the pattern, or which limit it exceeds.
+    /// Compiles one more pattern. The error describes the mistake in the pattern or the exceeded limit.
     fn add(&mut self, pattern: &str) -> Result<(), String> {
         self.count += 1;
         if self.count > MAX_PATTERNS {
@@ -353,38 +427,4 @@ fn parse_reference_type(
             None
         }
     }
-}
-
-/// Parses the event schemas: an object that maps each event type to `{fields: [...]}`. The fields are checked like those
-/// of the aggregate type.
-fn parse_events(
-    value: Option<&Value>,
-    type_name: &str,
-    compiling: &mut Option<Compiling>,
-    violations: &mut Violations,
-) -> Arc<Object> {
-    let object = match value {
-        None | Some(Value::Null) => return Arc::default(),
-        Some(Value::Object(object)) => object,
-        Some(other) => {
-            violations.add("/events", format!("expected an object, found {}", other.type_name()));
-            return Arc::default();
-        }
-    };
-    for (name, schema) in object.iter() {
-        let at = format!("/events/{}", segment(name));
-        if !name.strip_prefix(type_name).and_then(|rest| rest.strip_prefix('.')).is_some_and(is_valid_name) {
-            violations.add(&at, format!("expected an event type of the form {type_name}.<verb>"));
-        }
-        match schema.as_object() {
-            None if schema.is_null() => {}
-            Some(schema) => {
-                refuse_unknown(schema, &["description", "fields"], &at, violations);
-                parse_fields(schema.get("fields"), &format!("{at}/fields"), compiling, violations);
-            }
-            None => violations.add(&at, format!("expected an object, found {}", schema.type_name())),
-        }
-    }
-    let declared = object.iter().filter(|(_, schema)| !schema.is_null());
-    Arc::new(declared.map(|(name, schema)| (name.clone(), schema.clone())).collect())
 }

@@ -1,18 +1,28 @@
-//! Type definitions: the fields of a type's aggregates, and how events are folded into them.
+//! Type definitions: the fields of a type's aggregates, and the rules for folding events into the fields.
 
 use std::sync::Arc;
 
+use strum::{EnumString, IntoStaticStr, VariantArray};
+
+use super::fields::Fields;
 use super::value::{Object, Value};
 
-/// The fields that serve as the label if the type does not declare a label, in order of preference.
+/// The fields that serve as the label if no declared label field has a value, in order of preference.
 const DEFAULT_LABELS: [&str; 2] = ["title", "name"];
 
+/// The field that search covers even if the type does not declare the field, unless the type marks fields for search.
+const BODY: &str = "body";
+/// The largest weight of a searched field.
+pub const MAX_SEARCH_WEIGHT: u32 = 10;
+
 /// The type of a field's values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum FieldType {
     String,
     Number,
     Integer,
+    Decimal,
     Boolean,
     Date,
     Object,
@@ -21,33 +31,20 @@ pub enum FieldType {
 }
 
 impl FieldType {
-    pub const ALL: [FieldType; 8] = [
-        FieldType::String,
-        FieldType::Number,
-        FieldType::Integer,
-        FieldType::Boolean,
-        FieldType::Date,
-        FieldType::Object,
-        FieldType::Array,
-        FieldType::Reference,
-    ];
+    /// Returns the type if folding converts its values, so that states contain other values than payloads. Otherwise
+    /// returns `None`.
+    pub fn converted(self) -> Option<FieldType> {
+        matches!(self, FieldType::Date | FieldType::Decimal).then_some(self)
+    }
 
     pub fn name(self) -> &'static str {
-        match self {
-            FieldType::String => "string",
-            FieldType::Number => "number",
-            FieldType::Integer => "integer",
-            FieldType::Boolean => "boolean",
-            FieldType::Date => "date",
-            FieldType::Object => "object",
-            FieldType::Array => "array",
-            FieldType::Reference => "reference",
-        }
+        self.into()
     }
 }
 
-/// How the values of a field in successive events are combined into the field's value in the state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// The rule that combines the values of a field in successive events into the field's value in the state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum Fold {
     #[default]
     Last,
@@ -61,20 +58,8 @@ pub enum Fold {
 }
 
 impl Fold {
-    pub const ALL: [Fold; 8] =
-        [Fold::Last, Fold::First, Fold::Sum, Fold::Count, Fold::Min, Fold::Max, Fold::Union, Fold::Append];
-
     pub fn name(self) -> &'static str {
-        match self {
-            Fold::Last => "last",
-            Fold::First => "first",
-            Fold::Sum => "sum",
-            Fold::Count => "count",
-            Fold::Min => "min",
-            Fold::Max => "max",
-            Fold::Union => "union",
-            Fold::Append => "append",
-        }
+        self.into()
     }
 }
 
@@ -83,23 +68,35 @@ impl Fold {
 pub struct Field {
     pub name: Arc<str>,
     pub field_type: FieldType,
-    /// Whether the payload of a `<type>.created` event must contain the field.
+    /// Whether a stream's first event, and every `<type>.created`, must contain the field. A field of an object is
+    /// required in every such object.
     pub required: bool,
-    /// The value that is added to the payload of a `<type>.created` event without the field.
+    /// The value of a missing field in the payload of a stream's first event, and of every `<type>.created`.
     pub default: Option<Value>,
     pub allowed: Option<Vec<Value>>,
-    /// The smallest and largest allowed number, or length of a string (in characters) or array.
+    /// The smallest allowed number, length of a string in characters, or length of an array.
     pub min: Option<f64>,
+    /// The largest allowed number, length of a string in characters, or length of an array.
     pub max: Option<f64>,
-    /// A regular expression that texts must match. The expression is compiled when a payload is checked.
+    /// The regular expression that strings must match. The expression is compiled when a payload is checked.
     pub pattern: Option<Arc<str>>,
     /// Whether the field is the label of the aggregate's node.
     pub label: bool,
     /// Whether the field holds personal data.
     pub personal: bool,
+    /// Whether search finds the aggregate by the field.
+    pub search: bool,
+    /// The weight of each word in the field, from 1 to [`MAX_SEARCH_WEIGHT`].
+    pub search_weight: u32,
     pub fold: Fold,
     /// The type of the referenced aggregate, if the field is a reference.
     pub reference_type: Option<Arc<str>>,
+    /// Whether the referenced aggregate must exist when an event refers to it.
+    pub must_exist: bool,
+    /// The items of an array, described like a field without a name.
+    pub items: Option<Box<Field>>,
+    /// The fields of an object. An object may have other fields as well.
+    pub fields: Fields,
 }
 
 /// The definition of an aggregate type.
@@ -108,10 +105,7 @@ pub struct Definition {
     pub type_name: Arc<str>,
     pub display_name: String,
     pub traits: Vec<Arc<str>>,
-    /// The fields in the declared order.
-    pub(super) fields: Vec<Field>,
-    /// Indexes into `fields`, sorted by field name. They make lookups fast for events with very many fields.
-    pub(super) by_name: Vec<usize>,
+    pub(super) fields: Fields,
     /// The declared event schemas in the form that the client sent: an object from event type to field definitions.
     pub events: Arc<Object>,
     /// The revision of the definition. A redefinition that changes how events are folded increments the revision, so
@@ -127,16 +121,11 @@ pub struct Definition {
 impl Definition {
     pub fn new(type_name: &str, display_name: &str, traits: Vec<Arc<str>>, fields: Vec<Field>) -> Definition {
         let traits_value = Value::from(traits.iter().cloned().map(Value::from).collect::<Vec<_>>());
-        let mut by_name: Vec<usize> = (0..fields.len()).collect();
-        // The sort is stable, so a lookup finds the first of several fields with the same name.
-        by_name.sort_by(|left, right| fields[*left].name.cmp(&fields[*right].name));
-        by_name.dedup_by(|later, earlier| fields[*later].name == fields[*earlier].name);
         Definition {
             type_name: type_name.into(),
             display_name: display_name.into(),
             traits,
-            fields,
-            by_name,
+            fields: fields.into(),
             events: Arc::default(),
             revision: 1,
             builtin: false,
@@ -145,13 +134,14 @@ impl Definition {
         }
     }
 
-    /// Returns the label of an aggregate: the value of the declared label field, or of `title` or `name` if none is
-    /// declared.
+    /// Returns the label of an aggregate: the first number or non-blank string in the declared label fields, or else in
+    /// `title` or `name`.
     pub fn label_of(&self, state: &Object) -> Option<Arc<str>> {
         let declared = self.fields.iter().filter(|field| field.label).map(|field| &*field.name);
         let text = |name: &str| match state.get(name)? {
             Value::String(text) if !text.trim().is_empty() => Some(text.clone()),
             number @ (Value::Int(_) | Value::Double(_)) => Some(super::json::text(number).into()),
+            Value::Decimal(number) => Some(number.to_string().into()),
             _ => None,
         };
         declared.chain(DEFAULT_LABELS).find_map(text)
@@ -162,15 +152,27 @@ impl Definition {
         self.fields.iter().filter(|field| field.label).map(|field| field.name.clone()).collect()
     }
 
+    /// Returns the names of the fields by which search finds the aggregates, each with the weight of its words. If no
+    /// field is marked for search, these are all fields of type string, and `body`. The label is always searched.
+    pub fn searched(&self) -> impl Iterator<Item = (&str, u32)> {
+        let is_marked = self.fields.iter().any(|field| field.search);
+        let is_searched = move |field: &&Field| match is_marked {
+            true => field.search || field.label,
+            false => field.field_type == FieldType::String || field.label,
+        };
+        let undeclared = (!is_marked && self.field(BODY).is_none()).then_some((BODY, 1));
+        let declared = self.fields.iter().filter(is_searched);
+        declared.map(|field| (&*field.name, field.search_weight)).chain(undeclared)
+    }
+
     /// Returns the fields in the declared order.
-    pub fn fields(&self) -> &[Field] {
+    pub fn fields(&self) -> &Fields {
         &self.fields
     }
 
     /// Returns the field with this name.
     pub fn field(&self, name: &str) -> Option<&Field> {
-        let place = self.by_name.binary_search_by(|place| (*self.fields[*place].name).cmp(name)).ok()?;
-        self.fields.get(self.by_name[place])
+        self.fields.field(name)
     }
 
     /// Returns the traits as an array for pipelines.
@@ -184,15 +186,7 @@ impl Definition {
         for removed in self.traits.iter().filter(|name| !next.traits.contains(name)) {
             breaks.push(format!("trait '{removed}' would be removed"));
         }
-        for field in &self.fields {
-            match next.field(&field.name) {
-                None => breaks.push(format!("field '{}' would be removed", field.name)),
-                Some(next) => field.breaking_changes(next, &mut breaks),
-            }
-        }
-        for added in next.fields.iter().filter(|added| added.required && self.field(&added.name).is_none()) {
-            breaks.push(format!("new field '{}' must not be required", added.name));
-        }
+        self.fields.breaking_changes(&next.fields, "", &mut breaks);
         breaks
     }
 
@@ -202,8 +196,8 @@ impl Definition {
             let mut shape: Vec<_> = definition
                 .fields
                 .iter()
-                .map(|field| (field.name.clone(), field.fold.name(), field.field_type == FieldType::Date))
-                .filter(|(_, fold, is_date)| *fold != Fold::Last.name() || *is_date)
+                .map(|field| (field.name.clone(), field.fold.name(), field.conversions()))
+                .filter(|(_, fold, conversions)| *fold != Fold::Last.name() || !conversions.is_empty())
                 .collect();
             shape.sort();
             shape
@@ -225,13 +219,18 @@ impl Field {
             pattern: None,
             label: false,
             personal: false,
+            search: false,
+            search_weight: 1,
             fold: Fold::Last,
             reference_type: None,
+            must_exist: false,
+            items: None,
+            fields: Fields::default(),
         }
     }
 
-    fn breaking_changes(&self, next: &Field, breaks: &mut Vec<String>) {
-        let name = &self.name;
+    /// Adds a description of each change in `next` that would break data or clients. `name` is the path of the field.
+    fn breaking_changes(&self, next: &Field, name: &str, breaks: &mut Vec<String>) {
         let mut changed = |what: &str, from: String, to: String| {
             breaks.push(format!("field '{name}': {what} would change from {from} to {to}"));
         };
@@ -262,37 +261,35 @@ impl Field {
                 breaks.push(format!("field '{name}': enum would reject values that are allowed now"));
             }
         }
+        if !self.must_exist && next.must_exist {
+            breaks.push(format!("field '{name}': must_exist would change from false to true"));
+        }
+        match (&self.items, &next.items) {
+            (Some(items), Some(next)) => items.breaking_changes(next, &format!("{name}[]"), breaks),
+            (None, Some(_)) => breaks.push(format!("field '{name}': items would reject values that are allowed now")),
+            (_, None) => {}
+        }
+        self.fields.breaking_changes(&next.fields, &format!("{name}."), breaks);
+    }
+}
+
+impl Fields {
+    /// Adds a description of each change in `next` that would break data or clients. `at` is the prefix of the fields'
+    /// paths.
+    fn breaking_changes(&self, next: &Fields, at: &str, breaks: &mut Vec<String>) {
+        for field in self.iter() {
+            let path = format!("{at}{}", field.name);
+            match next.field(&field.name) {
+                None => breaks.push(format!("field '{path}' would be removed")),
+                Some(next) => field.breaking_changes(next, &path, breaks),
+            }
+        }
+        for added in next.iter().filter(|added| added.required && self.field(&added.name).is_none()) {
+            breaks.push(format!("new field '{at}{}' must not be required", added.name));
+        }
     }
 }
 
 fn shown<T: ToString>(value: &Option<T>) -> String {
     value.as_ref().map_or_else(|| "none".into(), T::to_string)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fields_are_found_by_name_and_keep_their_order() {
-        let names: Vec<String> = (0..500).map(|number| format!("f{}", number * 7919 % 500)).collect();
-        let fields: Vec<Field> = names.iter().map(|name| Field::new(name, FieldType::String)).collect();
-        let definition = Definition::new("note", "Note", Vec::new(), fields.clone());
-        assert_eq!(definition.fields(), fields);
-        for field in &fields {
-            assert_eq!(definition.field(&field.name), Some(field));
-        }
-        for absent in ["", "e", "f", "f50 ", "f500", "g"] {
-            assert_eq!(definition.field(absent), None, "{absent}");
-        }
-    }
-
-    #[test]
-    fn the_first_of_two_fields_with_one_name_is_found() {
-        let fields = [("a", FieldType::Date), ("b", FieldType::Array), ("a", FieldType::Number)];
-        let fields = fields.map(|(name, field_type)| Field::new(name, field_type));
-        let definition = Definition::new("note", "Note", Vec::new(), fields.to_vec());
-        assert_eq!(definition.field("a"), fields.first());
-        assert_eq!(definition.field("b"), fields.get(1));
-    }
 }

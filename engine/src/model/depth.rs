@@ -8,28 +8,34 @@ use super::json;
 use super::value::{Object, Value};
 use super::violation::Violations;
 
-/// Maximum nesting depth of a payload, an event's metadata, a state, and the data a plugin derives. The outermost
-/// object counts as one level.
+/// The maximum nesting depth of a payload, an event's metadata, a state, and the data that a plugin derives. The
+/// outermost object counts as one level.
 ///
 /// This limit is lower than the limit for requests ([`json::MAX_DEPTH`]), so that a client can send back a value that
 /// it received. Rows, pages, exported events and patches add a few levels around the stored values.
 pub const MAX_KEPT_DEPTH: usize = 160;
-/// Maximum nesting depth of a value inside a task's messages and artifacts. The lists, parts and patches of the task
-/// add levels around such a value.
+/// The maximum nesting depth of a value inside a task's messages and artifacts. The lists, parts and patches of the
+/// task add levels around such a value.
 pub const MAX_CONTENT_DEPTH: usize = MAX_KEPT_DEPTH - 20;
 
 const _: () = assert!(MAX_KEPT_DEPTH < json::MAX_DEPTH && json::MAX_DEPTH < json::MAX_STORED_DEPTH);
 
 impl Value {
-    /// Returns whether the value nests at most `levels` levels. A scalar counts as no level, and an empty array as one.
-    /// The check stops below level `levels`.
+    /// Returns whether the value nests at most `levels` levels. A scalar has no levels, and an empty array has one
+    /// level. The check stops below level `levels`.
     pub fn nests_within(&self, levels: usize) -> bool {
         match self {
             Value::Array(items) => {
                 levels.checked_sub(1).is_some_and(|levels| items.iter().all(|item| item.nests_within(levels)))
             }
             Value::Object(object) => object.nests_within(levels),
-            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Double(_) | Value::Date(_) | Value::String(_) => true,
+            Value::Null
+            | Value::Bool(_)
+            | Value::Int(_)
+            | Value::Double(_)
+            | Value::Decimal(_)
+            | Value::Date(_)
+            | Value::String(_) => true,
         }
     }
 
@@ -39,7 +45,7 @@ impl Value {
             Value::Array(items) => items.iter().all(Value::is_json),
             Value::Object(object) => object.iter().all(|(_, value)| value.is_json()),
             Value::Double(number) => number.is_finite(),
-            Value::Date(_) => false,
+            Value::Decimal(_) | Value::Date(_) => false,
             Value::Null | Value::Bool(_) | Value::Int(_) | Value::String(_) => true,
         }
     }
@@ -51,6 +57,7 @@ impl Value {
             }
             Value::Object(object) => Arc::unwrap_or_clone(object).into_json().into(),
             Value::Double(number) if !number.is_finite() => Value::Null,
+            Value::Decimal(number) => number.to_string().into(),
             Value::Date(ms) => format_date(ms).into(),
             Value::Null | Value::Bool(_) | Value::Int(_) | Value::Double(_) | Value::String(_) => self,
         }
@@ -63,9 +70,9 @@ impl Object {
         levels.checked_sub(1).is_some_and(|levels| self.iter().all(|(_, value)| value.nests_within(levels)))
     }
 
-    /// Converts the values in the object as writing and reading JSON would: dates become texts, and NaN and infinities
-    /// become null. The log stores events as JSON. Without the conversion, folding an event before it is written could
-    /// result in another state than folding the stored event.
+    /// Converts the values in the object to the values that remain after writing and reading JSON: dates become
+    /// strings, and NaN and infinities become null. The log stores events as JSON. Without the conversion, folding an
+    /// event before it is written could result in another state than folding the stored event.
     ///
     /// An object that is nested too deeply to be stored is returned unchanged.
     pub fn into_json(self) -> Object {
@@ -78,15 +85,15 @@ impl Object {
 
 /// Checks the nesting depth of a payload field's value. A fold that collects values in a list adds a level in the
 /// state.
-pub fn check_field(value: &Value, fold: Fold, at: &str, violations: &mut Violations) {
+pub fn check_field(value: &Value, fold: Fold, at: impl Into<String>, violations: &mut Violations) {
     let collects = matches!(fold, Fold::Append | Fold::Union);
-    // The payload or state itself is one level. A list that collects single values adds another one.
+    // The payload or state itself is one level. A list that collects single values adds another level.
     let surrounding = if collects && value.as_array().is_none() { 2 } else { 1 };
     check(value, MAX_KEPT_DEPTH - surrounding, at, violations);
 }
 
 /// Checks that a value nests at most `levels` levels.
-pub fn check(value: &Value, levels: usize, at: &str, violations: &mut Violations) {
+pub fn check(value: &Value, levels: usize, at: impl Into<String>, violations: &mut Violations) {
     if !value.nests_within(levels) {
         violations.add(at, too_deep(levels));
     }

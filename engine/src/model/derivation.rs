@@ -1,7 +1,7 @@
-//! Derivation: the mark in the metadata of an event that a plugin derived from another event.
+//! The derivation of an event: a mark in the metadata of an event that a plugin derived from another event.
 //!
-//! The mark belongs to the event and not to its actor. It stays when the event is exported and appended to another log
-//! by somebody else.
+//! The mark describes the event, not its actor. The mark stays when another caller exports the event and appends it to
+//! another log.
 
 use std::sync::Arc;
 
@@ -27,8 +27,8 @@ pub struct Derivation<'a> {
 }
 
 impl<'a> Derivation<'a> {
-    /// Returns what the metadata of an event says, or `None` if no plugin derived the event. Clients can write the same
-    /// metadata, so the depth is kept within its limits.
+    /// Returns the derivation that the metadata of an event describes, or `None` if no plugin derived the event.
+    /// Clients can write the same metadata, so the depth is kept within its limits.
     pub fn of(metadata: &'a Object) -> Option<Derivation<'a>> {
         let text = |name: &str| metadata.get(name).and_then(Value::as_str);
         let depth = metadata.get(DEPTH).and_then(Value::as_int).filter(|depth| *depth >= 1)?;
@@ -42,7 +42,8 @@ impl<'a> Derivation<'a> {
     }
 }
 
-/// Returns the length of the chain of derived events that ends with this event. 0 if no plugin derived it.
+/// Returns the length of the chain of derived events that ends with this event. Returns 0 if no plugin derived the
+/// event.
 pub fn depth_of(event: &Event) -> i64 {
     Derivation::of(&event.metadata).map_or(0, |derivation| derivation.depth)
 }
@@ -75,7 +76,7 @@ mod tests {
         for depth in ["0", "-5", "1.5", "\"3\"", "null"] {
             assert_eq!(read(&mark(depth)), None, "{depth}");
         }
-        // Metadata of a client that has a depth of its own.
+        // A client's own metadata may also have a field `depth`.
         assert_eq!(read(r#"{"depth": 8}"#), None);
         assert_eq!(read(r#"{"source": "crawler", "plugin": "p", "caused_by": "e", "depth": 8}"#), None);
     }

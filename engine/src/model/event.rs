@@ -1,14 +1,15 @@
-//! Events: as clients send them, and as the log stores them.
+//! Events that clients send, and events that the log stores.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 use super::id::AggregateId;
 use super::value::{Object, Value};
 
-/// Maximum number of events in one append.
+/// The maximum number of events in one append.
 pub const MAX_EVENTS_PER_APPEND: usize = 1_000;
 
-/// The verb that starts an aggregate, and restarts it after it was deleted.
+/// The verb of an event that creates an aggregate, or creates it again after its deletion.
 const CREATED: &str = "created";
 
 /// An event in the log. Events never change.
@@ -62,6 +63,26 @@ impl PartialEq for Sent {
 impl Eq for Sent {}
 
 impl Event {
+    /// Returns an event for tests. Its stream consists of all events up to `position`, and its payload is empty.
+    #[cfg(test)]
+    pub fn sample(aggregate_id: &str, event_type: &str, position: u64) -> Event {
+        Event {
+            event_id: format!("e-{position}").into(),
+            aggregate_id: AggregateId::from(Arc::from(aggregate_id)),
+            aggregate_type: event_type.split('.').next().unwrap_or_default().into(),
+            event_type: event_type.into(),
+            project_id: None,
+            version: position,
+            position,
+            payload: Arc::default(),
+            metadata: Arc::default(),
+            actor: "system".into(),
+            occurred_at: 0,
+            recorded_at: 0,
+            sent: Sent::default(),
+        }
+    }
+
     /// Returns the part of the event type after the dot, such as `created` for `article.created`.
     pub fn verb(&self) -> &str {
         verb(&self.event_type)
@@ -72,8 +93,8 @@ impl Event {
         256 + self.payload.size_bytes() + self.metadata.size_bytes()
     }
 
-    /// Returns the event as a pipeline row, with times as dates and with the nearest doubles instead of numbers that
-    /// are kept as written.
+    /// Returns the event as a pipeline row. Times become dates. Numbers that are kept in their written form become the
+    /// nearest doubles.
     pub fn row(&self) -> Value {
         let mut row = Object::with_capacity(12);
         row.push("_id", self.event_id.clone());
@@ -122,6 +143,7 @@ pub fn verb(event_type: &str) -> &str {
 #[derive(Debug, Clone, Default)]
 pub struct NewEvent {
     pub aggregate_id: String,
+    /// The type of the aggregate. Empty for an existing aggregate that keeps its type.
     pub aggregate_type: String,
     pub event_type: String,
     /// The id or the slug of a project.
@@ -134,31 +156,39 @@ pub struct NewEvent {
     /// Whether the event restores its aggregate if the aggregate is deleted. An event `<type>.created` always does so.
     pub restore: bool,
     /// Whether a plugin derived this event from another event. If the log already has an event with the same id,
-    /// nothing is appended, whatever the content of that event. A derived event never restores a deleted aggregate.
+    /// nothing is appended, even if the content of that event differs. A derived event never restores a deleted
+    /// aggregate.
     pub derived: bool,
-    /// Whether the event of an article gets another slug if its slug is not accepted, instead of an error.
+    /// Whether an article's event gets another slug if its slug is not accepted. Otherwise the event is rejected.
     pub renames_slug: bool,
     /// Set only for an event that another log has already recorded and an operator imports.
     pub recorded: Option<Recorded>,
+    /// The slugs of articles in the log that recorded the event. Two articles of that log keep a slug that they share,
+    /// but no article of the log shares a slug with another article of the workspace.
+    pub slugs_in_log: Option<Arc<SlugsInLog>>,
 }
 
-/// What another log has recorded about an event. An imported event keeps it.
+/// The ids of the articles that have a slug at some time in a log, by slug.
+pub type SlugsInLog = HashMap<String, HashSet<String>>;
+
+/// The record of an event in another log. An imported event keeps this record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recorded {
-    /// The actor that appended the event there.
+    /// The actor that appended the event to the other log.
     pub actor: Arc<str>,
-    /// The time of the append there, in milliseconds since the epoch.
+    /// The time at which the event was appended to the other log, in milliseconds since the epoch.
     pub at: i64,
 }
 
 impl NewEvent {
     /// Returns whether the event may be appended to a deleted aggregate.
     pub fn restores(&self) -> bool {
-        // The log that recorded an event has accepted the event after whatever came before it.
+        // A recorded event is always allowed, because the other log has already accepted the event at this place of the
+        // stream.
         self.recorded.is_some() || (!self.derived && (self.restore || verb(&self.event_type) == CREATED))
     }
 
-    /// Returns the approximate size of the appended event in memory, in bytes.
+    /// Returns the approximate size in memory that the event will have after the append, in bytes.
     pub fn size_bytes(&self) -> usize {
         256 + self.payload.size_bytes() + self.metadata.size_bytes()
     }
@@ -175,7 +205,7 @@ pub enum Expected {
     Exists,
     /// The stream's last event has this version.
     Version(u64),
-    /// The stream's last event, if any, has a lower version than this one.
+    /// The stream is empty, or its last event has a version below the given one.
     Below(u64),
 }
 

@@ -1,22 +1,24 @@
-//! Serializes values to texts that represent every value exactly, including dates, infinities and NaN, which JSON does
-//! not have.
+//! Serializes values to texts that represent every value exactly, including dates, decimals, infinities and NaN, which
+//! JSON does not have.
 //!
-//! The text is JSON. A date is `{"$date": <milliseconds>}`, and a number that is not finite is `{"$double":
-//! "Infinity"}`. An ordinary object whose only field has a name that starts with `$` could be mistaken for such a
-//! value. Its field name is therefore written with an additional `$`.
+//! The text is JSON. A date is `{"$date": <milliseconds>}`, a decimal is `{"$decimal": "12.30"}`, and a number that is
+//! not finite is written as `{"$double": "Infinity"}`. An ordinary object whose only field has a name that starts with
+//! `$` could be mistaken for such a value. Its field name is therefore written with an additional `$`.
 
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
+use super::decimal;
 use super::json::{Nested, parse_with};
 use super::value::{Object, Value};
 
 const DATE: &str = "$date";
 const DOUBLE: &str = "$double";
+const DECIMAL: &str = "$decimal";
 /// The numbers that JSON does not have, with their names.
 const DOUBLES: [(&str, f64); 3] = [("NaN", f64::NAN), ("Infinity", f64::INFINITY), ("-Infinity", f64::NEG_INFINITY)];
 
-/// Serializes an object to its exact text.
+/// Serializes an object to JSON text that represents every value exactly.
 pub fn write(object: &Object) -> Result<String, serde_json::Error> {
     serde_json::to_string(&ExactObject(object))
 }
@@ -41,6 +43,7 @@ fn decode(object: Object) -> Result<Value, String> {
     let exact = match &**name {
         DATE => value.as_int().map(Value::Date),
         DOUBLE => double().map(Value::Double),
+        DECIMAL => value.as_str().and_then(decimal::parse).map(Value::Decimal),
         _ => None,
     };
     exact.ok_or_else(|| format!("an object with only the field '{}' does not represent a value", name.escape_debug()))
@@ -54,6 +57,7 @@ impl Serialize for Exact<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0 {
             Value::Date(ms) => one(serializer, DATE, ms),
+            Value::Decimal(number) => one(serializer, DECIMAL, &number.to_string()),
             Value::Double(number) if !number.is_finite() => {
                 let same = |(_, double): &&(&str, f64)| double.total_cmp(number).is_eq();
                 let name = DOUBLES.iter().find(same).map_or("NaN", |(name, _)| *name);
@@ -101,6 +105,9 @@ mod tests {
             any::<f64>().prop_map(Value::Double),
             prop::sample::select(doubles.to_vec()).prop_map(Value::Double),
             any::<i64>().prop_map(Value::Date),
+            (any::<i64>(), 0u32..=28).prop_map(|(digits, scale)| Value::Decimal(
+                decimal::Decimal::from_i128_with_scale(digits.into(), scale)
+            )),
             prop::sample::select(vec!["", "2024-01-02T03:04:05Z", "NaN", "$date", "\0\u{1f600}"]).prop_map(Value::from),
             any::<String>().prop_map(Value::from),
         ]
@@ -108,7 +115,8 @@ mod tests {
 
     fn name() -> impl Strategy<Value = String> {
         prop_oneof![
-            prop::sample::select(vec!["$date", "$double", "$$date", "$", "$$", "a", "b", ""]).prop_map(str::to_owned),
+            prop::sample::select(vec!["$date", "$double", "$decimal", "$$date", "$", "$$", "a", "b", ""])
+                .prop_map(str::to_owned),
             any::<String>(),
         ]
     }

@@ -1,11 +1,11 @@
-//! Excerpts of values for error messages. An excerpt is short, whatever the size of the value.
+//! Excerpts of values for error messages. An excerpt is short, regardless of the size of the value.
 
 use std::fmt::{self, Write as _};
 use std::io;
 
 use super::value::Value;
 
-/// Maximum number of characters of a value or text in an error message.
+/// The maximum number of characters of a value or text in an error message.
 pub const MAX_CHARS: usize = 100;
 
 /// Returns a value as compact JSON, cut after [`MAX_CHARS`] characters. The text after the cut is never created,
@@ -17,8 +17,8 @@ pub fn excerpt(value: &Value) -> String {
     out.finish()
 }
 
-/// Formats a text for an error message, such as a client's text, a name or a pattern, and cuts it after [`MAX_CHARS`]
-/// characters.
+/// Formats a text for an error message and cuts it after [`MAX_CHARS`] characters. The text may be a client's text, a
+/// name or a pattern.
 pub fn excerpt_of(shown: impl fmt::Display) -> String {
     let mut out = Cut::default();
     let _ = write!(out, "{shown}");

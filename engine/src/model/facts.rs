@@ -3,10 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
+use strum::{EnumString, IntoStaticStr, VariantArray};
+
 use super::value::{Object, Value};
 
-/// The facts that a plugin derived from one event and the state after the event. They replace the earlier facts of the
-/// same plugin about the aggregate.
+/// The facts that a plugin derived from one event and from the state after the event. The facts replace the earlier
+/// facts of the same plugin about the aggregate.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Facts {
     /// Additional labels by which searches find the aggregate's node.
@@ -33,7 +35,8 @@ pub enum Target {
     Id(Arc<str>),
     /// A node with this label, of any type.
     Label(Arc<str>),
-    /// A node whose state has this value in a top-level field, such as `slug`. Numbers are compared as text.
+    /// A node whose state has this value in a top-level field, such as `slug`. An integer in the field is compared as
+    /// text. Other numbers never match.
     Field(Arc<str>, Arc<str>),
 }
 
@@ -50,7 +53,7 @@ impl fmt::Display for Target {
     }
 }
 
-/// An event that enrichment requests to append.
+/// An event that a plugin requests to append.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EventFact {
     pub event_type: String,
@@ -61,7 +64,7 @@ pub struct EventFact {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Assignment {
     pub assignee: Assignee,
-    /// The title of the task. The host generates a title if this is `None`.
+    /// The title of the task. If the title is `None`, the engine generates one.
     pub title: Option<String>,
     pub priority: Priority,
     pub metadata: Object,
@@ -69,13 +72,46 @@ pub struct Assignment {
     pub due_in_s: Option<u64>,
 }
 
+/// The agent or the user that a task is assigned to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Assignee {
     Agent(Arc<str>),
     User(Arc<str>),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+/// The maximum length of an assignee's id, in bytes.
+const MAX_ASSIGNEE_ID: usize = 128;
+
+impl Assignee {
+    /// Returns the assignee with this type, `agent` or `user`, and this id. Returns `None` if the type is unknown or
+    /// the id is invalid.
+    pub fn of(kind: &str, id: &str) -> Option<Assignee> {
+        match kind {
+            _ if id.is_empty() || id.len() > MAX_ASSIGNEE_ID => None,
+            "agent" => Some(Assignee::Agent(id.into())),
+            "user" => Some(Assignee::User(id.into())),
+            _ => None,
+        }
+    }
+
+    /// Parses an assignee from a string: `agent:ID` or `user:ID`.
+    pub fn parse(text: &str) -> Option<Assignee> {
+        let (kind, id) = text.split_once(':')?;
+        Assignee::of(kind, id)
+    }
+
+    /// Returns the assignee as a string: `agent:ID` or `user:ID`.
+    pub fn text(&self) -> String {
+        match self {
+            Assignee::Agent(id) => format!("agent:{id}"),
+            Assignee::User(id) => format!("user:{id}"),
+        }
+    }
+}
+
+/// The priority of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum Priority {
     Low,
     #[default]
@@ -85,15 +121,13 @@ pub enum Priority {
 }
 
 impl Priority {
-    pub const ALL: [Priority; 4] = [Priority::Low, Priority::Normal, Priority::High, Priority::Urgent];
-
     pub fn name(self) -> &'static str {
-        match self {
-            Priority::Low => "low",
-            Priority::Normal => "normal",
-            Priority::High => "high",
-            Priority::Urgent => "urgent",
-        }
+        self.into()
+    }
+
+    /// Returns the priority with this name.
+    pub fn parse(name: &str) -> Option<Priority> {
+        name.parse().ok()
     }
 }
 
@@ -104,8 +138,12 @@ pub struct Product {
     pub message: Option<String>,
     /// Whether a person must review the artifacts.
     pub review: bool,
+    /// The reason why the agent declines the task. The other fields are then empty, and the task becomes available to
+    /// other assignees.
+    pub declined: Option<String>,
 }
 
+/// An artifact that a scripted agent produces.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Artifact {
     pub name: String,

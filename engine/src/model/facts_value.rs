@@ -1,4 +1,4 @@
-//! Converts results of plugins to plain values, which dry runs return and test cases of plugins compare.
+//! Converts results of plugins to plain values. Dry runs return these values, and test cases of plugins compare them.
 
 use super::facts::{Artifact, Assignee, Assignment, EdgeFact, EventFact, Facts, Product, SLUG, Target};
 use super::value::{Object, Value};
@@ -75,6 +75,7 @@ impl From<&Product> for Value {
             ("artifacts", list(&product.artifacts)),
             ("message", product.message.clone().into()),
             ("review", product.review.into()),
+            ("declines", product.declined.clone().into()),
         ])
         .into()
     }

@@ -1,7 +1,8 @@
-//! The feeds of agents. Derives notifications from the events of tasks: the agents to notify, and the news for each of
-//! them.
+//! The feeds of agents. Derives notifications to agents from the events of tasks.
 
 use std::sync::Arc;
+
+use strum::IntoStaticStr;
 
 use super::aggregate::{Aggregate, UNSET};
 use super::builtin::{AGENT, TASK};
@@ -10,12 +11,12 @@ use super::task::record::field;
 use super::task::{Status, Task, TaskEvent};
 use super::value::Value;
 
-/// Maximum size of a delivery's payload as it is sent, in bytes. The long fields of the task are left out of a payload
-/// that would be larger.
+/// The maximum size of a delivered payload, in bytes. A larger payload is sent without the long fields of the task.
 pub const MAX_BYTES: usize = 256 << 10;
 
-/// A change of a task, as reported to the task's agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// The kind of a change of a task, as reported to the task's agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr)]
+#[strum(prefix = "task.", serialize_all = "snake_case")]
 pub enum News {
     Created,
     Assigned,
@@ -34,24 +35,11 @@ pub enum News {
 
 impl News {
     pub fn name(self) -> &'static str {
-        match self {
-            News::Created => "task.created",
-            News::Assigned => "task.assigned",
-            News::Message => "task.message",
-            News::Asked => "task.asked",
-            News::Approved => "task.approved",
-            News::Edited => "task.edited",
-            News::Rejected => "task.rejected",
-            News::Deferred => "task.deferred",
-            News::Resumed => "task.resumed",
-            News::Unassigned => "task.unassigned",
-            News::Canceled => "task.canceled",
-            News::Overdue => "task.overdue",
-            News::Escalated => "task.escalated",
-        }
+        self.into()
     }
 
-    /// Returns the news that an event of a task causes for an agent that is assigned both before and after the event.
+    /// Returns the news that an event of a task causes for the agent that is assigned after the event, under the
+    /// assumption that the agent was already assigned before the event.
     fn of(event: &Event, after: &Task<'_>) -> Option<News> {
         match TaskEvent::parse(&event.event_type)? {
             TaskEvent::Created => Some(News::Created),
@@ -84,7 +72,8 @@ impl News {
     }
 }
 
-/// Returns whether a message was written by someone other than the task's agent.
+/// Returns whether an event has a message that was not written by an agent. Also returns `true` if the event has no
+/// messages.
 fn is_from_another(event: &Event) -> bool {
     let messages = event.payload.get(field::MESSAGES).and_then(Value::as_array).unwrap_or_default();
     let role = |message: &Value| message.get("role").and_then(Value::as_str) == Some("agent");
@@ -145,7 +134,7 @@ pub fn deliveries(event: &Arc<Event>, before: Option<&Aggregate>, after: &Arc<Ag
         let news = match News::of(event, &Task::new(after)) {
             // The agent that claimed the task needs no notification of the claim.
             _ if TaskEvent::parse(&event.event_type) == Some(TaskEvent::Claimed) => None,
-            // The task is new to this agent, whatever the type of the event.
+            // The task is new to this agent, regardless of the type of the event.
             news if former != Some(now) => Some(news.filter(|news| *news == News::Created).unwrap_or(News::Assigned)),
             news => news,
         };
@@ -164,7 +153,7 @@ impl Delivery {
         self.event.position
     }
 
-    /// Returns the approximate size of the payload as it is sent, in bytes.
+    /// Returns the approximate size of the sent payload, in bytes.
     pub fn size_bytes(&self) -> usize {
         (self.task.size_bytes() + self.event.size_bytes()).min(MAX_BYTES)
     }
@@ -174,24 +163,13 @@ impl Delivery {
 mod tests {
     use super::*;
     use crate::model::definition::Definition;
-    use crate::model::id::AggregateId;
     use crate::model::value::Object;
 
     fn event(version: u64, verb: &str, payload: Object) -> Arc<Event> {
         Arc::new(Event {
-            event_id: format!("e-{version}").into(),
-            aggregate_id: AggregateId::from(Arc::from("t")),
-            aggregate_type: TASK.into(),
-            event_type: format!("task.{verb}").into(),
-            project_id: None,
             version,
-            position: version * 10,
             payload: Arc::new(payload),
-            metadata: Arc::default(),
-            actor: "system".into(),
-            occurred_at: 0,
-            recorded_at: 0,
-            sent: Default::default(),
+            ..Event::sample("t", &format!("task.{verb}"), version * 10)
         })
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::aggregate::Aggregate;
 use super::value::Value;
 
-/// Names of fields in a file's state.
+/// The names of fields in a file's state.
 pub const PATH: &str = "path";
 pub const FILENAME: &str = "filename";
 pub const MIME_TYPE: &str = "mime_type";
@@ -13,12 +13,14 @@ pub const SIZE: &str = "size";
 pub const SHA256: &str = "sha256";
 /// The name of the field with the id of the upload that holds the file's bytes. An upload never changes.
 pub const UPLOAD_ID: &str = "upload_id";
-/// The names of the fields with the id and the type of the aggregate that the file is attached to. The names differ
-/// from `aggregate_id` and `aggregate_type`, which identify the file itself.
+/// The name of the field with the id of the aggregate that the file is attached to. The name differs from
+/// `aggregate_id`, which identifies the file itself.
 pub const ATTACHED_ID: &str = "attached_id";
+/// The name of the field with the type of the aggregate that the file is attached to. The name differs from
+/// `aggregate_type`, which is the type of the file itself.
 pub const ATTACHED_TYPE: &str = "attached_type";
 
-/// Returns a text field of a file's state.
+/// Returns a string field of a file's state.
 pub fn text<'a>(file: &'a Aggregate, field: &str) -> Option<&'a str> {
     file.state.get(field).and_then(Value::as_str)
 }

@@ -6,9 +6,9 @@ use super::id::{self, AggregateId};
 
 /// The placeholder in a path for a missing project, type or aggregate. No id starts with this character.
 pub const NONE: &str = "_";
-/// Maximum length of a path, in bytes.
+/// The maximum length of a path, in bytes.
 pub const MAX_LENGTH: usize = 1_024;
-/// Maximum length of a file's name, in bytes.
+/// The maximum length of a file's name, in bytes.
 const MAX_FILENAME: usize = 255;
 
 /// The path of a file, with five segments. No segment is empty, `.` or `..`.

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::aggregate::{Aggregate, UNSET};
-use super::date::parse_date;
-use super::definition::{Definition, FieldType, Fold};
+use super::definition::{Definition, Field, Fold};
 use super::event::Event;
+use super::number;
 use super::object::FieldIndex;
 use super::value::{Object, Value};
 
-/// The verb that deletes an aggregate.
-const DELETED: &str = "deleted";
+/// The verb of an event that deletes an aggregate.
+pub const DELETED: &str = "deleted";
 
 /// The state of a stream while its events are folded. Wide states and long lists are indexed, so that the cost of
 /// folding an event is proportional to the event's size.
@@ -19,7 +19,7 @@ const DELETED: &str = "deleted";
 pub struct Folding {
     after: Aggregate,
     index: FieldIndex,
-    /// For each field that is folded as a union: the index of the items in its list.
+    /// The index of the list items, for each field that is folded as a union.
     unions: BTreeMap<Arc<str>, Members>,
 }
 
@@ -53,7 +53,9 @@ impl Folding {
                 state.remove_all(&names);
                 self.index.forget();
             } else {
-                merge_field(state, &mut self.index, &mut self.unions, name, value, definition);
+                let converted = |field: &Field| field.converted(value, event.payload.written(name));
+                let incoming = definition.field(name).map_or_else(|| value.clone(), converted);
+                merge_field(state, &mut self.index, &mut self.unions, name, incoming, definition);
             }
         }
     }
@@ -75,15 +77,10 @@ fn merge_field(
     index: &mut FieldIndex,
     unions: &mut BTreeMap<Arc<str>, Members>,
     name: &Arc<str>,
-    incoming: &Value,
+    incoming: Value,
     definition: &Definition,
 ) {
     let field = definition.field(name);
-    let incoming = match (field.map(|field| field.field_type), incoming) {
-        // A field declared as a date is a date in every pipeline, even if it arrived as text.
-        (Some(FieldType::Date), Value::String(text)) => parse_date(text).map_or_else(|| incoming.clone(), Value::Date),
-        _ => incoming.clone(),
-    };
     let fold = field.map_or(Fold::Last, |field| field.fold);
     match (index.find(state, name).and_then(|at| state.at_mut(at)), fold) {
         // Indexes the items of a long list, because the following events will search the list as well.
@@ -182,23 +179,20 @@ fn items_of(incoming: Value) -> Vec<Value> {
     }
 }
 
-/// Returns the sum of two values. The sum of integers is an integer unless it overflows. A value that is not a number
-/// counts as 0.
+/// Returns the sum of two values. A value that is not a number counts as 0.
 fn sum(current: &Value, incoming: &Value) -> Value {
-    let current = if current.is_number() { current.clone() } else { Value::Int(0) };
-    match (&current, incoming) {
-        (Value::Int(a), Value::Int(b)) => a.checked_add(*b).map_or(Value::Double(*a as f64 + *b as f64), Value::Int),
-        (_, other) => match (current.as_f64(), other.as_f64()) {
-            (Some(a), Some(b)) => Value::Double(a + b),
-            (_, _) => current,
-        },
+    match (current.is_number(), incoming.is_number()) {
+        (true, true) => number::add(current, incoming),
+        (true, false) => current.clone(),
+        (false, true) => incoming.clone(),
+        (false, false) => Value::Int(0),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::definition::Field;
+    use crate::model::definition::FieldType;
 
     fn definition() -> Definition {
         let fields = [("u", Fold::Union), ("a", Fold::Append), ("s", Fold::Sum), ("f", Fold::First)];
@@ -207,21 +201,7 @@ mod tests {
     }
 
     fn event(version: u64, payload: Object) -> Event {
-        Event {
-            event_id: "e".into(),
-            aggregate_id: Arc::<str>::from("a").into(),
-            aggregate_type: "thing".into(),
-            event_type: "thing.changed".into(),
-            project_id: None,
-            version,
-            position: version,
-            payload: Arc::new(payload),
-            metadata: Arc::default(),
-            actor: "system".into(),
-            occurred_at: 0,
-            recorded_at: 0,
-            sent: Default::default(),
-        }
+        Event { payload: Arc::new(payload), ..Event::sample("a", "thing.changed", version) }
     }
 
     fn ints(range: impl Iterator<Item = i64>) -> Value {

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use strum::{EnumString, IntoStaticStr, VariantArray};
+
 use super::aggregate::Aggregate;
 use super::builtin::AGENT;
 use super::definition::Definition;
@@ -9,7 +11,7 @@ use super::facts::{EdgeFact, Facts, Target};
 use super::id::AggregateId;
 use super::value::{Object, Value};
 
-/// Maximum length of a text that addresses a node, in bytes.
+/// The maximum length of a label or field value that identifies a node, in bytes.
 const MAX_ADDRESS: usize = 512;
 
 /// An edge between two nodes. Edges are closed by later events, but never removed.
@@ -22,10 +24,12 @@ pub struct Edge {
     pub plugin: Arc<str>,
     /// The id of the event in which the plugin found the edge.
     pub event_id: Arc<str>,
-    /// The position of the event that opened the edge. An edge is identified by its ends, its kind and this position.
+    /// The position of the event that opened the edge. An edge is identified by its two nodes, its kind and this
+    /// position.
     pub opened: u64,
-    /// The times of the events that opened and closed the edge, in milliseconds since the epoch.
+    /// The time of the event that opened the edge, in milliseconds since the epoch.
     pub valid_from: i64,
+    /// The time of the event that closed the edge, in milliseconds since the epoch. `None` for open edges.
     pub valid_to: Option<i64>,
     /// The position of the event that closed the edge. `None` for open edges, and for edges that older versions of the
     /// program closed.
@@ -40,7 +44,7 @@ pub struct PluginFacts {
     pub derived: Arc<Object>,
 }
 
-/// An edge that a plugin requests. It is open while its target exists.
+/// An edge that a plugin requests. The edge is open while its target exists.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DesiredEdge {
     pub edge: EdgeFact,
@@ -82,7 +86,8 @@ impl EnrichmentFacts {
         self.list.is_empty()
     }
 
-    /// Splits the facts into those of the plugins with the names that `is_first` selects, and those of the others.
+    /// Splits the facts by plugin: first the facts of the plugins whose names satisfy `is_first`, then the facts of the
+    /// other plugins.
     pub fn partition(self, is_first: impl Fn(&str) -> bool) -> (EnrichmentFacts, EnrichmentFacts) {
         let (first, others): (Vec<_>, Vec<_>) = self.list.into_iter().partition(|(plugin, _)| is_first(plugin));
         (EnrichmentFacts { list: first.into() }, EnrichmentFacts { list: others.into() })
@@ -183,7 +188,8 @@ fn addressable(text: &str) -> Option<Arc<str>> {
 }
 
 /// The direction in which edges are followed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum Direction {
     Out,
     In,
@@ -193,20 +199,11 @@ pub enum Direction {
 
 impl Direction {
     pub fn parse(name: &str) -> Option<Direction> {
-        match name {
-            "out" => Some(Direction::Out),
-            "in" => Some(Direction::In),
-            "both" => Some(Direction::Both),
-            _ => None,
-        }
+        name.parse().ok()
     }
 
     pub fn name(self) -> &'static str {
-        match self {
-            Direction::Out => "out",
-            Direction::In => "in",
-            Direction::Both => "both",
-        }
+        self.into()
     }
 }
 

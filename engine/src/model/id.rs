@@ -1,11 +1,11 @@
-//! Identifiers of streams, events and workspaces: the syntax of identifiers, and the position inside an event id.
+//! The syntax of identifiers of streams, events and workspaces, and the position inside an event id.
 
 use std::fmt;
 use std::sync::Arc;
 
 use uuid::{Builder, Uuid};
 
-/// Maximum length of an id that a client chooses, in bytes.
+/// The maximum length of an id that a client chooses, in bytes.
 pub const MAX_ID_LENGTH: usize = 128;
 
 /// Returns whether a client may use `text` as an id: `[A-Za-z0-9][A-Za-z0-9._:-]{0,127}`.
@@ -51,8 +51,8 @@ impl From<Uuid> for AggregateId {
 }
 
 impl From<Arc<str>> for AggregateId {
-    /// Creates an id from a text without checking the text. The caller must know that the text is an id, for example
-    /// because the log contains it.
+    /// Creates an id from a text without checking the text. The text must be a valid id, for example because the log
+    /// contains it.
     fn from(text: Arc<str>) -> AggregateId {
         AggregateId(text)
     }
@@ -76,7 +76,7 @@ const POSITION_MASK: u64 = (1 << POSITION_BITS) - 1;
 
 /// Returns the id of a new event: a UUIDv7 whose last 40 bits are the event's position.
 ///
-/// With the position, an event is found by its id without an index of all ids.
+/// The position makes it possible to find an event by its id without an index of all ids.
 pub fn event_id(now_ms: i64, position: u64, random: u64) -> Uuid {
     let mut tail = [0u8; 10];
     tail[..2].copy_from_slice(&(random as u16).to_be_bytes());

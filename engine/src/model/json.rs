@@ -1,5 +1,5 @@
 //! Conversion between values and JSON text. Keeps the order of fields and the exact values of integers. Dates are
-//! written as RFC 3339 text.
+//! written as RFC 3339 strings, and decimals as strings.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,9 +11,10 @@ use super::date::format_date;
 use super::value::{Object, Value};
 use super::written;
 
-/// Maximum nesting depth of the JSON text in a request. MongoDB has the same limit for documents.
+/// The maximum nesting depth of the JSON text in a request. MongoDB has the same limit for documents that clients
+/// store.
 pub const MAX_DEPTH: usize = 180;
-/// Maximum nesting depth of a stored JSON text.
+/// The maximum nesting depth of a stored JSON text.
 ///
 /// Stored texts nest deeper than the requests they came from, because folds and envelopes add levels. A reader of the
 /// store must accept everything that any writer was allowed to write. This limit is therefore far above [`MAX_DEPTH`];
@@ -39,7 +40,7 @@ pub(super) fn parse_with(text: &[u8], nested: Nested) -> Result<Value, serde_jso
     Ok(value)
 }
 
-/// Deserializes a value inside a stored record.
+/// The deserializer of a value inside a stored record.
 pub struct Stored;
 
 impl<'de> DeserializeSeed<'de> for Stored {
@@ -50,7 +51,7 @@ impl<'de> DeserializeSeed<'de> for Stored {
     }
 }
 
-/// Deserializes an object inside a stored record.
+/// The deserializer of an object inside a stored record.
 pub struct StoredObject;
 
 impl<'de> DeserializeSeed<'de> for StoredObject {
@@ -61,7 +62,7 @@ impl<'de> DeserializeSeed<'de> for StoredObject {
     }
 }
 
-/// Does the same as [`StoredObject`], as a function for `#[serde(deserialize_with)]`.
+/// Deserializes an object inside a stored record, as a function for `#[serde(deserialize_with)]`.
 pub fn stored_object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<Object>, D::Error> {
     StoredObject.deserialize(deserializer)
 }
@@ -73,7 +74,7 @@ fn object_of<E: serde::de::Error>(value: Value) -> Result<Arc<Object>, E> {
     }
 }
 
-/// Parses a record that contains values of any form.
+/// Parses a record that contains values of any structure.
 ///
 /// Such values may nest deeper than the parser's built-in limit. Their deserializers, [`Stored`] and [`StoredObject`],
 /// count the levels instead.
@@ -93,6 +94,7 @@ impl Serialize for Value {
             Value::Int(number) => serializer.serialize_i64(*number),
             // serde_json writes null for NaN and infinities, which JSON does not have.
             Value::Double(number) => serializer.serialize_f64(*number),
+            Value::Decimal(number) => serializer.collect_str(number),
             Value::Date(ms) => serializer.serialize_str(&format_date(*ms)),
             Value::String(text) => serializer.serialize_str(text),
             Value::Array(items) => serializer.collect_seq(items.iter()),
@@ -150,7 +152,7 @@ impl From<serde_json::Value> for Value {
     }
 }
 
-/// Deserializes a value that may nest `levels_left` more levels, out of at most `max_levels`.
+/// The deserializer of a value. The value may nest `levels_left` more levels, out of at most `max_levels`.
 #[derive(Clone, Copy)]
 pub(super) struct Nested {
     levels_left: usize,

@@ -25,7 +25,7 @@ enum Fields {
 /// The name and the value of a field.
 type Field = (Arc<str>, Value);
 
-/// Fields with their names. The object of an event may also have numbers that are kept as written.
+/// Fields with their own names. The object of an event may also keep the written forms of numbers, see [`Numbers`].
 #[derive(Clone)]
 enum Owned {
     Plain(Vec<Field>),
@@ -81,7 +81,7 @@ impl Object {
         }
     }
 
-    /// Returns the fields for writing. An object of a shape first copies the names.
+    /// Returns the fields for writing. An object that shares the names of a shape first copies the names.
     fn own(&mut self) -> &mut Vec<Field> {
         if let Fields::Shaped(shape, values) = &mut self.fields {
             let values = std::mem::take(values).into_vec();
@@ -175,13 +175,13 @@ impl Object {
         fields.sum::<usize>() + self.numbers().map_or(0, Numbers::size_bytes)
     }
 
-    /// Returns the object with numbers that are kept as written. Removing a field forgets them.
+    /// Adds the written forms of numbers to the object. Removing a field drops all written forms.
     pub fn with_numbers(mut self, numbers: Numbers) -> Object {
         let fields = std::mem::take(self.own());
         Object { fields: Fields::Own(Owned::Written(Box::new((fields, numbers)))) }
     }
 
-    /// Returns the numbers that are kept as written.
+    /// Returns the written forms of the object's numbers.
     pub(super) fn numbers(&self) -> Option<&Numbers> {
         match &self.fields {
             Fields::Own(Owned::Written(written)) => Some(&written.1),
@@ -189,12 +189,27 @@ impl Object {
         }
     }
 
-    /// Returns the number in a field as it was written, if the field's value is only the nearest double.
+    /// Returns whether the object keeps the written form of a number.
+    pub fn has_numbers(&self) -> bool {
+        self.numbers().is_some_and(|numbers| !numbers.is_empty())
+    }
+
+    /// Returns whether the object keeps the written form of a number in the field, or inside the field's value.
+    pub fn is_written(&self, name: &str) -> bool {
+        self.numbers_in(name).is_some() || self.written(name).is_some()
+    }
+
+    /// Returns the written forms of the numbers inside a field's value.
+    pub fn numbers_in(&self, name: &str) -> Option<&Numbers> {
+        self.numbers()?.inside(self.index_of(name)?)
+    }
+
+    /// Returns the written form of a field's number, if the field's value is only the nearest double.
     pub fn written(&self, name: &str) -> Option<&str> {
         self.numbers()?.text(self.index_of(name)?)
     }
 
-    /// Returns the object without numbers that are kept as written: with the nearest double for each.
+    /// Returns the object without the written forms of its numbers. Only the nearest doubles remain.
     pub fn rounded(&self) -> Object {
         let mut object = self.clone();
         object.round();

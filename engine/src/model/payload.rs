@@ -1,15 +1,22 @@
 //! Validates an event's payload against the definition of its type.
 
+use std::sync::Arc;
+
+use rust_decimal::Decimal;
+use rustc_hash::FxHashSet;
+
 use super::aggregate::UNSET;
 use super::date::parse_date;
+use super::decimal::{self, decimal_of};
 use super::definition::{Definition, Field, FieldType, Fold};
 use super::depth;
 use super::excerpt::{MAX_CHARS, excerpt, excerpt_of};
+use super::fields::Fields;
 use super::pattern::Matching;
 use super::value::{Object, Value};
-use super::violation::{Violations, segment};
+use super::violation::{Place, Violation, Violations};
 
-/// The verb of a stream's first event.
+/// The verb of an event that creates an aggregate.
 pub const CREATED: &str = "created";
 
 /// Returns whether a payload may contain a field with this name.
@@ -17,41 +24,72 @@ pub fn is_field_name(name: &str) -> bool {
     !name.is_empty() && !name.starts_with(['_', '$']) && !name.contains('\0')
 }
 
-/// Checks a payload against a definition. Adds all violations to `violations`, with pointers that start with `at`.
-pub fn check(
-    payload: &Object,
-    verb: &str,
-    definition: &Definition,
-    matching: &Matching,
-    at: &str,
-    violations: &mut Violations,
-) {
-    for (name, value) in payload.iter() {
-        let at = format!("{at}/{}", segment(name));
-        check_field_shape(name, value, definition, &at, violations);
-        if let Some(field) = definition.field(name).filter(|_| is_field_name(name)) {
-            check_value(field, value, payload.written(name), Some(matching), &at, violations);
+/// A function that returns the type of the aggregate with an id. Returns `None` if there is no such aggregate, or if it
+/// is deleted.
+pub type FindType<'a> = dyn Fn(&str) -> Option<Arc<str>> + 'a;
+
+/// The context for checking the values of one payload.
+pub struct Checking<'a> {
+    /// The patterns for strings. `None` if patterns are not checked.
+    pub matching: Option<&'a Matching<'a>>,
+    /// The function that finds the targets of references. `None` if references are not looked up.
+    pub targets: Option<&'a FindType<'a>>,
+    pub violations: &'a mut Violations,
+    /// The number of references that were looked up.
+    looked_up: usize,
+    /// The number of comparisons of values so far.
+    compared: usize,
+}
+
+/// The maximum number of references in one payload whose targets must exist.
+const MAX_TARGETS: usize = 1_000;
+/// The maximum number of comparisons for the values inside the fields of one payload. Each value counts once, and once
+/// more for each value of its enum.
+const MAX_COMPARED: usize = 5_000_000;
+
+impl<'a> Checking<'a> {
+    pub fn new(violations: &'a mut Violations) -> Checking<'a> {
+        Checking { matching: None, targets: None, violations, looked_up: 0, compared: 0 }
+    }
+
+    /// Checks a payload against a definition. `at` is the location of the payload. `is_first` is `true` if the payload
+    /// must have the required fields.
+    pub fn check(&mut self, payload: &Object, is_first: bool, definition: &Definition, at: &str) {
+        let root = Place::At(at);
+        for (name, value) in payload.iter() {
+            let place = Place::Field(&root, name);
+            check_field_shape(name, value, definition, place, self.violations);
+            if let Some(field) = definition.field(name).filter(|_| is_field_name(name)) {
+                self.check_value(field, value, payload.written(name), place);
+            }
+        }
+        if is_first {
+            self.check_required(payload, definition.fields(), root);
         }
     }
-    if verb == CREATED {
-        let missing = |field: &&Field| payload.get(&field.name).is_none_or(Value::is_null);
-        for field in
-            definition.fields().iter().filter(|field| field.required && field.default.is_none()).filter(missing)
-        {
-            violations.add(format!("{at}/{}", segment(&field.name)), format!("required {}", field.field_type.name()));
+
+    /// Adds a violation for each required field that is missing in an object.
+    fn check_required(&mut self, object: &Object, fields: &Fields, place: Place<'_>) {
+        if fields.required() == 0 {
+            return;
+        }
+        let given: FxHashSet<&str> =
+            object.iter().filter(|(_, value)| !value.is_null()).map(|(name, _)| &**name).collect();
+        for field in fields.iter().filter(|field| field.must_be_given() && !given.contains(&*field.name)) {
+            self.violations.add(Place::Field(&place, &field.name), format!("required {}", field.field_type.name()));
         }
     }
 }
 
-/// Checks what every payload must meet, whatever the definition says about its fields: the depth of its values, and the
-/// names of its fields.
+/// Checks the rules that hold for every payload, regardless of the types of the fields: the depth of the values, and
+/// the names of the fields.
 pub fn check_shape(payload: &Object, definition: &Definition, at: &str, violations: &mut Violations) {
     for (name, value) in payload.iter() {
-        check_field_shape(name, value, definition, &format!("{at}/{}", segment(name)), violations);
+        check_field_shape(name, value, definition, Place::Field(&Place::At(at), name), violations);
     }
 }
 
-fn check_field_shape(name: &str, value: &Value, definition: &Definition, at: &str, violations: &mut Violations) {
+fn check_field_shape(name: &str, value: &Value, definition: &Definition, at: Place<'_>, violations: &mut Violations) {
     depth::check_field(value, definition.field(name).map_or(Fold::Last, |field| field.fold), at, violations);
     if name == UNSET {
         check_unset(value, at, violations);
@@ -60,13 +98,10 @@ fn check_field_shape(name: &str, value: &Value, definition: &Definition, at: &st
     }
 }
 
-/// Adds the defaults of missing fields to the payload of a stream's first event. In a required field, null counts as
-/// missing, because the aggregate would start without a value.
-pub fn fill_defaults(payload: &mut Object, verb: &str, definition: &Definition) {
-    if verb != CREATED {
-        return;
-    }
-    for field in definition.fields() {
+/// Adds the defaults of missing fields to the payload of a stream's first event, and of every `<type>.created`. In a
+/// required field, null counts as missing, because the aggregate would start without a value.
+pub fn fill_defaults(payload: &mut Object, definition: &Definition) {
+    for field in definition.fields().iter() {
         let is_missing = payload.get(&field.name).is_none_or(|value| field.required && value.is_null());
         if let Some(default) = field.default.as_ref().filter(|_| is_missing) {
             payload.insert(field.name.clone(), default.clone());
@@ -74,7 +109,7 @@ pub fn fill_defaults(payload: &mut Object, verb: &str, definition: &Definition) 
     }
 }
 
-/// Returns the error message for a number in an integer field that does not fit 64 bits.
+/// Returns the error message for an integer field whose number does not fit 64 bits, and `None` for any other value.
 fn beyond_integers(field: &Field, value: &Value, written: Option<&str>) -> Option<String> {
     let Value::Double(number) = value else { return None };
     let is_integer = field.field_type == FieldType::Integer && number.fract() == 0.0;
@@ -87,82 +122,187 @@ fn beyond_integers(field: &Field, value: &Value, written: Option<&str>) -> Optio
     })
 }
 
-fn check_unset(value: &Value, at: &str, violations: &mut Violations) {
+fn check_unset(value: &Value, at: Place<'_>, violations: &mut Violations) {
     match value.as_array() {
         Some(names) if names.iter().all(|name| name.as_str().is_some()) => {}
         _ => violations.add(at, "expected an array of field names"),
     }
 }
 
+/// Checks that `$unset` in the first event of a stream does not remove a required field from the state.
+pub fn check_first(payload: &Object, state: &Object, definition: &Definition) -> Result<(), Vec<Violation>> {
+    let mut violations = Violations::default();
+    if payload.contains(UNSET) {
+        let removed = |field: &&Field| field.required && state.get(&field.name).is_none_or(Value::is_null);
+        for field in definition.fields().iter().filter(removed) {
+            let message =
+                format!("the first event of an aggregate must not remove the required field '{}'", field.name);
+            violations.add(format!("/payload/{UNSET}"), message);
+        }
+    }
+    violations.finish(())
+}
+
 /// Returns whether matching a payload against the patterns of the definition takes negligible time.
 pub fn is_quick(payload: &Object, definition: &Definition, matching: &Matching) -> bool {
     payload.iter().all(|(name, value)| {
-        match (definition.field(name).and_then(|field| field.pattern.as_ref()), value.as_str()) {
-            (Some(pattern), Some(text)) => matching.is_quick(pattern, text),
+        let Some(field) = definition.field(name) else { return true };
+        match (&field.pattern, value) {
+            (Some(pattern), Value::String(text)) => matching.is_quick(pattern, text),
+            (_, Value::Array(_) | Value::Object(_)) => field.inner().all(|inner| inner.patterns() == 0),
             _ => true,
         }
     })
 }
 
-/// Checks a value against the definition of its field. Null is always allowed. `written` is the number as it was
-/// written, if the value is only the nearest double. The pattern is only checked if `matching` is given.
-pub fn check_value(
-    field: &Field,
-    value: &Value,
-    written: Option<&str>,
-    matching: Option<&Matching>,
-    at: &str,
-    violations: &mut Violations,
-) {
-    if value.is_null() {
-        return;
+impl Checking<'_> {
+    /// Checks a value against the definition of its field. Null is always allowed. `written` is the written form of the
+    /// number, if the value is only the nearest double.
+    pub fn check_value(&mut self, field: &Field, value: &Value, written: Option<&str>, at: Place<'_>) {
+        if value.is_null() {
+            return;
+        }
+        if let Some(message) = beyond_integers(field, value, written) {
+            self.violations.add(at, message);
+            return;
+        }
+        if !fits(field, value, written) {
+            let expected = match field.field_type {
+                FieldType::Date => "an RFC 3339 date",
+                FieldType::Reference => "an aggregate id",
+                FieldType::Decimal => "a decimal such as \"12.30\", with at most 28 digits",
+                other => other.name(),
+            };
+            let found = format!("expected {expected}, found {} {}", value.type_name(), excerpt(value));
+            self.violations.add(at, found);
+            return;
+        }
+        // Decimals are compared as numbers, so trailing zeros do not matter.
+        let number = (field.field_type == FieldType::Decimal).then(|| decimal_of(value, written)).flatten();
+        let is_value = |allowed: &Value| allowed == value || (number.is_some() && number == decimal_of(allowed, None));
+        if let Some(allowed) = field.allowed.as_ref().filter(|allowed| !allowed.iter().any(is_value)) {
+            // The error message is cut, so more values than this would never be visible.
+            let allowed: Vec<_> = allowed.iter().take(MAX_CHARS).map(excerpt).collect();
+            let allowed = excerpt_of(allowed.join(", "));
+            self.violations.add(at, format!("{} is not one of {allowed}", excerpt(value)));
+        }
+        check_bounds(field, value, written, at, self.violations);
+        self.check_pattern(field, value, at);
+        self.check_target(field, value, at);
+        self.check_inner(field, value, at);
     }
-    if let Some(message) = beyond_integers(field, value, written) {
-        violations.add(at, message);
-        return;
-    }
-    // A field that collects values in a list also accepts single items.
-    let collects = matches!(field.fold, Fold::Append | Fold::Union);
-    let fits = match field.field_type {
-        FieldType::String => value.as_str().is_some(),
-        FieldType::Number => value.is_number(),
-        FieldType::Integer => value.as_int().is_some() || value.as_f64().is_some_and(|number| number.fract() == 0.0),
-        FieldType::Boolean => matches!(value, Value::Bool(_)),
-        FieldType::Date => matches!(value, Value::Date(_)) || value.as_str().and_then(parse_date).is_some(),
-        FieldType::Object => value.as_object().is_some(),
-        FieldType::Array => collects || value.as_array().is_some(),
-        FieldType::Reference => value.as_str().is_some_and(super::id::is_valid_id),
-    };
-    if !fits {
-        let expected = match field.field_type {
-            FieldType::Date => "an RFC 3339 date",
-            FieldType::Reference => "an aggregate id",
-            other => other.name(),
+
+    fn check_pattern(&mut self, field: &Field, value: &Value, at: Place<'_>) {
+        let (Some(matching), Some(pattern), Some(text)) = (self.matching, &field.pattern, value.as_str()) else {
+            return;
         };
-        violations.add(at, format!("expected {expected}, found {} {}", value.type_name(), excerpt(value)));
-        return;
-    }
-    if let Some(allowed) = field.allowed.as_ref().filter(|allowed| !allowed.contains(value)) {
-        // The error message is cut, so more values than this would never be visible.
-        let allowed: Vec<_> = allowed.iter().take(MAX_CHARS).map(excerpt).collect();
-        violations.add(at, format!("{} is not one of {}", excerpt(value), excerpt_of(allowed.join(", "))));
-    }
-    check_bounds(field, value, at, violations);
-    if let (Some(matching), Some(pattern), Some(text)) = (matching, &field.pattern, value.as_str()) {
         match matching.matches(pattern, text) {
             Ok(true) => {}
             Ok(false) => {
-                violations.add(at, format!("{} does not match the pattern {}", excerpt(value), excerpt_of(pattern)));
+                let message = format!("{} does not match the pattern {}", excerpt(value), excerpt_of(pattern));
+                self.violations.add(at, message);
             }
             Err(reason) => {
                 let (text, pattern) = (excerpt(value), excerpt_of(pattern));
-                violations.add(at, format!("{text} cannot be matched with the pattern {pattern}: {reason}"));
+                self.violations.add(at, format!("{text} cannot be matched with the pattern {pattern}: {reason}"));
             }
+        }
+    }
+
+    /// Checks that the target of a reference exists, if the field requires it.
+    fn check_target(&mut self, field: &Field, value: &Value, at: Place<'_>) {
+        let (Some(targets), Some(id), true) = (self.targets, value.as_str(), field.must_exist) else { return };
+        self.looked_up += 1;
+        if self.looked_up > MAX_TARGETS {
+            if self.looked_up == MAX_TARGETS + 1 {
+                let message = format!("at most {MAX_TARGETS} references that must exist are allowed in one event");
+                self.violations.add(at, message);
+            }
+            return;
+        }
+        let of_type = field.reference_type.as_ref().map(|name| format!(" of type '{name}'")).unwrap_or_default();
+        match (targets(id), &field.reference_type) {
+            (Some(found), Some(wanted)) if found != *wanted => {
+                let message = format!("expected the id of an aggregate{of_type}; '{id}' is of type '{found}'");
+                self.violations.add(at, message);
+            }
+            (Some(_), _) => {}
+            (None, _) => self.violations.add(at, format!("no aggregate{of_type} has the id '{id}'")),
+        }
+    }
+
+    /// Checks the items of an array and the fields of an object.
+    fn check_inner(&mut self, field: &Field, value: &Value, at: Place<'_>) {
+        match (value, &field.items) {
+            (Value::Array(items), Some(item)) => {
+                for (index, value) in items.iter().enumerate() {
+                    self.check_item(item, value, Place::Item(&at, index));
+                    if self.violations.is_full() || self.compared > MAX_COMPARED {
+                        return;
+                    }
+                }
+            }
+            (single, Some(item)) if field.collects() => self.check_item(item, single, at),
+            (Value::Object(object), _) if !field.fields.is_empty() => {
+                for (name, value) in object.iter() {
+                    let Some(inner) = field.fields.field(name) else { continue };
+                    let place = Place::Field(&at, name);
+                    self.compare(inner, place);
+                    self.check_value(inner, value, object.written(name), place);
+                    if self.violations.is_full() || self.compared > MAX_COMPARED {
+                        return;
+                    }
+                }
+                self.check_required(object, &field.fields, at);
+            }
+            _ => {}
+        }
+    }
+
+    fn check_item(&mut self, item: &Field, value: &Value, at: Place<'_>) {
+        self.compare(item, at);
+        match value {
+            Value::Null => self.violations.add(at, format!("expected {}, found null", item.field_type.name())),
+            // A list does not keep the written forms of numbers, so digits may have been lost.
+            Value::Double(_) if item.field_type == FieldType::Decimal => {
+                self.violations.add(at, "expected a decimal as text in a list, such as \"12.30\"");
+            }
+            value => self.check_value(item, value, None, at),
+        }
+    }
+
+    /// Counts the comparisons of a value with its field. Adds a violation if a payload exceeds the maximum number of
+    /// comparisons.
+    fn compare(&mut self, field: &Field, at: Place<'_>) {
+        let before = self.compared;
+        self.compared += 1 + field.allowed.as_ref().map_or(0, Vec::len);
+        if before <= MAX_COMPARED && self.compared > MAX_COMPARED {
+            let message = "checking takes too long: the event has too many values for its type";
+            self.violations.add(at, message);
         }
     }
 }
 
-fn check_bounds(field: &Field, value: &Value, at: &str, violations: &mut Violations) {
+/// Returns whether a value has the type of its field.
+fn fits(field: &Field, value: &Value, written: Option<&str>) -> bool {
+    match field.field_type {
+        FieldType::String => value.as_str().is_some(),
+        FieldType::Number => value.is_number(),
+        FieldType::Integer => value.as_int().is_some() || value.as_f64().is_some_and(|number| number.fract() == 0.0),
+        FieldType::Decimal => decimal_of(value, written).is_some(),
+        FieldType::Boolean => matches!(value, Value::Bool(_)),
+        FieldType::Date => matches!(value, Value::Date(_)) || value.as_str().and_then(parse_date).is_some(),
+        FieldType::Object => value.as_object().is_some(),
+        // A field that collects values in a list also accepts single items.
+        FieldType::Array => field.collects() || value.as_array().is_some(),
+        FieldType::Reference => value.as_str().is_some_and(super::id::is_valid_id),
+    }
+}
+
+fn check_bounds(field: &Field, value: &Value, written: Option<&str>, at: Place<'_>, violations: &mut Violations) {
+    if let (FieldType::Decimal, Some(number)) = (field.field_type, decimal_of(value, written)) {
+        return check_decimal(field, number, at, violations);
+    }
     let (measure, what) = match value {
         Value::String(text) => (text.chars().count() as f64, "length"),
         Value::Array(items) => (items.len() as f64, "number of items"),
@@ -176,5 +316,19 @@ fn check_bounds(field: &Field, value: &Value, at: &str, violations: &mut Violati
     }
     if let Some(max) = field.max.filter(|max| measure > *max) {
         violations.add(at, format!("{what} {measure} is above the maximum {max}"));
+    }
+}
+
+/// Checks a decimal exactly. A bound is the decimal that its definition shows.
+fn check_decimal(field: &Field, number: Decimal, at: Place<'_>, violations: &mut Violations) {
+    let compared = |bound: f64| match decimal::of_double(bound) {
+        Some(bound) => number.cmp(&bound),
+        None => decimal::compare_double(number, bound),
+    };
+    if let Some(min) = field.min.filter(|min| compared(*min).is_lt()) {
+        violations.add(at, format!("value {number} is below the minimum {min}"));
+    }
+    if let Some(max) = field.max.filter(|max| compared(*max).is_gt()) {
+        violations.add(at, format!("value {number} is above the maximum {max}"));
     }
 }

@@ -1,7 +1,10 @@
 //! Plans of users: the status, the duration and the limits of a plan.
 
+use strum::{EnumString, IntoStaticStr, VariantArray};
+
 /// The status of a plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum PlanStatus {
     Trialing,
     Active,
@@ -10,34 +13,26 @@ pub enum PlanStatus {
 }
 
 impl PlanStatus {
-    pub const ALL: [PlanStatus; 4] =
-        [PlanStatus::Trialing, PlanStatus::Active, PlanStatus::PastDue, PlanStatus::Canceled];
-
     pub fn name(self) -> &'static str {
-        match self {
-            PlanStatus::Trialing => "trialing",
-            PlanStatus::Active => "active",
-            PlanStatus::PastDue => "past_due",
-            PlanStatus::Canceled => "canceled",
-        }
+        self.into()
     }
 
     /// Returns the status with this name.
     pub fn parse(name: &str) -> Option<PlanStatus> {
-        PlanStatus::ALL.into_iter().find(|status| status.name() == name)
+        name.parse().ok()
     }
 }
 
 /// The limits of a plan. `None` means unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// Maximum size of the files of a workspace, in bytes.
+    /// The maximum size of the files of a workspace, in bytes.
     pub storage_bytes: Option<u64>,
-    /// Maximum number of projects of a workspace.
+    /// The maximum number of projects of a workspace.
     pub projects: Option<u64>,
-    /// Maximum number of agents of a workspace.
+    /// The maximum number of agents of a workspace.
     pub agents: Option<u64>,
-    /// Maximum number of active devices of a user.
+    /// The maximum number of active devices of a user.
     pub activations: Option<u64>,
 }
 
@@ -86,7 +81,7 @@ impl OfferedPlan {
         }
     }
 
-    /// Returns the plan of a user who starts this offered plan at `now_ms`.
+    /// Returns the plan that a user has after starting this offered plan at `now_ms`.
     pub fn begun_at(&self, now_ms: i64) -> Plan {
         let is_trial = self.status == PlanStatus::Trialing;
         Plan {

@@ -1,4 +1,4 @@
-//! Projects as their readers see them.
+//! Views of projects for readers.
 
 use std::sync::Arc;
 

@@ -4,11 +4,11 @@ use super::id;
 
 /// The state field by which an aggregate can be addressed within its type and project.
 pub const SLUG: &str = "slug";
-/// The slugs that [`is_valid`] accepts, for error messages.
+/// The description of valid slugs (see [`is_valid`]) for error messages.
 pub const EXPECTED: &str = "expected 1 to 200 characters of a-z A-Z 0-9 - _ .";
-/// Maximum length of a slug in bytes.
+/// The maximum length of a slug in bytes.
 const MAX_BYTES: usize = 200;
-/// Maximum length of a slug that is derived from a text, or to which a number is appended, in bytes.
+/// The maximum length of a slug that is derived from a text, or to which a number is appended, in bytes.
 const MAX_STEM_BYTES: usize = 120;
 
 /// Returns whether a client may choose this slug.
@@ -25,7 +25,8 @@ pub fn slugify(text: &str) -> String {
     slug.trim_matches('-').to_owned()
 }
 
-/// Returns a valid slug for any text: the text itself if it is valid, otherwise a slug derived from it, or `fallback`.
+/// Returns a valid slug for any text: the text itself if it is valid, otherwise the slug derived from the text, or
+/// `fallback` if no slug can be derived.
 pub fn valid(text: &str, fallback: &str) -> String {
     if is_valid(text) { text.to_owned() } else { derived(text, fallback) }
 }
@@ -46,7 +47,7 @@ pub fn is_numbered(slug: &str, base: &str) -> bool {
     slug == base || number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Returns the part of a valid slug to which a number is appended.
+/// Returns a valid slug, shortened so that a number can be appended.
 fn stem(slug: &str) -> &str {
     slug.get(..MAX_STEM_BYTES).unwrap_or(slug)
 }

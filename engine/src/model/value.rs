@@ -1,11 +1,13 @@
 //! The JSON-like values of events, states and pipelines, with ordered fields, exact integers, and dates.
 //!
-//! Cloning a value is always cheap: the clones share strings, arrays and objects. A write copies the shared part first.
+//! Cloning a value is always cheap, because clones share strings, arrays and objects. A write first copies the shared
+//! part.
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use super::decimal::{self, Decimal};
 pub use super::object::{Object, Shape};
 
 /// A JSON-like value. A missing field has no value: functions that look up a field return an `Option`.
@@ -14,9 +16,11 @@ pub enum Value {
     #[default]
     Null,
     Bool(bool),
-    /// An integer. In JSON text, a number without fraction or exponent that fits 64 bits.
+    /// An integer. JSON text represents it as a number without fraction or exponent that fits into 64 bits.
     Int(i64),
     Double(f64),
+    /// An exact decimal number. JSON text represents it as a string.
+    Decimal(Decimal),
     /// A point in time, in milliseconds since 1970-01-01T00:00:00Z.
     Date(i64),
     String(Arc<str>),
@@ -41,7 +45,7 @@ impl Value {
         }
     }
 
-    /// Returns the text if the value is a string.
+    /// Returns the string if the value is a string.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Value::String(text) => Some(text),
@@ -57,17 +61,18 @@ impl Value {
         }
     }
 
-    /// Returns the number as a double if the value is an integer or a double.
+    /// Returns the number as the nearest double if the value is a number.
     pub fn as_f64(&self) -> Option<f64> {
         match self {
             Value::Int(number) => Some(*number as f64),
             Value::Double(number) => Some(*number),
+            Value::Decimal(number) => Some(decimal::to_double(*number)),
             _ => None,
         }
     }
 
     pub fn is_number(&self) -> bool {
-        matches!(self, Value::Int(_) | Value::Double(_))
+        matches!(self, Value::Int(_) | Value::Double(_) | Value::Decimal(_))
     }
 
     pub fn is_null(&self) -> bool {
@@ -79,7 +84,8 @@ impl Value {
         self.as_object()?.get(name)
     }
 
-    /// Returns MongoDB's name of the value's type. Integers are `int` if they fit 32 bits, and otherwise `long`.
+    /// Returns MongoDB's name of the value's type. The name of an integer is `int` if it fits into 32 bits, and
+    /// otherwise `long`.
     pub fn type_name(&self) -> &'static str {
         match self {
             Value::Null => "null",
@@ -87,6 +93,7 @@ impl Value {
             Value::Int(number) if i32::try_from(*number).is_ok() => "int",
             Value::Int(_) => "long",
             Value::Double(_) => "double",
+            Value::Decimal(_) => "decimal",
             Value::Date(_) => "date",
             Value::String(_) => "string",
             Value::Array(_) => "array",
@@ -99,7 +106,7 @@ impl Value {
     pub fn type_rank(&self) -> u8 {
         match self {
             Value::Null => 0,
-            Value::Int(_) | Value::Double(_) => 1,
+            Value::Int(_) | Value::Double(_) | Value::Decimal(_) => 1,
             Value::String(_) => 2,
             Value::Object(_) => 3,
             Value::Array(_) => 4,
@@ -116,13 +123,18 @@ impl Value {
                 Value::String(text) => text.len(),
                 Value::Array(items) => items.iter().map(Value::size_bytes).sum(),
                 Value::Object(object) => object.size_bytes(),
-                Value::Null | Value::Bool(_) | Value::Int(_) | Value::Double(_) | Value::Date(_) => 0,
+                Value::Null
+                | Value::Bool(_)
+                | Value::Int(_)
+                | Value::Double(_)
+                | Value::Decimal(_)
+                | Value::Date(_) => 0,
             }
     }
 
     /// Compares two values of any types in the total order (`mongodb.com/docs`, "bson-type-comparison-order").
     ///
-    /// NaN is the lowest number, `-0.0` equals `0`, and integers and doubles are compared exactly.
+    /// NaN is the lowest number, `-0.0` equals `0`, and numbers of different types are compared by their exact values.
     pub fn compare(&self, other: &Value) -> Ordering {
         match (self, other) {
             (Value::Null, Value::Null) => Ordering::Equal,
@@ -131,6 +143,11 @@ impl Value {
             (Value::Double(a), Value::Double(b)) => compare_doubles(*a, *b),
             (Value::Int(a), Value::Double(b)) => compare_int_double(*a, *b),
             (Value::Double(a), Value::Int(b)) => compare_int_double(*b, *a).reverse(),
+            (Value::Decimal(a), Value::Decimal(b)) => a.cmp(b),
+            (Value::Decimal(a), Value::Int(b)) => a.cmp(&Decimal::from(*b)),
+            (Value::Int(a), Value::Decimal(b)) => Decimal::from(*a).cmp(b),
+            (Value::Decimal(a), Value::Double(b)) => decimal::compare_double(*a, *b),
+            (Value::Double(a), Value::Decimal(b)) => decimal::compare_double(*b, *a).reverse(),
             (Value::Date(a), Value::Date(b)) => a.cmp(b),
             (Value::String(a), Value::String(b)) => a.as_bytes().cmp(b.as_bytes()),
             (Value::Array(a), Value::Array(b)) => compare_sequences(a.iter(), b.iter(), Value::compare),
@@ -215,7 +232,8 @@ impl Ord for Value {
 }
 
 impl Hash for Value {
-    /// Hashes a value so that equal values have equal hashes: `1` and `1.0`, `0` and `-0.0`, and every NaN.
+    /// Hashes a value so that equal values have equal hashes. Examples of equal values are `1`, `1.0` and the decimal
+    /// `1.00`, or `0` and `-0.0`. All NaNs are equal as well.
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_u8(self.type_rank());
         match self {
@@ -223,6 +241,7 @@ impl Hash for Value {
             Value::Bool(flag) => flag.hash(state),
             Value::Int(number) => hash_number(*number as f64, Some(*number), state),
             Value::Double(number) => hash_number(*number, None, state),
+            Value::Decimal(number) => hash_decimal(*number, state),
             Value::Date(time) => time.hash(state),
             Value::String(text) => text.hash(state),
             Value::Array(items) => items.iter().for_each(|item| item.hash(state)),
@@ -241,6 +260,22 @@ fn hash_number<H: Hasher>(double: f64, int: Option<i64>, state: &mut H) {
         _ if double.is_nan() => state.write_u64(u64::MAX),
         _ if double == 0.0 => state.write_u64(0),
         _ => state.write_u64(double.to_bits()),
+    }
+}
+
+/// Hashes a decimal. A decimal that an integer or a double represents exactly has the same hash as that number.
+fn hash_decimal<H: Hasher>(number: Decimal, state: &mut H) {
+    let double = decimal::to_double(number);
+    match decimal::whole(number) {
+        Some(int) => hash_number(int as f64, Some(int), state),
+        None if decimal::compare_double(number, double).is_eq() => hash_number(double, None, state),
+        None => number.normalize().mantissa().hash(state),
+    }
+}
+
+impl From<Decimal> for Value {
+    fn from(number: Decimal) -> Value {
+        Value::Decimal(number)
     }
 }
 

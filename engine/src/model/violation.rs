@@ -1,27 +1,41 @@
 //! Violations: errors in an input, each with its location. All violations are collected before the input is rejected.
 
-/// One error at one location in a request's body.
+use std::fmt;
+
+/// An error at one location in the body of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// The location of the error, as a JSON pointer (RFC 6901) into the body, or into one event of the body.
+    /// The location of the error, as a JSON pointer (RFC 6901) into the body or into one event of the body.
     pub pointer: String,
-    /// The error message: the value found, and the values that are allowed.
+    /// The error message, which contains the found value and the allowed values.
     pub message: String,
 }
 
-/// Collects violations while an input is checked.
+/// The maximum number of violations that are reported. An input of a client may contain very many violations.
+const MAX: usize = 1_000;
+
+/// A collection of the violations in an input, up to a limit.
 #[derive(Debug, Default)]
 pub struct Violations(Vec<Violation>);
 
 impl Violations {
     pub fn add(&mut self, pointer: impl Into<String>, message: impl Into<String>) {
-        self.0.push(Violation { pointer: pointer.into(), message: message.into() });
+        if !self.is_full() {
+            self.0.push(Violation { pointer: pointer.into(), message: message.into() });
+        }
+    }
+
+    /// Returns whether the maximum number of violations is reached. Further violations are left out, so the check can
+    /// end.
+    pub fn is_full(&self) -> bool {
+        self.0.len() >= MAX
     }
 
     /// Adds the violations of a part of the body. `at` is the location of the part.
     pub fn add_below(&mut self, at: &str, part: Violations) {
         let below = |violation: Violation| Violation { pointer: format!("{at}{}", violation.pointer), ..violation };
         self.0.extend(part.0.into_iter().map(below));
+        self.0.truncate(MAX);
     }
 
     pub fn is_empty(&self) -> bool {
@@ -35,6 +49,30 @@ impl Violations {
 
     pub fn into_vec(self) -> Vec<Violation> {
         self.0
+    }
+}
+
+/// The location of a value inside a body. Its JSON pointer is created only if there is an error.
+#[derive(Debug, Clone, Copy)]
+pub enum Place<'a> {
+    At(&'a str),
+    Field(&'a Place<'a>, &'a str),
+    Item(&'a Place<'a>, usize),
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::At(pointer) => f.write_str(pointer),
+            Place::Field(place, name) => write!(f, "{place}/{}", segment(name)),
+            Place::Item(place, index) => write!(f, "{place}/{index}"),
+        }
+    }
+}
+
+impl From<Place<'_>> for String {
+    fn from(place: Place<'_>) -> String {
+        place.to_string()
     }
 }
 

@@ -20,29 +20,35 @@ use std::sync::Arc;
 pub use expression::filter::Filter;
 pub use language::catalogue;
 pub use plan::options::{Options, SourceChoice};
+pub use run::preview::StagePreview;
 pub use source::positions::Positions;
 pub use source::scan::{AsOf, EdgeScan, EventScan, Read, Scan, Source, StateScan};
 pub use source::streams::StreamFilter;
 pub use source::surrealql;
 pub use source::table::{Columns, Table};
-pub use value::{context, error, hint};
+pub use value::{context, error, hint, known_types};
 
 use crate::model::value::{Object, Value};
 use context::Context;
 use error::Result;
 use language::parse;
 use plan::explain::explain;
+use plan::logical;
 use plan::lower::{Lowering, lower};
 use plan::optimize::optimize;
-use plan::{logical, visible};
+use plan::preview::{Previews, preview};
 use run::meter::Meter;
+use run::preview::Wanted;
 use run::program::Program;
 use run::rows::{Owner, Run};
 use value::extended;
 
 /// A checked pipeline that is ready to run.
 pub struct Prepared {
-    program: Program,
+    /// The optimized program. A preview has none, unless it is explained as well.
+    program: Option<Program>,
+    /// The program that shows rows after every stage, and the number of rows to show.
+    previews: Option<(Previews, usize)>,
     scans: Vec<Scan>,
     stages: Vec<Value>,
     rules: Vec<&'static str>,
@@ -57,6 +63,8 @@ pub struct Output {
     pub warnings: Vec<String>,
     /// The plan, with the number of rows and the microseconds of each part. Null unless the options request the plan.
     pub explain: Value,
+    /// The rows after every stage, if the options request a preview.
+    pub stages: Vec<StagePreview>,
 }
 
 /// Checks a whole pipeline and prepares the pipeline for running, within the query's time and memory limits.
@@ -64,16 +72,28 @@ pub struct Output {
 /// Evaluates constants and compiles patterns, which can take long. Do not call this function on threads that serve
 /// requests. If several stages are invalid, the error names the first.
 pub fn prepare(pipeline: &Value, options: &Options, query: &Context) -> Result<Prepared> {
-    let pipeline = parse::pipeline(extended::read(pipeline)?.as_ref(), query)?;
-    let stages = pipeline.stages.iter().map(|staged| staged.text.clone()).collect();
-    let mut plan = logical::plan(pipeline, query)?;
-    let warnings = visible::warnings(&plan);
-    query.check_time()?;
-    let rules = optimize(&mut plan, options);
+    let spec = extended::read(pipeline)?;
+    let parsed = parse::pipeline(spec.as_ref(), query)?;
+    let stages = parsed.stages.iter().map(|staged| staged.text.clone()).collect();
+    let mut plan = logical::plan(parsed, query)?;
+    let warnings = query.take_warnings();
     query.check_time()?;
     let mut lowering = Lowering { scans: Vec::new(), columns: options.push_down && options.columns };
-    let program = lower(plan, &mut lowering);
-    Ok(Prepared { program, scans: lowering.scans, stages, rules, warnings, explain: options.explain })
+    let mut previews = None;
+    if let Some(shown) = options.preview {
+        previews = Some((preview(plan, options, shown, &mut lowering), shown));
+        if !options.explain {
+            let (scans, rules) = (lowering.scans, Vec::new());
+            return Ok(Prepared { program: None, previews, scans, stages, rules, warnings, explain: false });
+        }
+        // The preview has consumed the plan, so the optimizer gets a second plan of the same pipeline.
+        plan = logical::plan(parse::pipeline(spec.as_ref(), query)?, query)?;
+        query.take_warnings();
+    }
+    let rules = optimize(&mut plan, options);
+    query.check_time()?;
+    let program = Some(lower(plan, &mut lowering));
+    Ok(Prepared { program, previews, scans: lowering.scans, stages, rules, warnings, explain: options.explain })
 }
 
 impl Prepared {
@@ -82,7 +102,7 @@ impl Prepared {
         &self.scans
     }
 
-    /// Returns the paths whose columns would speed up the pipeline, at most `MAX_PATHS` of them.
+    /// Returns the paths whose columns would speed up the pipeline, at most [`MAX_PATHS`](column::MAX_PATHS).
     pub fn columns(&self) -> Vec<&Arc<str>> {
         let paths: BTreeSet<_> = self.scans.iter().filter_map(|scan| scan.columns.as_ref()).flatten().collect();
         paths.into_iter().take(column::MAX_PATHS).collect()
@@ -106,48 +126,75 @@ impl Prepared {
     /// Runs the pipeline. `tables[i]` holds the rows of `scans()[i]`.
     pub fn run(&self, tables: &[&dyn Table], query: &Context) -> Result<Output> {
         let run = Run { query, tables, variables: None };
-        let read = Meter::default();
-        let meters: Vec<Meter> = self.program.steps.iter().map(|_| Meter::default()).collect();
-        let meters = if self.explain { meters.as_slice() } else { &[] };
-        let owner = self.program.owner();
-        let mut rows = Vec::new();
-        let mut finite = true;
-        let found = self.program.measured(run, self.explain.then_some(&read), meters);
-        for row in found.map_err(|error| if self.program.is_computed() { error.at_stage(0) } else { error })? {
-            let row = row?;
-            owner.hold(&row, query)?;
-            finite &= owner == Owner::Source || is_finite(&row);
-            rows.push(row);
-        }
         let mut warnings = self.warnings.clone();
-        if !finite {
+        let (mut rows, mut explain) = (None, Value::Null);
+        let mut is_exact = true;
+        if let Some(program) = &self.program {
+            let ran = self.run_program(program, run)?;
+            explain = ran.1;
+            is_exact = program.owner() == Owner::Source || ran.0.iter().all(is_finite);
+            rows = Some(ran.0);
+        }
+        let mut stages = Vec::new();
+        if let Some((previews, shown)) = &self.previews {
+            if let Some(before) = &previews.before {
+                stages = before.run(run, *shown, Wanted::Stages)?.1;
+            }
+            let wanted = if rows.is_some() { Wanted::Stages } else { Wanted::Rows };
+            let (found, shown) = previews.rows.run(run, *shown, wanted)?;
+            stages.extend(shown);
+            for stage in &mut stages {
+                let text = self.stages.get(stage.index).and_then(Value::as_object);
+                stage.name =
+                    text.and_then(|text| text.iter().next()).map(|(name, _)| name.to_string()).unwrap_or_default();
+            }
+            let rows = rows.get_or_insert(found);
+            is_exact &= rows.iter().chain(stages.iter().flat_map(|stage| &stage.rows)).all(is_finite);
+        }
+        if !is_exact {
             warnings.push("NaN and infinity are shown as null".to_owned());
         }
-        let explain = match self.explain {
-            true => explain(&self.program, &self.scans, &self.rules, meters, &read),
-            false => Value::Null,
-        };
-        Ok(Output { rows, warnings, explain })
+        Ok(Output { rows: rows.unwrap_or_default(), warnings, explain, stages })
     }
 
-    /// Returns the normalized pipeline and its plan.
+    /// Runs the optimized program. Returns its rows and the explanation.
+    fn run_program<'a>(&'a self, program: &'a Program, run: Run<'a>) -> Result<(Vec<Value>, Value)> {
+        let read = Meter::default();
+        let meters: Vec<Meter> = program.steps.iter().map(|_| Meter::default()).collect();
+        let meters = if self.explain { meters.as_slice() } else { &[] };
+        let owner = program.owner();
+        let mut rows = Vec::new();
+        let found = program.measured(run, self.explain.then_some(&read), meters);
+        for row in found.map_err(|error| if program.is_computed() { error.at_stage(0) } else { error })? {
+            let row = row?;
+            owner.hold(&row, run.query)?;
+            rows.push(row);
+        }
+        let explain = match self.explain {
+            true => explain(program, &self.scans, &self.rules, meters, &read),
+            false => Value::Null,
+        };
+        Ok((rows, explain))
+    }
+
+    /// Returns the normalized stages, the plan, and the names of the rules that changed the plan.
     pub fn describe(&self) -> Value {
         let rules: Vec<Value> = self.rules.iter().copied().map(Value::from).collect();
         Object::from_iter([
             ("pipeline", Value::from(self.stages.clone())),
-            ("plan", self.program.describe(&self.scans)),
+            ("plan", self.program.as_ref().map_or(Value::Null, |program| program.describe(&self.scans))),
             ("rules", rules.into()),
         ])
         .into()
     }
 }
 
-/// Returns whether JSON can represent every number in the value.
+/// Returns whether JSON can represent every number in the value. Infinities and NaN have no representation.
 fn is_finite(value: &Value) -> bool {
     match value {
         Value::Double(number) => number.is_finite(),
         Value::Array(items) => items.iter().all(is_finite),
         Value::Object(object) => object.iter().all(|(_, value)| is_finite(value)),
-        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Date(_) | Value::String(_) => true,
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Decimal(_) | Value::Date(_) | Value::String(_) => true,
     }
 }

@@ -1,6 +1,9 @@
 //! Tests of behavior that case files cannot express: the choice of source, push-down, and the stack use of long
 //! pipelines.
 
+#[cfg(test)]
+mod windows;
+
 use std::sync::Arc;
 
 use super::*;
@@ -12,7 +15,7 @@ fn value(text: &str) -> Value {
 }
 
 fn options(source: SourceChoice, push_down: bool) -> Options {
-    Options { source, push_down, columns: true, explain: true }
+    Options { source, push_down, columns: true, explain: true, preview: None }
 }
 
 fn prepared(pipeline: &str) -> Prepared {
@@ -252,8 +255,8 @@ fn errors_contain_an_excerpt_of_a_computed_value() {
     }
 }
 
-/// Returns an expression over two arrays of 8^10 leaves each. Every level of an array repeats one shared part; the two
-/// arrays share nothing with each other.
+/// Returns an expression over two arrays of 8^10 leaves each. Every level of an array repeats one shared part. The two
+/// arrays have no part in common.
 fn shared_parts(then: &str) -> String {
     let lets = |name: &str| {
         let eight = vec![format!("\"$${name}\""); 8].join(",");

@@ -14,11 +14,11 @@ use crate::model::aggregate::Aggregate;
 use crate::model::value::Value;
 use crate::pipeline::column::{Cell, Column};
 
-/// Maximum number of columns for paths. At the limit, a new column replaces the least recently used one.
+/// The maximum number of columns for paths. At the limit, a new column replaces the least recently used one.
 const MAX_CACHED_COLUMNS: usize = 32;
-/// The constant part of the limit on the size of a column's dictionary. The dictionary keeps texts that are no longer in
-/// any state. A column is dropped when its dictionary has more than twice as many texts as after the build, plus this
-/// number.
+/// The constant part of the limit on the size of a column's dictionary. The dictionary keeps texts that are no longer
+/// in any state. A column is dropped when its dictionary has more than twice as many texts as after the build, plus
+/// this number.
 const STALE_TEXTS: usize = 16_384;
 
 /// The columns of a workspace.

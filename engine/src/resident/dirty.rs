@@ -16,10 +16,10 @@ use crate::model::id::AggregateId;
 
 /// The maximum average number of snapshot bytes written per aggregate and second.
 const BYTES_PER_SECOND: usize = 8 << 10;
-/// Minimum and maximum length of a pause, in milliseconds. A shorter pause is skipped, and a longer pause is cut.
+/// The minimum and maximum length of a pause, in milliseconds. A shorter pause is skipped, and a longer pause is cut.
 const MIN_REST_MS: i64 = 1_000;
 const MAX_REST_MS: i64 = 300_000;
-/// Maximum number and total size, in bytes, of the events of all aggregates that are appended during one pause. At
+/// The maximum number and total size, in bytes, of the events of all aggregates that are appended during one pause. At
 /// either limit, the pause ends.
 const MAX_EVENTS_BEHIND: u64 = 16_384;
 const MAX_BYTES_BEHIND: u64 = 16 << 20;
@@ -57,7 +57,7 @@ struct Inner {
     hurried: bool,
 }
 
-/// The order in which aggregates began to wait.
+/// The place of an aggregate in the order in which the aggregates began to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     /// The position of the aggregate's first event that is in no snapshot.
@@ -221,8 +221,8 @@ impl Inner {
         (is_far || self.hurried).then_some(*place)
     }
 
-    /// Returns an aggregate whose pause has ended. If the clock was set back, a pause that would last too long counts
-    /// as ended.
+    /// Returns an aggregate whose pause has ended. A pause that ends too far in the future also counts
+    /// as ended, because the clock has been set back since it began.
     fn rested(&self, now_ms: i64) -> Option<Place> {
         let first = self.ends.first().filter(|(until_ms, _)| *until_ms <= now_ms);
         let last = || self.ends.last().filter(|(until_ms, _)| *until_ms > now_ms.saturating_add(MAX_REST_MS));
@@ -240,21 +240,7 @@ mod tests {
             0 => Object::default(),
             _ => Object::from_iter([("text", Value::from("x".repeat(bytes)))]),
         };
-        Arc::new(Event {
-            event_id: position.to_string().into(),
-            aggregate_id: AggregateId::parse(id).expect("a valid id"),
-            aggregate_type: "note".into(),
-            event_type: "note.changed".into(),
-            project_id: None,
-            version: 1,
-            position,
-            payload: Arc::new(payload),
-            metadata: Arc::default(),
-            actor: "system".into(),
-            occurred_at: 0,
-            recorded_at: 0,
-            sent: Default::default(),
-        })
+        Arc::new(Event { version: 1, payload: Arc::new(payload), ..Event::sample(id, "note.changed", position) })
     }
 
     fn event(id: &str, position: u64) -> Arc<Event> {

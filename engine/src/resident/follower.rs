@@ -1,7 +1,7 @@
 //! The states at the position of the log's follower. Only aggregates that changed after this position have an entry.
 //!
-//! The follower must see each event together with the state directly after the event. The resident states are usually
-//! later than that.
+//! The follower must see each event together with the state directly after the event. The resident states usually
+//! include later events.
 
 use std::sync::Arc;
 

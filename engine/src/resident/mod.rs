@@ -8,115 +8,36 @@ pub mod dirty;
 pub mod follower;
 pub mod graph;
 pub mod labels;
+mod newest;
 pub mod observed;
+mod rows;
 mod sharing;
+mod snapshot;
 pub mod tail;
 pub mod workload;
 
-use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::model::aggregate::Aggregate;
 use crate::model::id::AggregateId;
-use crate::model::slug::SLUG;
-use crate::model::value::{Object, Value};
-use crate::pipeline::column::{Column, Index};
+use crate::model::value::Object;
 pub use columns::Base;
-use columns::{BuiltColumn, Columns};
+use columns::BuiltColumn;
+pub use newest::Newest;
+use rows::{CHUNK_SIZE, Rows};
 use sharing::Sharing;
-
-/// The number of aggregates per chunk. A chunk takes a microsecond to copy; larger chunks make snapshots shorter.
-const CHUNK_SIZE: usize = 256;
-
-type Chunk = Vec<Arc<Aggregate>>;
-/// The type, project and slug of an aggregate.
-type SlugKey<'a> = (&'a str, Option<&'a str>, &'a str);
+pub use snapshot::Snapshot;
+use snapshot::Wanted;
 
 /// The aggregates of one workspace.
 #[derive(Default)]
 pub struct Resident {
-    inner: RwLock<Inner>,
+    rows: RwLock<Rows>,
     /// Locked while a thread builds columns, so that no two threads build the same column.
     making: Mutex<()>,
     sharing: Mutex<Sharing>,
-}
-
-#[derive(Default)]
-struct Inner {
-    chunks: Vec<Arc<Chunk>>,
-    /// The row number of each aggregate, by id.
-    rows: Index,
-    /// The row numbers of aggregates that are not deleted, by slug. A slug can have several rows in a log
-    /// of an older program.
-    slugs: Index,
-    /// Number of aggregates.
-    count: u32,
-    position: u64,
-    columns: Columns,
-}
-
-/// All aggregates as they were at one position.
-#[derive(Clone)]
-pub struct Snapshot {
-    chunks: Vec<Arc<Chunk>>,
-    position: u64,
-    columns: Option<Arc<Wanted>>,
-}
-
-/// The columns that were requested together with a snapshot.
-struct Wanted {
-    base: Base,
-    by_path: FxHashMap<Arc<str>, Column>,
-}
-
-impl Snapshot {
-    /// Iterates over all aggregates, including deleted ones, in the order of their first events.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<Aggregate>> + Clone {
-        self.chunks.iter().flat_map(|chunk| chunk.iter())
-    }
-
-    /// Iterates over the aggregates whose first event is before a position, newest first.
-    pub fn newest_before(&self, position: u64) -> impl Iterator<Item = &Arc<Aggregate>> {
-        let chunks = self
-            .chunks
-            .partition_point(|chunk| chunk.first().is_some_and(|aggregate| aggregate.first_position < position));
-        let chunks = self.chunks.get(..chunks).unwrap_or_default();
-        let newest = chunks.iter().rev().flat_map(|chunk| chunk.iter().rev());
-        newest.skip_while(move |aggregate| aggregate.first_position >= position)
-    }
-
-    /// Returns the position of the last event folded.
-    pub fn position(&self) -> u64 {
-        self.position
-    }
-
-    /// Returns the number of aggregates.
-    pub fn len(&self) -> usize {
-        self.chunks.last().map_or(0, |last| (self.chunks.len() - 1) * CHUNK_SIZE + last.len())
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.chunks.is_empty()
-    }
-
-    /// Returns the aggregate at a row, in the order of [`iter`](Snapshot::iter).
-    pub fn at(&self, row: usize) -> Option<&Arc<Aggregate>> {
-        self.chunks.get(row / CHUNK_SIZE)?.get(row % CHUNK_SIZE)
-    }
-
-    /// Returns the columns that every scan reads, if the snapshot has columns.
-    pub fn base(&self) -> Option<&Base> {
-        self.columns.as_ref().map(|columns| &columns.base)
-    }
-
-    /// Returns the column of a path, or `None` if the snapshot has no such column.
-    pub fn column(&self, path: &str) -> Option<&Column> {
-        let columns = self.columns.as_ref()?;
-        columns.by_path.get(path).or_else(|| columns.base.column(path))
-    }
 }
 
 impl Resident {
@@ -127,13 +48,19 @@ impl Resident {
     /// Returns the state of an aggregate in a snapshot of this workspace.
     pub fn get_in(&self, snapshot: &Snapshot, id: &str) -> Option<Arc<Aggregate>> {
         // The row of an aggregate never changes.
-        let row = self.read().row_of(id)? as usize;
-        snapshot.chunks.get(row / CHUNK_SIZE)?.get(row % CHUNK_SIZE).cloned()
+        let row = self.read().row_of(id)?;
+        snapshot.at(row as usize).cloned()
     }
 
     pub fn snapshot(&self) -> Snapshot {
-        let inner = self.read();
-        Snapshot { chunks: inner.chunks.clone(), position: inner.position, columns: None }
+        let rows = self.read();
+        Snapshot { chunks: rows.chunks.clone(), position: rows.position, columns: None }
+    }
+
+    /// Returns an iterator over the aggregates whose first event is before a position, newest first. With
+    /// `aggregate_type`, the iterator visits only aggregates of this type.
+    pub fn newest<'a>(&'a self, aggregate_type: Option<&'a str>, before: u64) -> Newest<'a> {
+        Newest::new(self, aggregate_type, before)
     }
 
     /// Returns whether all these paths have columns.
@@ -146,10 +73,10 @@ impl Resident {
         if !self.has_columns(paths) {
             self.make_columns(paths);
         }
-        let inner = self.read();
-        let column = |path: &&Arc<str>| Some(((*path).clone(), inner.columns.column(path)?.clone()));
-        let columns = Wanted { base: inner.columns.base().clone(), by_path: paths.iter().filter_map(column).collect() };
-        Snapshot { chunks: inner.chunks.clone(), position: inner.position, columns: Some(Arc::new(columns)) }
+        let rows = self.read();
+        let column = |path: &&Arc<str>| Some(((*path).clone(), rows.columns.column(path)?.clone()));
+        let columns = Wanted { base: rows.columns.base().clone(), by_path: paths.iter().filter_map(column).collect() };
+        Snapshot { chunks: rows.chunks.clone(), position: rows.position, columns: Some(Arc::new(columns)) }
     }
 
     fn make_columns(&self, paths: &[&Arc<str>]) {
@@ -160,8 +87,8 @@ impl Resident {
         for (row, aggregate) in snapshot.iter().enumerate() {
             built.iter_mut().for_each(|column| column.put(row, aggregate));
         }
-        let mut inner = self.write();
-        for (number, chunk) in inner.chunks.iter().enumerate() {
+        let mut rows = self.write();
+        for (number, chunk) in rows.chunks.iter().enumerate() {
             // A writer copies a chunk that the snapshot holds, so an identical pointer means an unchanged chunk.
             if snapshot.chunks.get(number).is_some_and(|before| Arc::ptr_eq(before, chunk)) {
                 continue;
@@ -170,7 +97,7 @@ impl Resident {
                 built.iter_mut().for_each(|column| column.put(number * CHUNK_SIZE + row, aggregate));
             }
         }
-        built.into_iter().for_each(|column| inner.columns.keep(column));
+        built.into_iter().for_each(|column| rows.columns.keep(column));
     }
 
     pub fn position(&self) -> u64 {
@@ -179,12 +106,7 @@ impl Resident {
 
     /// Returns the aggregates of a type and project that have this slug.
     pub fn by_slug(&self, aggregate_type: &str, project_id: Option<&str>, slug: &str) -> Vec<AggregateId> {
-        let key = (aggregate_type, project_id, slug);
-        let inner = self.read();
-        let mut rows: Vec<u32> = inner.slugs.candidates(hash(key)).collect();
-        rows.sort_unstable();
-        let found = rows.into_iter().filter_map(|row| inner.at(row)).filter(|found| slug_key(found) == Some(key));
-        found.map(|aggregate| aggregate.id.clone()).collect()
+        self.read().by_slug((aggregate_type, project_id, slug))
     }
 
     /// Returns the approximate size of the columns in bytes.
@@ -201,116 +123,39 @@ impl Resident {
     /// must be sorted by the positions of their first events.
     pub fn publish(&self, aggregates: impl IntoIterator<Item = Arc<Aggregate>>, position: u64) {
         let aggregates: Vec<_> = aggregates.into_iter().map(|aggregate| self.share(aggregate)).collect();
-        let mut inner = self.write();
+        let mut rows = self.write();
         for aggregate in aggregates {
-            inner.put(aggregate);
+            rows.put(aggregate);
         }
-        inner.position = inner.position.max(position);
+        rows.position = rows.position.max(position);
     }
 
     /// Replaces the facts of aggregates. Ignores aggregates that are not resident.
     pub fn set_facts(&self, facts: impl IntoIterator<Item = (AggregateId, Arc<Object>)>) {
         let mut sharing = self.sharing.lock();
-        let mut inner = self.write();
+        let mut rows = self.write();
         for (id, facts) in facts {
-            if let Some(slot) = inner.slot(&id) {
+            if let Some(slot) = rows.slot(&id) {
                 Arc::make_mut(slot).facts = sharing.facts(&facts);
             }
         }
     }
 
     // A panic during a write cannot leave a partial aggregate, because each write replaces one pointer.
-    fn read(&self) -> RwLockReadGuard<'_, Inner> {
-        self.inner.read()
+    fn read(&self) -> RwLockReadGuard<'_, Rows> {
+        self.rows.read()
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Inner> {
-        self.inner.write()
+    fn write(&self) -> RwLockWriteGuard<'_, Rows> {
+        self.rows.write()
     }
-}
-
-impl Inner {
-    fn get(&self, id: &str) -> Option<&Arc<Aggregate>> {
-        self.at(self.row_of(id)?)
-    }
-
-    fn row_of(&self, id: &str) -> Option<u32> {
-        let mut candidates = self.rows.candidates(hash(id));
-        candidates.find(|row| self.at(*row).is_some_and(|aggregate| aggregate.id.as_str() == id))
-    }
-
-    fn at(&self, row: u32) -> Option<&Arc<Aggregate>> {
-        self.chunks.get(row as usize / CHUNK_SIZE)?.get(row as usize % CHUNK_SIZE)
-    }
-
-    fn slot(&mut self, id: &AggregateId) -> Option<&mut Arc<Aggregate>> {
-        let row = self.row_of(id.as_str())? as usize;
-        Arc::make_mut(self.chunks.get_mut(row / CHUNK_SIZE)?).get_mut(row % CHUNK_SIZE)
-    }
-
-    fn put(&mut self, mut aggregate: Arc<Aggregate>) {
-        let before = self.get(aggregate.id.as_str()).cloned();
-        if before.as_ref().is_some_and(|before| before.version > aggregate.version) {
-            // The resident aggregate contains later events than this fold.
-            return;
-        }
-        let row = self.row_of(aggregate.id.as_str()).unwrap_or(self.count);
-        self.index_slug(row, before.as_deref(), &aggregate);
-        self.columns.put(row as usize, &aggregate);
-        match before {
-            Some(before) => {
-                // The resident facts are newer, because facts may have changed since this fold began.
-                if !Arc::ptr_eq(&before.facts, &aggregate.facts) {
-                    Arc::make_mut(&mut aggregate).facts = before.facts.clone();
-                }
-                if let Some(slot) = self.slot(&before.id) {
-                    *slot = aggregate;
-                }
-            }
-            None => {
-                self.rows.insert(hash(aggregate.id.as_str()), row);
-                self.count += 1;
-                if (row as usize).is_multiple_of(CHUNK_SIZE) {
-                    self.chunks.push(Arc::new(Vec::with_capacity(CHUNK_SIZE)));
-                }
-                if let Some(chunk) = self.chunks.last_mut() {
-                    Arc::make_mut(chunk).push(aggregate);
-                }
-            }
-        }
-    }
-
-    fn index_slug(&mut self, row: u32, before: Option<&Aggregate>, after: &Aggregate) {
-        let (old, new) = (before.and_then(slug_key), slug_key(after));
-        if old == new {
-            return;
-        }
-        if let Some(key) = old {
-            self.slugs.remove(hash(key), row);
-        }
-        if let Some(key) = new {
-            self.slugs.insert(hash(key), row);
-        }
-    }
-}
-
-fn slug_key(aggregate: &Aggregate) -> Option<SlugKey<'_>> {
-    match aggregate.state.get(SLUG) {
-        Some(Value::String(slug)) if !aggregate.deleted => {
-            Some((&aggregate.aggregate_type, aggregate.project_id.as_deref(), slug))
-        }
-        _ => None,
-    }
-}
-
-fn hash(key: impl Hash) -> u64 {
-    FxBuildHasher.hash_one(key)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::model::aggregate::no_facts;
+    use crate::model::value::Value;
 
     fn aggregate(number: u64, version: u64) -> Arc<Aggregate> {
         let n = match version % 4 {

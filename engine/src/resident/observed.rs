@@ -7,13 +7,13 @@ use parking_lot::Mutex;
 use crate::model::event::Event;
 use crate::model::value::{Object, Value};
 
-/// Maximum number of fields of an event type, and of event types. Clients choose the names, so without limits a client
-/// could fill the memory with new names.
+/// The maximum number of fields per event type, and the maximum number of event types. Clients choose the names, so
+/// without limits a client could fill the memory with new names.
 const MAX_FIELDS: usize = 500;
 const MAX_EVENT_TYPES: usize = 1_000;
-/// Maximum length of a recorded name, in bytes. Longer names are ignored.
+/// The maximum length of a recorded name, in bytes. Longer names are ignored.
 const MAX_NAME: usize = 128;
-/// Maximum number of fields that are examined in one payload.
+/// The maximum number of fields that are examined in one payload.
 const MAX_EXAMINED_FIELDS: usize = 2_000;
 
 type Fields = BTreeMap<String, BTreeSet<&'static str>>;
@@ -28,6 +28,15 @@ pub struct ObservedSchema {
 struct Inner {
     event_types: BTreeMap<String, Fields>,
     changed: bool,
+}
+
+impl Inner {
+    /// Returns the event types of a type, with their fields.
+    fn of_type(&self, type_name: &str) -> impl Iterator<Item = (&String, &Fields)> {
+        let prefix = format!("{type_name}.");
+        let from = self.event_types.range(prefix.clone()..);
+        from.take_while(move |(name, _)| name.starts_with(&prefix))
+    }
 }
 
 impl ObservedSchema {
@@ -59,9 +68,24 @@ impl ObservedSchema {
     /// Returns the shapes of a type's events: pairs of event type and `{field: [types]}`.
     pub fn of_type(&self, type_name: &str) -> Vec<(String, Object)> {
         let inner = self.inner.lock();
-        let of_type = |event_type: &&String| event_type.split_once('.').is_some_and(|(name, _)| name == type_name);
-        let names = inner.event_types.keys().filter(of_type);
-        names.map(|name| (name.clone(), inner.event_types.get(name).map(to_object).unwrap_or_default())).collect()
+        inner.of_type(type_name).map(|(name, fields)| (name.clone(), to_object(fields))).collect()
+    }
+
+    /// Returns whether an event of a type may have had a field. Without a record of all fields, every field is
+    /// possible.
+    pub fn has_field(&self, type_name: &str, field: &str) -> bool {
+        let inner = self.inner.lock();
+        let is_known = |fields: &Fields| fields.contains_key(field) || fields.len() >= MAX_FIELDS;
+        field.len() > MAX_NAME
+            || inner.event_types.len() >= MAX_EVENT_TYPES
+            || inner.of_type(type_name).any(|(_, fields)| is_known(fields))
+    }
+
+    /// Returns the fields of a type's events.
+    pub fn fields(&self, type_name: &str) -> Vec<String> {
+        let inner = self.inner.lock();
+        let names: BTreeSet<&String> = inner.of_type(type_name).flat_map(|(_, fields)| fields.keys()).collect();
+        names.into_iter().cloned().collect()
     }
 
     /// Returns all shapes in the form to be stored, or `None` if they have not changed since the last call.
@@ -99,7 +123,7 @@ fn kind(value: &Value) -> &'static str {
         Value::Bool(_) => "boolean",
         Value::Int(_) => "integer",
         Value::Double(_) => "number",
-        Value::Date(_) | Value::String(_) => "string",
+        Value::Decimal(_) | Value::Date(_) | Value::String(_) => "string",
         Value::Array(_) => "array",
         Value::Object(_) => "object",
     }
@@ -115,24 +139,9 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::model::id::AggregateId;
 
     fn event(verb: &str, payload: Object) -> Event {
-        Event {
-            event_id: "e".into(),
-            aggregate_id: AggregateId::parse("a").expect("a valid id"),
-            aggregate_type: "note".into(),
-            event_type: format!("note.{verb}").into(),
-            project_id: None,
-            version: 1,
-            position: 1,
-            payload: Arc::new(payload),
-            metadata: Arc::default(),
-            actor: "system".into(),
-            occurred_at: 0,
-            recorded_at: 0,
-            sent: Default::default(),
-        }
+        Event { payload: Arc::new(payload), ..Event::sample("a", &format!("note.{verb}"), 1) }
     }
 
     #[test]

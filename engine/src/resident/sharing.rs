@@ -13,8 +13,8 @@ use crate::model::value::{Object, Shape, Value};
 const TEXT_SLOTS: usize = 4_096;
 const LIST_SLOTS: usize = 1_024;
 const SHAPE_SLOTS: usize = 256;
-/// Maximum size of a shared text, in bytes, and of a shared list, in items. Longer texts and lists are rarely equal to
-/// others.
+/// The maximum size of a shared text, in bytes, and of a shared list, in items. Longer texts and lists are rarely equal
+/// to others.
 const MAX_TEXT_BYTES: usize = 48;
 const MAX_LIST_ITEMS: usize = 16;
 
@@ -70,13 +70,15 @@ impl Sharing {
             Value::String(text) => Value::String(self.text(text)),
             Value::Object(object) if object.shape().is_none() => Value::Object(Arc::new(self.object(object))),
             Value::Array(items) if items.len() <= MAX_LIST_ITEMS => self.array(items),
-            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Double(_) | Value::Date(_) => value.clone(),
+            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Double(_) | Value::Decimal(_) | Value::Date(_) => {
+                value.clone()
+            }
             Value::Array(_) | Value::Object(_) => value.clone(),
         }
     }
 
     fn array(&mut self, items: &Arc<Vec<Value>>) -> Value {
-        // Only lists of texts are shared. An integer and a double can be equal but print differently.
+        // Only lists of texts are shared, because an integer and a double can be equal but print differently.
         let texts = items.iter().all(|item| matches!(item, Value::String(text) if text.len() <= MAX_TEXT_BYTES));
         if !texts {
             return items.iter().map(|item| self.value(item)).collect::<Vec<_>>().into();

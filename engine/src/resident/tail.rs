@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use crate::model::event::Event;
 
-/// Maximum size, in bytes, and number of the events in memory. Earlier events are read from the store.
+/// The maximum size, in bytes, and number of the events in memory. Earlier events are read from the store.
 const MAX_BYTES: usize = 16 << 20;
 const MAX_EVENTS: usize = 20_000;
 
@@ -74,24 +74,9 @@ impl Tail {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::id::AggregateId;
 
     fn event(position: u64) -> Arc<Event> {
-        Arc::new(Event {
-            event_id: position.to_string().into(),
-            aggregate_id: AggregateId::from(Arc::from("a")),
-            aggregate_type: "note".into(),
-            event_type: "note.changed".into(),
-            project_id: None,
-            version: position,
-            position,
-            payload: Arc::default(),
-            metadata: Arc::default(),
-            actor: "system".into(),
-            occurred_at: 0,
-            recorded_at: 0,
-            sent: Default::default(),
-        })
+        Arc::new(Event::sample("a", "note.changed", position))
     }
 
     #[test]

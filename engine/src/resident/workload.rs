@@ -1,7 +1,6 @@
-//! The registered agents, and the workload of each agent: current counts of the agent's open tasks, and the tasks that
-//! the agent holds.
+//! The workload of each agent: current counts of the agent's open tasks, and the tasks that the agent holds.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -9,17 +8,17 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Resident;
 use crate::model::aggregate::Aggregate;
-use crate::model::builtin::{AGENT, TASK};
+use crate::model::builtin::TASK;
 use crate::model::id::AggregateId;
 use crate::model::task::{Status, Task};
 
-/// Counts of the open tasks of one agent.
+/// The counts of the open tasks of one agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Workload {
     pub pending: u64,
     pub in_progress: u64,
     pub review: u64,
-    /// The number of unread tasks among all open tasks, whatever their status.
+    /// The number of unread tasks among all open tasks, regardless of their status.
     pub unread: u64,
     /// The creation time of the oldest pending task, in milliseconds since the epoch.
     pub oldest_pending_at: Option<i64>,
@@ -33,8 +32,6 @@ pub struct Workloads {
 
 #[derive(Default)]
 struct Inner {
-    /// The registered agents, by the positions of their first events.
-    registered: BTreeMap<u64, AggregateId>,
     tasks: FxHashMap<AggregateId, OpenTask>,
     agents: FxHashMap<Arc<str>, Counted>,
     /// The agent that holds each claimed task, and the claimed tasks of each agent. A heartbeat reads only these two
@@ -60,13 +57,13 @@ struct Counted {
 }
 
 impl Workloads {
-    /// Returns the ids of the aggregates that are agents or tasks.
+    /// Returns the ids of the aggregates that are tasks.
     pub fn observed_among(aggregates: &[Arc<Aggregate>]) -> Vec<AggregateId> {
-        let observed = aggregates.iter().filter(|aggregate| matches!(&*aggregate.aggregate_type, AGENT | TASK));
+        let observed = aggregates.iter().filter(|aggregate| &*aggregate.aggregate_type == TASK);
         observed.map(|aggregate| aggregate.id.clone()).collect()
     }
 
-    /// Updates the workloads from the current states of agents and tasks.
+    /// Updates the workloads from the current states of tasks.
     pub fn observe(&self, resident: &Resident, observed: &[AggregateId]) {
         if observed.is_empty() {
             return;
@@ -74,20 +71,10 @@ impl Workloads {
         let mut inner = self.inner.lock();
         for id in observed {
             // The state is read under the lock, so that a later call never applies an earlier state.
-            match resident.get(id.as_str()) {
-                Some(agent) if &*agent.aggregate_type == AGENT => inner.set_agent(&agent),
-                task => {
-                    inner.set(id, task.as_deref().and_then(open_task));
-                    inner.hold(id, task.as_deref().and_then(holder));
-                }
-            }
+            let task = resident.get(id.as_str());
+            inner.set(id, task.as_deref().and_then(open_task));
+            inner.hold(id, task.as_deref().and_then(holder));
         }
-    }
-
-    /// Returns the agents whose first events are before a position, newest first.
-    pub fn agents_before(&self, position: u64) -> Vec<AggregateId> {
-        let inner = self.inner.lock();
-        inner.registered.range(..position).rev().map(|(_, id)| id.clone()).collect()
     }
 
     /// Returns the tasks that the given agents hold.
@@ -108,13 +95,6 @@ impl Workloads {
 }
 
 impl Inner {
-    fn set_agent(&mut self, agent: &Aggregate) {
-        match agent.deleted {
-            true => drop(self.registered.remove(&agent.first_position)),
-            false => drop(self.registered.insert(agent.first_position, agent.id.clone())),
-        }
-    }
-
     fn hold(&mut self, id: &AggregateId, holder: Option<Arc<str>>) {
         let before = match &holder {
             Some(holder) => self.holders.insert(id.clone(), holder.clone()),
@@ -208,7 +188,6 @@ fn holder(task: &Aggregate) -> Option<Arc<str>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::aggregate::no_facts;
     use crate::model::value::{Object, Value};
 
     fn task(id: &str, version: u64, agent: &str, status: &str) -> Arc<Aggregate> {
@@ -219,42 +198,12 @@ mod tests {
             ("unread", Value::Bool(status == "pending")),
         ]);
         Arc::new(Aggregate {
-            id: AggregateId::from(Arc::from(id)),
-            aggregate_type: TASK.into(),
-            project_id: None,
             version,
             position: version,
             first_position: id.len() as u64,
             created_at: id.len() as i64,
-            last_event_at: 0,
-            deleted: false,
-            state: Arc::new(state),
-            facts: no_facts(),
+            ..Aggregate::sample(TASK, id, state)
         })
-    }
-
-    #[test]
-    fn agents_are_listed_while_they_are_registered() {
-        let (resident, workloads) = (Resident::default(), Workloads::default());
-        let observe = |id: &str, version: u64, deleted: bool| {
-            let agent =
-                Aggregate { aggregate_type: AGENT.into(), deleted, ..Aggregate::clone(&task(id, version, "", "")) };
-            let agents = [Arc::new(agent)];
-            resident.publish(agents.iter().cloned(), 1);
-            workloads.observe(&resident, &Workloads::observed_among(&agents));
-        };
-        let known =
-            |before: u64| -> Vec<String> { workloads.agents_before(before).iter().map(ToString::to_string).collect() };
-        ["a", "aa", "aaa"].into_iter().for_each(|id| observe(id, 1, false));
-        assert_eq!(
-            (known(u64::MAX), known(3)),
-            (vec!["aaa".into(), "aa".into(), "a".into()], vec!["aa".into(), "a".into()])
-        );
-        observe("aa", 2, true);
-        observe("aa", 1, false);
-        assert_eq!(known(u64::MAX), ["aaa", "a"]);
-        observe("aa", 3, false);
-        assert_eq!(known(u64::MAX), ["aaa", "aa", "a"]);
     }
 
     #[test]

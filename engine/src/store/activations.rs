@@ -14,7 +14,7 @@ pub struct Devices {
 }
 
 impl Database {
-    /// Returns all devices of a user, including revoked ones, oldest first.
+    /// Returns all devices of a user, including revoked devices, the oldest first.
     pub async fn read_activations(&self, user_id: &str) -> Result<Devices> {
         let values = [("user", convert::text(user_id)), ("turn", turn_id(user_id))];
         // The counter is read first, so that it is outdated if a write happens between the two statements.
@@ -30,8 +30,8 @@ impl Database {
         })
     }
 
-    /// Writes a device of a user, and deletes the devices with the ids `leaving`. Fails with [`Error::Conflict`] if the
-    /// devices have changed since they were read.
+    /// Writes a device of a user, and deletes the devices whose ids are in `leaving`. Fails with [`Error::Conflict`] if
+    /// the devices have changed since they were read.
     pub async fn write_activation(&self, activation: &Activation, leaving: &[Arc<str>], read: &Devices) -> Result<()> {
         let values = [
             ("id", activation_id(&activation.id)),

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use surrealdb::types::{Array, RecordIdKey, Value as Record};
 
-use super::answers::{StoredAnswer, answer_records};
 use super::feed::feed_record;
 use super::log::commit_id;
 use super::published::{PUBLISHED, published_records};
+use super::responses::{StoredResponse, response_records};
 use super::uploads::{freed_record, upload_id};
 use super::{Database, Error, Result, body, convert};
 use crate::model::aggregate::Aggregate;
 use crate::model::event::Event;
 
-/// Appends a batch in one transaction: the events, the ids that clients chose, and the commit record, which is needed
+/// The transaction that appends a batch: the events, the ids that clients chose, and the commit record, which is needed
 /// to read the log in order. The transaction fails if another writer has appended events or changed definitions since
 /// the batch was checked.
 const APPEND: &str = "
@@ -28,9 +28,9 @@ INSERT INTO commit $commit RETURN NONE;
 UPSERT head:log SET position = $position RETURN NONE;
 ";
 
-/// Appends a batch if no other process writes. A single statement costs half as much as the transaction above. The
-/// record ids of events and commits still prevent a second event with the same version and a second commit at the same
-/// position.
+/// The statement that appends a batch if no other process writes. A single statement costs half as much as the
+/// transaction above. The record ids of events and commits still prevent a second event with the same version and a
+/// second commit at the same position.
 const APPEND_ALONE: &str = "INSERT $records RETURN NONE;";
 
 /// The statements that are added to the transaction if the batch contains files. They fail if an upload that the files
@@ -51,7 +51,7 @@ pub struct Batch<'a> {
     /// Indexes in `events` of the events whose ids a client chose.
     pub chosen_ids: &'a [usize],
     /// The responses to store with the events, by idempotency key. The keys must not have stored responses yet.
-    pub answers: &'a [(Arc<str>, StoredAnswer)],
+    pub responses: &'a [(Arc<str>, StoredResponse)],
     /// The ids of the uploads that files refer to after the events. Each upload must be in progress.
     pub taken: &'a [Arc<str>],
     /// The ids of the uploads that files no longer refer to, each with its size in bytes.
@@ -75,13 +75,13 @@ impl Database {
             Some(right) => Some(right.begin().await?),
             None => None,
         };
-        let (mut answers, answered) = answer_records(batch.answers)?;
+        let (mut responses, answered) = response_records(batch.responses)?;
         let (Some(first), Some(last)) = (batch.events.first(), batch.events.last()) else {
-            if answers.is_empty() {
+            if responses.is_empty() {
                 return Ok(());
             }
-            answers.extend(answered);
-            return self.query(APPEND_ALONE, [("records", Record::Array(answers.into()))]).await.map(drop);
+            responses.extend(answered);
+            return self.query(APPEND_ALONE, [("records", Record::Array(responses.into()))]).await.map(drop);
         };
         let mut records = Vec::with_capacity(batch.events.len());
         for event in batch.events {
@@ -107,7 +107,7 @@ impl Database {
         if self.exclusive {
             records.extend(keys);
             records.extend(feed);
-            records.extend(answers);
+            records.extend(responses);
             records.extend(answered);
             records.push(Record::Object(commit));
             let records = [("records".to_owned(), Record::Array(records.into()))];
@@ -122,7 +122,7 @@ impl Database {
             ("head".to_owned(), convert::integer(first.position - 1)),
             ("events".to_owned(), Record::Array(records.into())),
             ("keys".to_owned(), Record::Array(keys.into())),
-            ("answers".to_owned(), Record::Array(answers.into())),
+            ("answers".to_owned(), Record::Array(responses.into())),
             ("answered".to_owned(), answered.unwrap_or(Record::None)),
             ("feed".to_owned(), Record::Array(feed.into())),
             ("commit".to_owned(), Record::Object(commit)),

@@ -55,7 +55,7 @@ pub fn write(event: &Event) -> super::Result<String> {
     serde_json::to_string(&body).map_err(|error| Error::Corrupt(error.to_string()))
 }
 
-/// Parses a body, with only the given fields of its payload. Keeps numbers as they were written only if all fields are
+/// Parses a body, with only the given fields of its payload. Keeps the written forms of numbers only if all fields are
 /// read.
 pub fn read(text: &str, fields: Fields) -> serde_json::Result<Body> {
     let mut body = read_values(text, fields)?;
@@ -67,7 +67,7 @@ pub fn read(text: &str, fields: Fields) -> serde_json::Result<Body> {
     Ok(body)
 }
 
-/// The texts of the objects in a body.
+/// The JSON texts of the objects in a body.
 #[derive(Deserialize)]
 struct Objects<'t> {
     #[serde(borrow)]

@@ -4,11 +4,12 @@ use surrealdb::types::Value as Record;
 
 use super::keys::{key_content, read_key};
 use super::members::{member_content, member_id};
+use super::workspaces::{NOT_BEING_DELETED, deletion_id};
 use super::{Database, Result, convert, retry};
 use crate::model::access::{KeyRecord, Membership, Role, WorkspaceRecord};
 
-/// Replaces the key of the first start. Fails if another server has replaced the key, or if the key was used, since the
-/// key was read.
+/// The transaction that replaces the key of the first start. Fails if the key was used, or if another server has
+/// replaced it, since the key was read.
 const REPLACE: &str = "
 BEGIN;
 IF ((SELECT VALUE key FROM ONLY first_start:done) ?? '') != $old_name { THROW 'stale head' };
@@ -39,8 +40,8 @@ impl Database {
         retry::after_conflicts(attempt).await
     }
 
-    /// Replaces the key that the first start created if the key was never used, because the owner may never have seen
-    /// it. Returns whether the key was replaced.
+    /// Replaces the key that the first start created, unless the key was used. The owner may never have seen an unused
+    /// key. Returns whether the key was replaced.
     pub async fn replace_unused_first_key(&self, make: impl Fn(&KeyRecord) -> KeyRecord) -> Result<bool> {
         let attempt = || async {
             let Some(unused) = self.unused_first_key().await? else { return Ok(false) };
@@ -60,20 +61,24 @@ impl Database {
         retry::after_conflicts(attempt).await
     }
 
-    /// Writes a workspace without an owner and without a key. Makes it the first workspace of a store that has none.
+    /// Writes a workspace without an owner and without a key. If the store has no first workspace, this workspace
+    /// becomes the first.
     pub async fn restore_workspace(&self, workspace: &WorkspaceRecord) -> Result<()> {
-        let statements = "BEGIN;
-            IF !record::exists(first_start:done) {
+        let statements = format!(
+            "BEGIN; {NOT_BEING_DELETED}
+            IF !record::exists(first_start:done) {{
                 CREATE first_start:done SET key = '', workspace = $name RETURN NONE
-            };
+            }};
             CREATE $id CONTENT $about RETURN NONE;
-            COMMIT;";
+            COMMIT;"
+        );
         let values = [
             ("id", convert::record_id("workspace", workspace.id.to_string())),
+            ("deletion", deletion_id(&workspace.id)),
             ("name", convert::text(&workspace.id)),
             ("about", workspace_content(workspace)),
         ];
-        self.query_again(statements, values).await.map(drop)
+        self.query_again(&statements, values).await.map(drop)
     }
 
     /// Returns the id of the key that the first start created. The key may have been deleted since then.
@@ -116,7 +121,8 @@ impl Database {
     }
 }
 
-/// Returns a transaction that runs `first` and then writes a workspace with its owner and the owner's key.
+/// Returns the statements of a transaction that runs `first`, and then writes a workspace with its owner and the
+/// owner's key.
 fn provisioning(first: &str) -> String {
     format!(
         "BEGIN; {first} CREATE $workspace CONTENT $about RETURN NONE; UPSERT $user RETURN NONE; \
@@ -158,7 +164,7 @@ pub(super) fn workspace_content(workspace: &WorkspaceRecord) -> Record {
     ]))
 }
 
-fn read_workspace(record: &Record) -> Result<WorkspaceRecord> {
+pub(super) fn read_workspace(record: &Record) -> Result<WorkspaceRecord> {
     Ok(WorkspaceRecord {
         id: convert::text_field(record, "key")?.into(),
         name: convert::text_field(record, "name")?.to_owned(),

@@ -15,6 +15,7 @@ pub fn to_record(value: &Value) -> Record {
         Value::Bool(flag) => Record::Bool(*flag),
         Value::Int(number) => Record::Number(Number::Int(*number)),
         Value::Double(number) => Record::Number(Number::Float(*number)),
+        Value::Decimal(number) => Record::String(number.to_string()),
         Value::Date(ms) => datetime(*ms).map_or(Record::Null, Record::Datetime),
         Value::String(text) => Record::String(text.to_string()),
         Value::Array(items) => Record::Array(items.iter().map(to_record).collect::<Vec<_>>().into()),
@@ -101,7 +102,7 @@ pub fn float_field(record: &Record, name: &str) -> Result<f64> {
     }
 }
 
-/// Returns a text field, or `None` if it is missing.
+/// Returns a string field, or `None` if it is missing.
 pub fn optional_text_field(record: &Record, name: &str) -> Option<Arc<str>> {
     text_field(record, name).ok().map(Arc::from)
 }

@@ -17,12 +17,13 @@ pub struct StoredDefinition {
     pub left_out: Vec<Violation>,
 }
 
-/// Aborts the transaction if a definition has changed since the counter's value `$types` was read.
+/// The statement that aborts the transaction if a definition has changed since the change counter had the value
+/// `$types`.
 const UNCHANGED: &str = "IF ((SELECT VALUE types FROM ONLY head:log) ?? 0) != $types { THROW 'stale head' };";
 
-/// Writes a definition, adds it to the history, and increments the counter of changes at the head of the log. Appends
-/// that were checked against the old definitions then fail and are checked again. The head has a position only if
-/// several processes write, and may then be ahead of the position that this process knows.
+/// The statements that write a definition, add it to the history, and increment the change counter at the head of the
+/// log. Appends that were checked against the old definitions then fail and are checked again. The head has a position
+/// only if several processes write, and may then be ahead of the position that this process knows.
 const WRITE: &str = "
 UPSERT $id CONTENT { text: $text, revision: $revision } RETURN NONE;
 UPSERT head:log SET types = (types ?? 0) + 1 RETURN NONE;
@@ -49,7 +50,13 @@ impl DatabaseReader {
         convert::list(found.first())?.map(read_definition).collect()
     }
 
-    /// Returns at most `limit` definitions of the history, oldest first, after the first `start`.
+    /// Returns the number of definitions in the history.
+    pub async fn count_defined(&self) -> Result<u64> {
+        let found = self.query("SELECT count() AS count FROM defined GROUP ALL", []).await?;
+        convert::list(found.first())?.next().map_or(Ok(0), |record| convert::unsigned_field(record, "count"))
+    }
+
+    /// Returns at most `limit` definitions of the history, the oldest first. Skips the first `start` definitions.
     pub async fn read_defined(&self, start: usize, limit: usize) -> Result<Vec<PastDefinition>> {
         let statement = "SELECT id, text, revision FROM defined ORDER BY id LIMIT $limit START $start";
         let values = [("start", convert::integer(start)), ("limit", convert::integer(limit))];
@@ -63,25 +70,27 @@ impl Database {
     /// counter that the caller has read. Fails with [`Error::Conflict`] if another server has changed a definition
     /// since then. `position` is the position of the log's last event that the caller knows.
     pub async fn replace_definition(&self, definition: &Definition, types_changed: u64, position: u64) -> Result<()> {
-        self.write(&["BEGIN;", UNCHANGED, WRITE, "COMMIT;"].concat(), definition, types_changed, position).await
+        let values = values_of(definition, types_changed, position);
+        // A conflict is not retried, because the change counter never returns to an earlier value.
+        self.query(&["BEGIN;", UNCHANGED, WRITE, "COMMIT;"].concat(), values).await.map(drop)
     }
 
     /// Writes a definition, even if other definitions have changed in the meantime.
     pub async fn write_definition(&self, definition: &Definition) -> Result<()> {
-        self.write(&["BEGIN;", WRITE, "COMMIT;"].concat(), definition, 0, 0).await
+        let values = values_of(definition, 0, 0);
+        self.query_again(&["BEGIN;", WRITE, "COMMIT;"].concat(), values).await.map(drop)
     }
+}
 
-    async fn write(&self, statement: &str, definition: &Definition, types_changed: u64, position: u64) -> Result<()> {
-        let text = crate::model::json::text(&declaration::to_value(definition));
-        let values = [
-            ("id", convert::record_id("definition", definition.type_name.to_string())),
-            ("text", Record::String(text)),
-            ("revision", convert::integer(definition.revision)),
-            ("types", convert::integer(types_changed)),
-            ("position", convert::integer(position)),
-        ];
-        self.query_again(statement, values).await.map(drop)
-    }
+fn values_of(definition: &Definition, types_changed: u64, position: u64) -> [(&'static str, Record); 5] {
+    let text = json::text(&declaration::to_value(definition));
+    [
+        ("id", convert::record_id("definition", definition.type_name.to_string())),
+        ("text", Record::String(text)),
+        ("revision", convert::integer(definition.revision)),
+        ("types", convert::integer(types_changed)),
+        ("position", convert::integer(position)),
+    ]
 }
 
 /// Reads as much of a definition as possible, because an unreadable definition must not make the whole workspace
@@ -142,6 +151,7 @@ mod tests {
             log.replace_definition(&named(field), changed, position).await.expect("written");
         }
         let history = log.read_defined(0, 10).await.expect("read");
+        assert_eq!(log.count_defined().await.expect("counted"), 3);
         assert_eq!(history.iter().map(|past| past.position).collect::<Vec<_>>(), [0, 7, 7]);
         assert!(history[2].text.contains("\"c\""), "{}", history[2].text);
         assert_eq!(log.read_defined(1, 1).await.expect("read"), history[1..2]);

@@ -12,7 +12,8 @@ use crate::model::id::AggregateId;
 const TABLES: &str = "
 DEFINE TABLE IF NOT EXISTS embedding SCHEMALESS;
 DEFINE TABLE IF NOT EXISTS embedding_model SCHEMALESS;";
-/// Deletes all embeddings and records the current model. Vectors of different models cannot be compared.
+/// The statements that delete all embeddings and record the current model. Vectors of different models cannot be
+/// compared.
 const START_ANEW: &str = "
 REMOVE INDEX IF EXISTS embedding_vector ON embedding;
 DELETE embedding RETURN NONE;

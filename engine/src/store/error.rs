@@ -13,17 +13,51 @@ pub enum Error {
     Database(#[from] surrealdb::Error),
     #[error("the store cannot be opened: {0}")]
     Opening(String),
+    /// Another process has the store open.
+    #[error("the store cannot be opened: another process has it open")]
+    Locked,
     #[error("a stored record cannot be read: {0}")]
     Corrupt(String),
     #[error("the store accepts no writes: {0}")]
     Unwritable(String),
     #[error("the storage for files failed: {0}")]
     Blobs(#[from] object_store::Error),
+    /// The archive of backups cannot be read or written.
+    #[error("the archive failed: {0}")]
+    Archive(object_store::Error),
     #[error("the workspace is closing")]
     Closing,
+    /// The store did not respond in time. A write may still happen later.
+    #[error("the store does not respond")]
+    Unresponsive,
     /// A batch of several requests was not written. Each request of the batch fails with the same reason.
     #[error("the batch was not written: {0}")]
     Batch(std::sync::Arc<dyn std::error::Error + Send + Sync>),
 }
 
+impl Error {
+    /// Returns whether the connection to the store was lost.
+    pub fn is_lost(&self) -> bool {
+        matches!(self, Error::Database(error) if error.is_connection())
+    }
+
+    /// Returns the name of the failure's kind in metrics. Returns `None` for a conflict, a closing workspace, and a
+    /// failure that is counted for its batch.
+    pub fn kind(&self) -> Option<&'static str> {
+        Some(match self {
+            Error::Conflict | Error::Closing | Error::Batch(_) => return None,
+            Error::Disk(_) => "disk",
+            Error::Unresponsive => "connection",
+            Error::Database(error) if error.is_connection() => "connection",
+            Error::Database(_) => "database",
+            Error::Opening(_) | Error::Locked => "opening",
+            Error::Corrupt(_) => "corrupt",
+            Error::Unwritable(_) => "unwritable",
+            Error::Blobs(_) => "blobs",
+            Error::Archive(_) => "archive",
+        })
+    }
+}
+
+/// The result of an operation of the store.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -53,8 +53,8 @@ impl DatabaseReader {
         Ok(Concerning { events: Vec::new(), position: until.max(after) })
     }
 
-    /// Returns the latest position after which, up to `end`, there are at least `count` of the agent's events. Returns
-    /// `first` if there are fewer events after `first`.
+    /// Returns the latest position such that at least `count` of the agent's events are after this position and not
+    /// after `end`. Returns `first` if there are fewer events after `first`.
     pub async fn feed_part_before(&self, agent: &str, first: u64, end: u64, count: usize) -> Result<u64> {
         let (mut until, mut span, mut found) = (end, FIRST_SPAN, 0);
         while until > first {
@@ -115,26 +115,11 @@ fn event_ref(record: &Record) -> Result<EventRef> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::id::AggregateId;
     use crate::store::append::Batch;
     use crate::store::{Store, WORKSPACE_MIGRATIONS};
 
     fn event(version: u64, position: u64) -> Arc<Event> {
-        Arc::new(Event {
-            event_id: format!("e-{position}").into(),
-            aggregate_id: AggregateId::from(Arc::from("task-1")),
-            aggregate_type: "task".into(),
-            event_type: "task.created".into(),
-            project_id: None,
-            version,
-            position,
-            payload: Arc::default(),
-            metadata: Arc::default(),
-            actor: "system".into(),
-            occurred_at: 1,
-            recorded_at: 2,
-            sent: Default::default(),
-        })
+        Arc::new(Event { version, ..Event::sample("task-1", "task.created", position) })
     }
 
     /// Sets the head of the log, because in a shared store appends are only possible at the head.

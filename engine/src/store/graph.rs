@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use surrealdb::types::{Array, RecordIdKey, RecordIdKeyRange, Value as Record};
 
+use super::graph_changes::{ChangedKeys, EdgeKey};
 use super::key_range::KeyRange;
 use super::{Database, DatabaseReader, Error, Result, convert};
 use crate::model::facts::{EdgeFact, Target};
@@ -15,23 +16,37 @@ use crate::model::id::AggregateId;
 use crate::model::json;
 use crate::model::value::Object;
 
-/// Writes effects and the checkpoint in one transaction. Fails if another process has moved the checkpoint.
+/// The transaction that writes effects and the checkpoint. Fails if another process has moved the checkpoint.
 const WRITE: &str = "
 BEGIN;
 IF ((SELECT VALUE position FROM ONLY checkpoint:graph) ?? 0) != $before
-    OR ((SELECT VALUE generation FROM ONLY checkpoint:graph) ?? 0) != $serving { THROW 'stale head' };
+    OR ((SELECT VALUE generation FROM ONLY checkpoint:graph) ?? 0) != $serving
+    OR ((SELECT VALUE versions FROM ONLY checkpoint:graph) ?? '{}') != $known { THROW 'stale head' };
 FOR $row IN $rows { UPSERT $row.id CONTENT $row RETURN NONE };
 DELETE $gone RETURN NONE;
-UPSERT checkpoint:graph SET position = $position, generation = $generation, circuits = $circuits, basis = $basis
-    RETURN NONE;
-COMMIT;";
+UPSERT checkpoint:graph SET position = $position, generation = $generation, circuits = $circuits, basis = $basis,
+    versions = $versions, writes = $writes RETURN NONE;
+";
 
-/// Increments the number of the last claimed generation, so that each generation is claimed only once.
+/// The statements that are added to the transaction if several servers share the store. They fail unless the writer is
+/// the leader, and record which facts and edges the write has changed.
+const WRITE_SHARED: &str = "
+IF ((SELECT VALUE epoch FROM ONLY leader:consumer) ?? 0) != $epoch { THROW 'stale head' };
+UPSERT type::record('graph_write', $writes) CONTENT { changed: $changed } RETURN NONE;
+DELETE type::record('graph_write', $writes - $kept) RETURN NONE;
+";
+
+/// The number of writes of the graph whose changed keys are kept. A server that is further behind reads the whole
+/// graph.
+const KEPT_WRITES: u64 = 4_096;
+
+/// The statement that increments the number of the last claimed generation, so that each generation is claimed only
+/// once.
 const CLAIM: &str = "
 UPSERT ONLY checkpoint:graph SET position = position ?? 0, generation = generation ?? 0, circuits = circuits ?? '{}',
     claimed = math::max([claimed ?? 0, generation ?? 0]) + 1 RETURN AFTER;";
 
-/// Writes rows of a generation that is being built while another generation is in use.
+/// The statement that writes rows of a generation that is being built while another generation is in use.
 const PREPARE: &str = "FOR $row IN $rows { UPSERT $row.id CONTENT $row RETURN NONE };";
 
 /// The progress of the graph's follower.
@@ -40,11 +55,16 @@ pub struct GraphCheckpoint {
     pub position: u64,
     pub generation: u64,
     /// The circuit breaker of each plugin: the aggregates for which the plugin has failed since its last success, and
-    /// whether the circuit is open.
+    /// the id of the event whose failure opened the circuit.
     pub circuits: Object,
-    /// A digest of the definitions and the enabled plugins that the edges match. `None` if the edges may match others,
-    /// as those of older versions of the program.
+    /// The digest of the definitions and the enabled plugins with which all edges were built. `None` if this is not
+    /// known, for example because an older version of the program built the edges.
     pub basis: Option<Arc<str>>,
+    /// The adopted version of each scripted plugin: the digest of its source, and the position of the first event that
+    /// it processes. The version stays recorded when the plugin is disabled.
+    pub versions: Object,
+    /// The number of writes of the graph.
+    pub writes: u64,
 }
 
 /// The right to build the generation `generation` while the generation `serving` is in use.
@@ -92,13 +112,18 @@ impl DatabaseReader {
                 generation: convert::unsigned_field(record, "generation")?,
                 circuits: parsed(convert::text_field(record, "circuits")?)?,
                 basis: convert::optional_text_field(record, "basis"),
+                versions: match convert::optional_text_field(record, "versions") {
+                    Some(versions) => parsed(&versions)?,
+                    None => Object::new(),
+                },
+                writes: convert::unsigned_field(record, "writes").unwrap_or_default(),
             }),
             _ => Ok(GraphCheckpoint::default()),
         }
     }
 
-    /// Returns the facts of a generation about a range of aggregates, by aggregate id. Contains an error for each
-    /// aggregate whose facts cannot be read. The name of the table is `finding`.
+    /// Returns the facts of a generation about a range of aggregates, by aggregate id. The result contains an error for
+    /// each aggregate whose facts cannot be read. The name of the table is `finding`.
     pub async fn read_facts(
         &self,
         generation: u64,
@@ -135,29 +160,29 @@ impl DatabaseReader {
         convert::list(found.first())?.map(read_edge).collect()
     }
 
-    /// Returns all edges of a generation that start at an aggregate, including closed ones.
-    pub async fn read_edges(&self, generation: u64, from: &AggregateId) -> Result<Vec<Edge>> {
-        // No id contains the byte 0. In the order of keys, this key is therefore directly after all keys of the
-        // aggregate.
-        let behind = format!("{from}\0");
-        let only = KeyRange { from: Some(from.text()), until: Some(behind.as_str().into()) };
-        let range = convert::record_id("edge", range(generation, &only));
-        let found = self.query("SELECT * FROM $range", [("range", range)]).await?;
+    /// Returns the edges of a generation that start at a range of aggregates and were closed by an event that occurred
+    /// after a time.
+    pub async fn read_edges_valid_after(&self, generation: u64, from: KeyRange, time_ms: i64) -> Result<Vec<Edge>> {
+        let range = convert::record_id("edge", range(generation, &from));
+        let values = [("range", range), ("time", convert::integer(time_ms))];
+        let found = self.query("SELECT * FROM $range WHERE valid_to > $time", values).await?;
         convert::list(found.first())?.map(read_edge).collect()
     }
 }
 
 impl Database {
-    /// Writes effects and moves the checkpoint. Fails with [`Error::Conflict`] if the checkpoint has another position
-    /// or generation than `before`.
+    /// Writes effects and moves the checkpoint. Fails with [`Error::Conflict`] if the checkpoint has another position,
+    /// another generation or other versions of plugins than `before`, and if `epoch` is given and the workspace has a
+    /// leader of another epoch.
     pub async fn write_effects(
         &self,
         effects: &Effects,
         before: &GraphCheckpoint,
         after: &GraphCheckpoint,
+        epoch: Option<u64>,
     ) -> Result<()> {
         let gone = effects.released.iter().map(super::parked::StepId::record).collect::<Vec<_>>();
-        let values = [
+        let mut values = vec![
             ("rows", Record::Array(effects.rows(after.generation)?.into())),
             ("gone", Record::Array(gone.into())),
             ("before", convert::integer(before.position)),
@@ -166,8 +191,22 @@ impl Database {
             ("generation", convert::integer(after.generation)),
             ("circuits", Record::String(text_of(&after.circuits)?)),
             ("basis", convert::optional_text(after.basis.as_deref())),
+            ("known", Record::String(text_of(&before.versions)?)),
+            ("versions", Record::String(text_of(&after.versions)?)),
+            ("writes", convert::integer(after.writes)),
         ];
-        self.query(WRITE, values).await.map(drop)
+        let mut statements = WRITE.to_owned();
+        if let Some(epoch) = epoch {
+            statements.push_str(WRITE_SHARED);
+            values.extend([
+                ("epoch", convert::integer(epoch)),
+                ("changed", Record::String(text_of(&ChangedKeys::of(effects))?)),
+                ("kept", convert::integer(KEPT_WRITES)),
+            ]);
+        }
+        statements.push_str("COMMIT;");
+        let values = values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        self.query_bound(&statements, values).await.map(drop)
     }
 
     /// Writes rows of a generation that is not in use yet.
@@ -200,7 +239,7 @@ impl Database {
 }
 
 /// Returns the range of the keys of a generation for a range of aggregates.
-fn range(generation: u64, key_range: &KeyRange) -> RecordIdKeyRange {
+pub(super) fn range(generation: u64, key_range: &KeyRange) -> RecordIdKeyRange {
     let at = |id: &Arc<str>| key(vec![convert::integer(generation), convert::text(id)]);
     RecordIdKeyRange {
         start: Bound::Included(key_range.from.as_ref().map_or_else(|| key(vec![convert::integer(generation)]), at)),
@@ -208,7 +247,7 @@ fn range(generation: u64, key_range: &KeyRange) -> RecordIdKeyRange {
     }
 }
 
-fn key(parts: Vec<Record>) -> RecordIdKey {
+pub(super) fn key(parts: Vec<Record>) -> RecordIdKey {
     RecordIdKey::Array(Array::from(parts))
 }
 
@@ -279,7 +318,7 @@ fn read_desired(stored: StoredEdge) -> DesiredEdge {
     DesiredEdge { edge: EdgeFact { kind: stored.kind, to, weight: stored.weight }, event_id: stored.event_id }
 }
 
-fn read_facts_record(record: &Record) -> Result<(Arc<str>, Result<EnrichmentFacts>)> {
+pub(super) fn read_facts_record(record: &Record) -> Result<(Arc<str>, Result<EnrichmentFacts>)> {
     let [_, Record::String(id)] = id_parts(record)? else { return Err(Error::Corrupt("invalid id of facts".into())) };
     Ok((id.as_str().into(), convert::text_field(record, "text").and_then(read_facts)))
 }
@@ -295,15 +334,8 @@ fn read_facts(text: &str) -> Result<EnrichmentFacts> {
 }
 
 fn edge_record(generation: u64, edge: &Edge) -> Record {
-    let id = key(vec![
-        convert::integer(generation),
-        convert::text(edge.from.as_str()),
-        convert::text(&edge.kind),
-        convert::text(edge.to.as_str()),
-        convert::integer(edge.opened),
-    ]);
     Record::Object(convert::fields([
-        ("id", convert::record_id("edge", id)),
+        ("id", EdgeKey::of(edge).record(generation)),
         ("weight", Record::Number(edge.weight.into())),
         ("plugin", convert::text(&edge.plugin)),
         ("event_id", convert::text(&edge.event_id)),
@@ -313,9 +345,9 @@ fn edge_record(generation: u64, edge: &Edge) -> Record {
     ]))
 }
 
-fn read_edge(record: &Record) -> Result<Edge> {
+pub(super) fn read_edge(record: &Record) -> Result<Edge> {
     let [_, Record::String(from), Record::String(kind), Record::String(to), opened] = id_parts(record)? else {
-        return Err(Error::Corrupt("invalid id of an edge".into()));
+        return Err(Error::Corrupt("the id of an edge does not have five parts".into()));
     };
     let id = |text: &String| AggregateId::from(Arc::from(text.as_str()));
     Ok(Edge {

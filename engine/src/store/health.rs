@@ -1,38 +1,69 @@
 //! Checks whether a store in a folder accepts writes, by writing a record. A write is necessary, because only a
-//! successful write shows that a failed disk works again.
+//! successful write shows that a failed or full disk works again.
 
 use std::time::Duration;
 
-use tokio::sync::{Mutex, OnceCell};
+use parking_lot::Mutex;
+use sha2::{Digest, Sha256};
+use tokio::sync::OnceCell;
 use tokio::time::{Instant, timeout};
 
-use super::{Database, Error, Result, Store};
+use super::{CONTROL, CONTROL_MIGRATIONS, Database, Error, Result, Store, convert};
 
-/// The time for which a result is reused, so that frequent checks do not keep the disk busy.
-const CACHE_DURATION: Duration = Duration::from_secs(1);
+/// The time for which the result of a successful write is reused. While writes succeed, the checks write about 3 kB per
+/// second at most.
+const SUCCESS_DURATION: Duration = Duration::from_secs(5);
+/// The time for which the result of a failed write is reused.
+const FAILURE_DURATION: Duration = Duration::from_secs(1);
+/// The time after a refused commit during which the store counts as not writable. The health-check record may still fit
+/// on a full disk, although a commit does not.
+const REFUSAL_DURATION: Duration = Duration::from_secs(5);
 /// The maximum time for one write of the health-check record. A store that takes longer is not healthy.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
+/// The size of the record in hashes of 64 characters each: 16 KiB. The record must be larger than the free rest of a
+/// file's last block, which can still be written on a full disk.
+const HASHES: u32 = 256;
 
-/// A health check that writes one small record.
+/// A health check that writes one record. Each check overwrites the same record.
 #[derive(Default)]
 pub struct Probe {
     control: OnceCell<Database>,
-    last: Mutex<Option<(Instant, Option<String>)>>,
+    last: tokio::sync::Mutex<Option<Written>>,
+    refused: Mutex<Option<Refusal>>,
+}
+
+/// The result of a write.
+struct Written {
+    at: Instant,
+    failure: Option<String>,
+}
+
+/// A commit that the disk refused.
+#[derive(Clone)]
+struct Refusal {
+    at: Instant,
+    reason: String,
 }
 
 impl Probe {
-    /// Writes the health-check record, or returns the result of a recent write. Concurrent calls share one write.
+    /// Records that the disk refused a commit.
+    pub fn refused(&self, reason: &Error) {
+        *self.refused.lock() = Some(Refusal { at: Instant::now(), reason: reason.to_string() });
+    }
+
+    /// Fails if the disk has refused a commit recently. Otherwise writes the health-check record, or returns the result
+    /// of a recent write. Concurrent calls share one write.
     pub async fn check(&self, store: &Store) -> Result<()> {
         let mut last = self.last.lock().await;
-        let cached = last.as_ref().filter(|(at, _)| at.elapsed() < CACHE_DURATION).map(|(_, failure)| failure.clone());
-        let failure = match cached {
-            Some(failure) => failure,
-            None => {
+        let refusal = self.refused.lock().clone();
+        let failure = match due(refusal.as_ref(), last.as_ref(), Instant::now()) {
+            Due::Nothing(failure) => failure,
+            Due::Write => {
                 let failure = match timeout(WRITE_TIMEOUT, self.write(store)).await {
                     Ok(written) => written.err().map(|error| error.to_string()),
                     Err(_) => Some(format!("a write took longer than {} s", WRITE_TIMEOUT.as_secs())),
                 };
-                *last = Some((Instant::now(), failure.clone()));
+                *last = Some(Written { at: Instant::now(), failure: failure.clone() });
                 failure
             }
         };
@@ -40,11 +71,76 @@ impl Probe {
     }
 
     async fn write(&self, store: &Store) -> Result<()> {
-        let control = self.control.get_or_try_init(|| store.control()).await?;
-        match control.query("UPSERT probe:write SET at = time::now() RETURN NONE", []).await {
+        // The writes of the probe itself do not count as refused commits.
+        let control = || async { Ok::<_, Error>(store.database(CONTROL, &CONTROL_MIGRATIONS).await?.unprobed()) };
+        let control = self.control.get_or_try_init(control).await?;
+        let values = [("text", convert::text(&text()))];
+        match control.query("UPSERT probe:write SET at = time::now(), text = $text RETURN NONE", values).await {
             // A conflict means that another process wrote the record, so the store accepts writes.
             Ok(_) | Err(Error::Conflict) => Ok(()),
             Err(error) => Err(error),
         }
+    }
+}
+
+/// The next action of a check.
+#[derive(Debug, PartialEq, Eq)]
+enum Due {
+    /// No write is needed, because the result is known: the reason why the store is not writable, or `None` if it is
+    /// writable.
+    Nothing(Option<String>),
+    Write,
+}
+
+/// Returns the action of a check at the time `now`, given the last refused commit and the last write.
+fn due(refusal: Option<&Refusal>, last: Option<&Written>, now: Instant) -> Due {
+    if let Some(Refusal { at, reason }) = refusal
+        && now.duration_since(*at) < REFUSAL_DURATION
+    {
+        return Due::Nothing(Some(reason.clone()));
+    }
+    let is_current = |written: &&Written| {
+        let duration = if written.failure.is_none() { SUCCESS_DURATION } else { FAILURE_DURATION };
+        now.duration_since(written.at) < duration && refusal.is_none_or(|refusal| refusal.at < written.at)
+    };
+    last.filter(is_current).map_or(Due::Write, |written| Due::Nothing(written.failure.clone()))
+}
+
+/// Returns a text that a file system cannot compress well.
+fn text() -> String {
+    (0..HASHES).map(|number| hex::encode(Sha256::digest(number.to_be_bytes()))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_commit_makes_the_store_unready_for_a_while() {
+        let (began, second) = (Instant::now(), Duration::from_secs(1));
+        let written = Written { at: began, failure: None };
+        let refusal = Refusal { at: began + second, reason: "full".into() };
+        assert_eq!(due(None, None, began), Due::Write);
+        assert_eq!(due(None, Some(&written), began + second), Due::Nothing(None));
+        assert_eq!(due(None, Some(&written), began + SUCCESS_DURATION), Due::Write);
+        let full = || Due::Nothing(Some("full".to_owned()));
+        assert_eq!(due(Some(&refusal), Some(&written), began + second), full());
+        assert_eq!(due(Some(&refusal), Some(&written), began + REFUSAL_DURATION), full());
+        // A successful write before the refusal does not show that the disk works again.
+        assert_eq!(due(Some(&refusal), Some(&written), began + second + REFUSAL_DURATION), Due::Write);
+        let failed = Written { at: began + 6 * second, failure: Some("still full".into()) };
+        assert_eq!(due(Some(&refusal), Some(&failed), failed.at), Due::Nothing(Some("still full".into())));
+        assert_eq!(due(Some(&refusal), Some(&failed), failed.at + FAILURE_DURATION), Due::Write);
+    }
+
+    #[tokio::test]
+    async fn the_probe_writes_some_kilobytes_and_reports_a_refused_commit() {
+        assert_eq!(text().len(), 16 << 10);
+        let store = Store::connect("mem://").await.expect("memory");
+        let probe = Probe::default();
+        probe.check(&store).await.expect("ready");
+        probe.refused(&Error::Unwritable("the disk is full".into()));
+        let refused = probe.check(&store).await.expect_err("not ready").to_string();
+        assert!(refused.contains("the disk is full"), "{refused}");
     }
 }

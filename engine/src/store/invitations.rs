@@ -9,12 +9,12 @@ use super::members::{member_content, member_id, read_member, read_role};
 use super::{Database, Error, Result, convert, retry};
 use crate::model::access::{Invitation, Membership, Role};
 
-/// Maximum number of invitations that one query returns for an address. Further invitations are returned after some of
-/// these were accepted or declined.
+/// The maximum number of invitations that one query returns for an address. Further invitations are returned after some
+/// of these were accepted or declined.
 const MAX_PER_ADDRESS: usize = 200;
 
 impl Database {
-    /// Returns the invitations of a workspace, oldest first.
+    /// Returns the invitations of a workspace, the oldest first.
     pub async fn read_invitations(&self, workspace_id: &str) -> Result<Vec<Invitation>> {
         let statement =
             "SELECT *, record::id(id) AS key FROM invitation WHERE workspace_id = $workspace ORDER BY created_at, id";
@@ -22,7 +22,7 @@ impl Database {
         convert::list(found.first())?.map(read_invitation).collect()
     }
 
-    /// Returns the invitations for an email address that have not expired, oldest first.
+    /// Returns the invitations for an email address that have not expired, the oldest first.
     pub async fn invitations_of(&self, email: &str, now: i64) -> Result<Vec<Invitation>> {
         let statement = "SELECT *, record::id(id) AS key FROM invitation
             WHERE email = $email AND (expires_at = NONE OR expires_at > $now) ORDER BY created_at, id LIMIT $limit";
@@ -91,7 +91,7 @@ impl Database {
                 role: found.role,
                 joined_at: now,
             };
-            // The origin refuses if the key that created the invitation was revoked.
+            // The statements fail if the key that created the invitation was revoked.
             Ok::<_, Error>(refused_by_origin(self.try_accept(&found, &member).await)?.ok())
         };
         retry::after_conflicts(attempt).await

@@ -23,14 +23,15 @@ pub struct KeyRange {
 }
 
 impl KeyRange {
-    /// Maximum number of aggregates in a range.
+    /// The maximum number of aggregates in a range.
     pub const LENGTH: usize = 2_000;
 
-    /// The size at which a range ends, in bytes, if the sizes of the aggregates are known.
+    /// The size at which a range ends, in bytes.
     pub const BYTES: usize = 8 << 20;
 
     /// Splits aggregates into ranges. `sized` contains the id and the size in bytes of each aggregate, sorted by id. A
-    /// range ends when it has [`KeyRange::LENGTH`] aggregates or [`KeyRange::BYTES`] bytes.
+    /// range ends when it has [`KeyRange::LENGTH`] aggregates or [`KeyRange::BYTES`] bytes. Together, the ranges cover
+    /// all possible ids.
     pub fn by_size<'a>(sized: impl IntoIterator<Item = (&'a str, usize)>) -> Vec<KeyRange> {
         let (mut ends, mut length, mut bytes) = (Vec::new(), 0, 0);
         for (id, size) in sized {
@@ -42,13 +43,6 @@ impl KeyRange {
             bytes += size;
         }
         KeyRange::from_ends(ends)
-    }
-
-    /// Splits ids into ranges of [`KeyRange::LENGTH`] ids each. Together, the ranges cover all possible ids.
-    pub fn of(ids: impl IntoIterator<Item = Arc<str>>) -> Vec<KeyRange> {
-        let mut ids: Vec<Arc<str>> = ids.into_iter().collect();
-        ids.sort_unstable();
-        KeyRange::from_ends(ids.into_iter().step_by(KeyRange::LENGTH).skip(1))
     }
 
     /// Returns the ranges between the given ids, which must be sorted.
@@ -78,9 +72,9 @@ mod tests {
 
     #[test]
     fn key_ranges_cover_every_id() {
-        assert_eq!(KeyRange::of([]), [KeyRange::default()]);
-        let ids = (0..2 * KeyRange::LENGTH + 1).rev().map(|number| format!("{number:05}").as_str().into());
-        let ranges = KeyRange::of(ids);
+        assert_eq!(KeyRange::by_size([]), [KeyRange::default()]);
+        let ids: Vec<String> = (0..2 * KeyRange::LENGTH + 1).map(|number| format!("{number:05}")).collect();
+        let ranges = KeyRange::by_size(ids.iter().map(|id| (id.as_str(), 0)));
         let ends: Vec<_> =
             ranges.iter().map(|key_range| (key_range.from.as_deref(), key_range.until.as_deref())).collect();
         assert_eq!(ends, [(None, Some("02000")), (Some("02000"), Some("04000")), (Some("04000"), None)]);

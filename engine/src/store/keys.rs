@@ -26,15 +26,15 @@ pub enum Origin {
     TooDeep,
 }
 
-/// Statements that check whether the creator of a key or an invitation is still a member. They write the membership, so
-/// that a concurrent deletion of the membership conflicts.
+/// The statements that check whether the creator of a key or an invitation is still a member. They write the
+/// membership, so that a concurrent deletion of the membership conflicts.
 pub(super) const MAKER: &str = "
 IF !record::exists($member) { THROW 'origin gone' };
 UPDATE $member SET keys_made = (keys_made ?? 0) + 1 RETURN NONE;";
 
-/// Statements that check whether the key `$origin`, if given, and all its ancestors exist. They write the key, so that
-/// a concurrent deletion of the key conflicts. They set `$lineage` to the ancestors of a new key that is derived from
-/// `$origin`.
+/// The statements that check whether the key `$origin`, if given, and all its ancestors exist. They write the key, so
+/// that a concurrent deletion of the key conflicts. They set `$lineage` to the ancestors of a new key that is derived
+/// from `$origin`.
 pub(super) const ORIGIN: &str = "
 LET $above = IF $origin != NONE { (SELECT VALUE ancestors FROM ONLY $origin) ?? [] } ELSE { [] };
 LET $lineage = IF $origin != NONE { array::append($above, record::id($origin)) } ELSE { [] };
@@ -44,7 +44,7 @@ IF $origin != NONE {
 };
 FOR $one IN $above { IF !record::exists(type::record('key', $one)) { THROW 'origin gone' } };";
 
-/// A statement that limits the chain of a key's ancestors to 16 keys.
+/// The statement that limits the chain of a key's ancestors to 16 keys.
 pub(super) const DEPTH: &str = "IF array::len($lineage) > 16 { THROW 'origin too deep' };";
 
 impl Database {
@@ -77,8 +77,8 @@ impl Database {
         retry::after_conflicts(attempt).await
     }
 
-    /// Writes a key as another store had it, unless a key with the same id or the same secret exists. Returns whether the
-    /// key is new.
+    /// Writes a key of another store without changes, unless a key with the same id or the same secret exists. Returns
+    /// whether the key is new.
     pub async fn restore_key(&self, key: &KeyRecord) -> Result<bool> {
         let statements = "BEGIN;
             LET $is_new = !record::exists($id) AND array::len((SELECT VALUE id FROM key WHERE hash = $hash)) = 0;
@@ -120,7 +120,7 @@ impl Database {
         Ok(Some(FoundKey { key, user, memberships }))
     }
 
-    /// Returns the keys of a workspace, newest first.
+    /// Returns the keys of a workspace, the newest first.
     pub async fn read_keys(&self, workspace_id: &str) -> Result<Vec<KeyRecord>> {
         let statement = "SELECT *, record::id(id) AS key FROM key WHERE workspace_id = $workspace ORDER BY created_at DESC, id DESC";
         let found = self.query(statement, [("workspace", convert::text(workspace_id))]).await?;
@@ -184,7 +184,7 @@ impl Database {
         self.query(statements, values).await.map(drop)
     }
 
-    /// Deletes keys that no longer work, and the sign-in codes and invitations created with these keys.
+    /// Deletes the given keys, which no longer work, and the sign-in codes and invitations created with these keys.
     pub async fn sweep_keys(&self, ids: &[Arc<str>]) -> Result<()> {
         let records: Vec<Record> = ids.iter().map(|id| convert::record_id("key", id.to_string())).collect();
         let values = [("records", Record::Array(records.into())), ("names", names(ids))];
@@ -202,7 +202,7 @@ impl Database {
     }
 }
 
-/// Converts the errors that the checks of an origin raise to an [`Origin`]. Other errors stay errors.
+/// Converts the errors that the checks of an origin raise to an [`Origin`]. Returns all other errors unchanged.
 pub(super) fn refused_by_origin<T>(result: Result<T>) -> Result<std::result::Result<T, Origin>> {
     match result {
         Ok(value) => Ok(Ok(value)),
@@ -277,7 +277,7 @@ pub(super) fn read_key(record: &Record) -> Result<KeyRecord> {
     })
 }
 
-/// Returns the texts of a list, or `None` if the record has no such list.
+/// Returns the strings of a list, or `None` if the record has no such list.
 fn read_names(record: &Record, field: &str) -> Result<Option<Vec<Arc<str>>>> {
     let Record::Object(object) = record else { return Ok(None) };
     let name = |name: &Record| match name {

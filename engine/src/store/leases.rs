@@ -20,17 +20,18 @@ pub struct LeaseRow {
     pub expired: bool,
 }
 
-/// Extends leases that have not expired. Replaces rows of earlier claims.
+/// The statement that extends leases that have not expired. Rows of earlier claims are replaced.
 const RENEW: &str = "
 INSERT INTO lease $leases ON DUPLICATE KEY UPDATE
 until = IF claim < $input.claim OR (claim = $input.claim AND !expired AND until < $input.until) { $input.until } ELSE { until },
 expired = IF claim < $input.claim { false } ELSE { expired },
 claim = IF claim < $input.claim { $input.claim } ELSE { claim }";
 
-/// Marks a lease as expired if it was not renewed beyond `$now`.
+/// The statement that marks a lease as expired, unless it was renewed beyond `$now`, or beyond the store's time.
 const EXPIRE: &str = "
+LET $at = $now ?? time::millis(time::now());
 INSERT INTO lease $leases ON DUPLICATE KEY UPDATE
-expired = IF claim < $input.claim { true } ELSE IF claim = $input.claim AND until <= $now { true } ELSE { expired },
+expired = IF claim < $input.claim { true } ELSE IF claim = $input.claim AND until <= $at { true } ELSE { expired },
 until = IF claim < $input.claim { $input.until } ELSE { until },
 claim = IF claim < $input.claim { $input.claim } ELSE { claim }";
 
@@ -54,8 +55,8 @@ impl DatabaseReader {
 }
 
 impl Database {
-    /// Renews leases and returns their current states. If a lease could not be renewed, the returned row is `expired`
-    /// or belongs to another claim.
+    /// Renews leases and returns their current states. If a lease could not be renewed, its row is `expired` or belongs
+    /// to another claim.
     pub async fn renew_leases(&self, leases: &[LeaseRow]) -> Result<Vec<LeaseRow>> {
         if leases.is_empty() {
             return Ok(Vec::new());
@@ -65,11 +66,14 @@ impl Database {
         convert::list(found.last())?.map(read_lease).collect()
     }
 
-    /// Marks a lease as expired, unless it was renewed beyond `now_ms`. `lease.until` is the original end, which the
-    /// claiming event recorded. Returns the current state of the lease.
-    pub async fn expire_lease(&self, lease: &LeaseRow, now_ms: i64) -> Result<LeaseRow> {
+    /// Marks a lease as expired, unless it was renewed beyond `now_ms`, or beyond the store's time if that is `None`.
+    /// `lease.until` is the original end, which the claiming event recorded. Returns the current state of the lease.
+    pub async fn expire_lease(&self, lease: &LeaseRow, now_ms: Option<i64>) -> Result<LeaseRow> {
         let ended = LeaseRow { expired: true, ..lease.clone() };
-        let values = [("leases", Record::Array(vec![ended.record()].into())), ("now", convert::integer(now_ms))];
+        let values = [
+            ("leases", Record::Array(vec![ended.record()].into())),
+            ("now", now_ms.map_or(Record::None, convert::integer)),
+        ];
         let found = self.query_again(EXPIRE, values).await?;
         let row = convert::list(found.last())?.next().map(read_lease).transpose()?;
         row.ok_or_else(|| Error::Corrupt("a lease that was just written is missing".into()))
@@ -124,19 +128,31 @@ mod tests {
         assert_eq!(renew(1, 100).await, [row(1, 100, false)]);
         assert_eq!(renew(1, 90).await, [row(1, 100, false)]);
         assert_eq!(renew(1, 200).await, [row(1, 200, false)]);
-        // The claim recorded an earlier end, but the end after the renewal counts.
-        assert_eq!(log.expire_lease(&row(1, 50, false), 199).await.expect("asked"), row(1, 200, false));
-        assert_eq!(log.expire_lease(&row(1, 50, false), 200).await.expect("asked"), row(1, 200, true));
+        // The claim recorded an earlier end, but the end after the renewal applies.
+        assert_eq!(log.expire_lease(&row(1, 50, false), Some(199)).await.expect("asked"), row(1, 200, false));
+        assert_eq!(log.expire_lease(&row(1, 50, false), Some(200)).await.expect("asked"), row(1, 200, true));
         assert_eq!(renew(1, 300).await, [row(1, 200, true)]);
-        assert_eq!(log.expire_lease(&row(1, 50, false), 201).await.expect("asked"), row(1, 200, true));
+        assert_eq!(log.expire_lease(&row(1, 50, false), Some(201)).await.expect("asked"), row(1, 200, true));
         // A new claim starts with a new lease, and the lease of the earlier claim no longer matters.
         assert_eq!(renew(4, 400).await, [row(4, 400, false)]);
         assert_eq!(renew(1, 500).await, [row(4, 400, false)]);
-        assert_eq!(log.expire_lease(&row(1, 50, false), 600).await.expect("asked"), row(4, 400, false));
+        assert_eq!(log.expire_lease(&row(1, 50, false), Some(600)).await.expect("asked"), row(4, 400, false));
         assert_eq!(log.read_leases(&["t".into(), "u".into()]).await.expect("rows"), [row(4, 400, false)]);
         // A lease that was never renewed expires at the end that the claiming event recorded, and replaces the row of
         // an earlier claim.
-        assert_eq!(log.expire_lease(&row(7, 700, false), 700).await.expect("asked"), row(7, 700, true));
+        assert_eq!(log.expire_lease(&row(7, 700, false), Some(700)).await.expect("asked"), row(7, 700, true));
+    }
+
+    #[tokio::test]
+    async fn the_time_of_the_store_decides_if_no_other_is_given() {
+        let store = Store::connect("mem://").await.expect("memory");
+        let log = store.workspace("0-1").await.expect("a database");
+        let expired = async |until| log.expire_lease(&row(1, until, false), None).await.expect("asked").expired;
+        log.renew_leases(&[row(1, 1_000, false)]).await.expect("renewed");
+        assert!(expired(1_000).await);
+        log.renew_leases(&[row(2, i64::MAX, false)]).await.expect("renewed");
+        let later = log.expire_lease(&row(2, 1_000, false), None).await.expect("asked");
+        assert_eq!(later, row(2, i64::MAX, false));
     }
 
     #[tokio::test]

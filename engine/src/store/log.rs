@@ -7,8 +7,8 @@ use rustc_hash::FxHashSet;
 use serde::Deserialize;
 use surrealdb::types::{Array, RecordIdKey, Value as Record};
 
-use super::answers::Run;
 use super::body::{self, Fields};
+use super::responses::Run;
 use super::{DatabaseReader, Error, Result, convert};
 use crate::model::event::Event;
 use crate::model::id::{AggregateId, position_hint};
@@ -28,7 +28,7 @@ pub struct EventRef {
     pub ends_commit: bool,
 }
 
-/// The values with which a server detects writes of other servers.
+/// The values by which a server detects writes of other servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ends {
     /// The position of the last event. Only maintained if several servers write.
@@ -39,7 +39,7 @@ pub struct Ends {
 /// The minimum number of positions in a range that is searched for the next commit.
 const MIN_COMMIT_SPAN: usize = 64;
 
-/// Maximum number and total size, in bytes, of the events that one query reads to compare their ids.
+/// The maximum number and total size, in bytes, of the events that one query reads to compare their ids.
 const PART_EVENTS: usize = 64;
 const PART_BYTES: usize = 4 << 20;
 /// The assumed size of an event whose commit does not list the size, in bytes.
@@ -64,15 +64,15 @@ impl DatabaseReader {
         Ok(self.ends().await?.types_changed)
     }
 
-    /// Returns events after a position, in log order. The result has at least `limit` events, unless the log ends
-    /// before that.
+    /// Returns events after a position, in log order. The result has at least `limit` events, unless fewer events
+    /// follow the position.
     pub async fn read_after(&self, position: u64, limit: usize) -> Result<Vec<Event>> {
         let refs = self.event_refs_after(position, limit).await?;
         self.read_event_refs(&refs, None).await
     }
 
     /// Returns references to the events after a position, in log order. The result has at least `limit` references,
-    /// unless the log ends before that.
+    /// unless fewer events follow the position.
     pub async fn event_refs_after(&self, position: u64, limit: usize) -> Result<Vec<EventRef>> {
         let mut next = i64::try_from(position).unwrap_or(i64::MAX).saturating_add(1);
         let mut found: Vec<EventRef> = Vec::new();
@@ -116,14 +116,14 @@ impl DatabaseReader {
         Ok(None)
     }
 
-    /// Returns the events of a run.
+    /// Returns the events at the positions of a run.
     pub async fn read_run(&self, run: Run) -> Result<Vec<Event>> {
         let mut refs = self.event_refs_after(run.first.saturating_sub(1), run.count as usize).await?;
         refs.truncate(run.count as usize);
         self.read_event_refs(&refs, None).await
     }
 
-    /// Returns the referenced events, oldest first, with only the given fields of their payloads.
+    /// Returns the referenced events, the oldest first, with only the given fields of their payloads.
     pub async fn read_event_refs(&self, refs: &[EventRef], fields: Fields<'_>) -> Result<Vec<Event>> {
         if refs.is_empty() {
             return Ok(Vec::new());
@@ -143,7 +143,7 @@ impl DatabaseReader {
         Ok(events)
     }
 
-    /// Returns the events of a stream whose versions are in `first..=last`, oldest first.
+    /// Returns the events of a stream whose versions are in `first..=last`, the oldest first.
     pub async fn read_stream(&self, id: &AggregateId, first: u64, last: u64) -> Result<Vec<Event>> {
         if first > last {
             return Ok(Vec::new());
@@ -216,6 +216,13 @@ impl DatabaseReader {
             Ok(EventRef { aggregate_id, version, position, occurred_at, size_bytes, ends_commit: false })
         };
         convert::list(found.first())?.map(place).collect()
+    }
+
+    /// Returns the event at a position, if the log has this position.
+    pub async fn event_at(&self, position: u64) -> Result<Option<Event>> {
+        let mut refs = self.commit_of(position).await?;
+        refs.retain(|event_ref| event_ref.position == position);
+        Ok(self.read_event_refs(&refs, None).await?.pop())
     }
 
     /// Returns references to the events of the commit that contains a position.

@@ -9,7 +9,7 @@ use super::users::read_user;
 use super::{Database, Error, Result, convert};
 use crate::model::access::{Membership, Role, UserRecord};
 
-/// A key or a membership that long-lasting access to a workspace depends on.
+/// A key or a membership on which long-lasting access to a workspace depends.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum GrantBasis {
     Key(Arc<str>),
@@ -43,7 +43,7 @@ impl Database {
         convert::list(found.first())?.next().map(read_member).transpose()
     }
 
-    /// Writes a membership and its user, each unless it exists. Returns whether the membership is new.
+    /// Writes a membership and its user. Does not change existing records. Returns whether the membership is new.
     pub async fn restore_member(&self, member: &Membership, user: &UserRecord) -> Result<bool> {
         let statements = "BEGIN;
             IF !record::exists($user) {
@@ -106,8 +106,8 @@ impl Database {
         convert::list(response.get("keys"))?.map(id).collect::<Result<_>>().map(Some)
     }
 
-    /// Returns the given keys and memberships that still exist. A membership with a role below the minimum does not
-    /// count.
+    /// Returns the given keys and memberships that still exist. A membership with a role below its minimum role is left
+    /// out.
     pub async fn existing_grounds(&self, bases: &[GrantBasis]) -> Result<HashSet<GrantBasis>> {
         let ids: Vec<Record> = bases.iter().map(ground_id).collect();
         let found = self.query("SELECT id, role FROM $ids", [("ids", Record::Array(ids.into()))]).await?;

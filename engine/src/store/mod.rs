@@ -2,25 +2,30 @@
 //!
 //! Each workspace has its own database, and there is one database named `control`, all in one namespace. A [`Database`]
 //! is a session bound to one database, so its queries cannot reach the records of another workspace. Its
-//! [`DatabaseReader`] is for those who only read.
+//! [`DatabaseReader`] can only read.
 
 pub mod activations;
-pub mod answers;
 pub mod append;
 mod append_right;
+mod availability;
 pub mod blobs;
 pub mod body;
 pub mod catalog;
+pub mod contents;
 pub mod convert;
 pub mod definitions;
+pub mod dump;
 pub mod embeddings;
 pub mod error;
 pub mod feed;
 pub mod graph;
+pub mod graph_changes;
+mod graph_reads;
 mod health;
 pub mod invitations;
 pub mod key_range;
 pub mod keys;
+pub mod leader;
 pub mod leases;
 pub mod log;
 pub mod members;
@@ -30,17 +35,23 @@ mod older_tests;
 pub mod parked;
 pub mod presence;
 mod published;
+pub mod releases;
+pub mod responses;
+pub mod restores;
 pub mod retry;
+pub mod servers;
 mod session;
 pub mod sign_in_codes;
 pub mod sign_up;
 pub mod signing_keys;
 pub mod uploads;
 pub mod users;
+pub mod workspaces;
 
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use crate::model::event::Event;
 use append_right::{AppendRight, AppendRights};
@@ -52,17 +63,23 @@ use surrealdb::types::{Value as Record, Variables};
 
 const NAMESPACE: &str = "foldwork";
 const CONTROL: &str = "control";
-/// The migrations of each kind of database, in the order of their numbers. Opening a database applies the missing
-/// migrations.
-const CONTROL_MIGRATIONS: [&str; 6] = [
+/// The prefix of the names of the workspaces' databases.
+const WORKSPACE_PREFIX: &str = "ws_";
+/// The migrations of the control database and of workspaces' databases, in the order of their numbers. Opening a
+/// database applies the missing migrations.
+const CONTROL_MIGRATIONS: [&str; 10] = [
     include_str!("schema/control/0001_access.surql"),
     include_str!("schema/control/0002_first_start.surql"),
     include_str!("schema/control/0003_signing.surql"),
     include_str!("schema/control/0004_access.surql"),
     include_str!("schema/control/0005_licenses.surql"),
     include_str!("schema/control/0006_invitations.surql"),
+    include_str!("schema/control/0007_plugins.surql"),
+    include_str!("schema/control/0008_deletion.surql"),
+    include_str!("schema/control/0009_servers.surql"),
+    include_str!("schema/control/0010_restores.surql"),
 ];
-const WORKSPACE_MIGRATIONS: [&str; 11] = [
+const WORKSPACE_MIGRATIONS: [&str; 13] = [
     include_str!("schema/workspace/0001_log.surql"),
     include_str!("schema/workspace/0002_follow.surql"),
     include_str!("schema/workspace/0003_graph.surql"),
@@ -74,6 +91,8 @@ const WORKSPACE_MIGRATIONS: [&str; 11] = [
     include_str!("schema/workspace/0009_feed.surql"),
     include_str!("schema/workspace/0010_snapshots.surql"),
     include_str!("schema/workspace/0011_defined.surql"),
+    include_str!("schema/workspace/0012_leader.surql"),
+    include_str!("schema/workspace/0013_presence.surql"),
 ];
 
 /// A connected store.
@@ -109,6 +128,12 @@ impl Store {
     /// Returns the store with the bytes of files stored at `url` instead of in memory. See [`Blobs::open`].
     pub fn with_files(self, url: &str, options: impl IntoIterator<Item = (String, String)>) -> Result<Store> {
         Ok(Store { blobs: Arc::new(Blobs::open(url, options)?), ..self })
+    }
+
+    /// Returns the store with another time limit for queries. A query that exceeds the limit fails, and further queries
+    /// fail at once until the store responds again. Only a store on another machine has a time limit.
+    pub fn with_timeout(self, timeout: Duration) -> Store {
+        Store { root: self.root.with_timeout(timeout), ..self }
     }
 
     /// Returns the storage for the bytes of files.
@@ -154,7 +179,7 @@ impl Store {
     /// Opens the database of a workspace, and creates the database if needed. If this process is the only writer,
     /// handles that were opened earlier can no longer append.
     pub async fn workspace(&self, workspace_id: &str) -> Result<Database> {
-        let name = format!("ws_{}", workspace_id.replace('-', ""));
+        let name = database_name(workspace_id)?;
         let database = self.database(&name, &WORKSPACE_MIGRATIONS).await?;
         if !self.exclusive {
             database.restore_head().await?;
@@ -162,6 +187,12 @@ impl Store {
         }
         let append_right = Some(Arc::new(self.append_rights.claim(&name).await));
         Ok(Database { append_right, ..database })
+    }
+
+    /// Opens the database of a workspace for reading, whether or not the workspace is open.
+    pub async fn workspace_reader(&self, workspace_id: &str) -> Result<DatabaseReader> {
+        let database = self.database(&database_name(workspace_id)?, &WORKSPACE_MIGRATIONS).await?;
+        Ok(database.reader)
     }
 
     /// Opens the database with this name, and creates the database if needed. Retries if several servers create the
@@ -178,10 +209,11 @@ impl Store {
         };
         define("DEFINE NAMESPACE IF NOT EXISTS foldwork").await?;
         session.use_namespace(NAMESPACE).await?;
-        // The name cannot inject statements, because it is "control", or "ws_" and hexadecimal digits.
+        // The name cannot inject statements, because it is "control", or "ws_" followed by ASCII letters and digits.
         define(&format!("DEFINE DATABASE IF NOT EXISTS {name}")).await?;
         session.use_database(NAMESPACE, name).await?;
-        let reader = DatabaseReader { session: Arc::new(session), events_read: Arc::default() };
+        let probe = self.probe.clone();
+        let reader = DatabaseReader { session: Arc::new(session), events_read: Arc::default(), probe };
         let database = Database { reader, exclusive: self.exclusive, append_right: None };
         database.migrate(migrations).await?;
         Ok(database)
@@ -198,12 +230,14 @@ pub struct Database {
     append_right: Option<Arc<AppendRight>>,
 }
 
-/// The half of a [`Database`] that only reads. Clones share the session.
+/// A handle on a [`Database`] that can only read. Clones share the session.
 #[derive(Clone)]
 pub struct DatabaseReader {
     session: Arc<Session>,
     /// The number of events read through this handle and its clones.
     events_read: Arc<AtomicU64>,
+    /// The health check to which refused commits are reported. `None` unless the store is in a folder.
+    probe: Option<Arc<health::Probe>>,
 }
 
 impl Deref for Database {
@@ -215,21 +249,21 @@ impl Deref for Database {
 }
 
 impl Database {
-    /// Returns the half that only reads.
+    /// Returns a handle on the same database that can only read.
     pub fn reader(&self) -> DatabaseReader {
         self.reader.clone()
+    }
+
+    /// Returns the handle without the health check, so that refused commits of this handle are not reported.
+    fn unprobed(self) -> Database {
+        Database { reader: DatabaseReader { probe: None, ..self.reader }, ..self }
     }
 
     async fn migrate(&self, migrations: &[&str]) -> Result<()> {
         let statements = "DEFINE TABLE IF NOT EXISTS migration SCHEMALESS; SELECT VALUE number FROM migration";
         let applied = self.query(statements, []).await?;
         let applied: Vec<i64> = convert::list(applied.last())?.filter_map(|record| convert::int(record).ok()).collect();
-        if let Some(unknown) = applied.iter().max().filter(|number| **number > migrations.len() as i64) {
-            let known = migrations.len();
-            return Err(Error::Opening(format!(
-                "it was written by a newer program with schema {unknown}; this program supports schemas up to {known}"
-            )));
-        }
+        check_schema(&applied, migrations.len())?;
         for (number, statements) in (1i64..).zip(migrations) {
             if !applied.contains(&number) {
                 let script =
@@ -263,6 +297,14 @@ impl DatabaseReader {
     }
 
     async fn query_bound(&self, statements: &str, values: Variables) -> Result<Vec<Record>> {
+        let result = self.try_query(statements, values).await;
+        if let (Err(error @ Error::Disk(_)), Some(probe)) = (&result, &self.probe) {
+            probe.refused(error);
+        }
+        result
+    }
+
+    async fn try_query(&self, statements: &str, values: Variables) -> Result<Vec<Record>> {
         let mut response = self.session.query(statements, values).await?;
         let errors = response.take_errors();
         if !errors.is_empty() {
@@ -273,6 +315,25 @@ impl DatabaseReader {
             results.push(response.take::<Record>(index)?);
         }
         Ok(results)
+    }
+}
+
+/// Fails if a migration that this program does not know was applied to a database.
+fn check_schema(applied: &[i64], known: usize) -> Result<()> {
+    match applied.iter().max().filter(|number| **number > known as i64) {
+        None => Ok(()),
+        Some(unknown) => Err(Error::Opening(format!(
+            "it was written by a newer program with schema {unknown}; this program supports schemas up to {known}"
+        ))),
+    }
+}
+
+/// Returns the name of a workspace's database.
+fn database_name(workspace_id: &str) -> Result<String> {
+    let digits = workspace_id.replace('-', "");
+    match digits.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        true => Ok(format!("{WORKSPACE_PREFIX}{digits}")),
+        false => Err(Error::Corrupt("the id of a workspace is not a UUID".into())),
     }
 }
 
@@ -291,11 +352,11 @@ mod tests {
                 hash = 'h', created_at = 7;";
         older.query(written, []).await.expect("written");
         let control = store.control().await.expect("the same store");
-        let found = control.find_key("h").await.expect("an answer").expect("the key");
+        let found = control.find_key("h").await.expect("a response").expect("the key");
         let joined: Vec<&str> = found.memberships.iter().map(|member| &*member.workspace_id).collect();
         assert_eq!(joined, ["w", "later"]);
         assert!(found.memberships.iter().all(|member| member.role == crate::model::access::Role::Owner));
-        assert_eq!(control.first_workspace_id().await.expect("an answer").as_deref(), Some("w"));
+        assert_eq!(control.first_workspace_id().await.expect("a response").as_deref(), Some("w"));
         let members = control.read_members("w").await.expect("members");
         assert_eq!(members.len(), 1);
     }

@@ -16,8 +16,8 @@ use crate::model::id::AggregateId;
 use crate::model::json;
 use crate::model::value::{Object, Value};
 
-/// Writes snapshots if other processes may write them too. A snapshot is ignored if the stored snapshot has a later
-/// version, or the same version folded under a later revision of the definition.
+/// The statements that write snapshots if other processes may write them too. A snapshot is ignored if the stored
+/// snapshot has a later version, or the same version folded under a later revision of the definition.
 const GUARDED: &str = "
 FOR $node IN $nodes {
     LET $known = (SELECT version, revision FROM ONLY $node.id);
@@ -27,11 +27,12 @@ FOR $node IN $nodes {
     }
 };";
 
-/// Writes snapshots if no other process writes. The single follower writes states in the order in which they were
-/// published, so the stored snapshots need not be compared. The comparison would cost more than the write.
+/// The statement that writes snapshots if no other process writes. The single follower writes states in the order in
+/// which they were published, so the stored snapshots need not be compared. The comparison would cost more than the
+/// write.
 const ALONE: &str = "FOR $node IN $nodes { UPSERT $node.id CONTENT $node RETURN NONE };";
 
-/// The statements that every snapshot transaction contains: they write the shapes of events, and the checkpoint up to
+/// The statements that every snapshot transaction contains. They write the shapes of events, and the checkpoint up to
 /// which snapshots are written. The checkpoint only moves forward.
 const REACHED: &str = "
 IF $seen != NONE { UPSERT seen:shapes SET text = $seen RETURN NONE };
@@ -87,7 +88,7 @@ impl DatabaseReader {
 
     /// Splits all snapshots into ranges for reading.
     pub async fn node_ranges(&self) -> Result<Vec<KeyRange>> {
-        let found = self.query("SELECT id, string::len(text ?? '') AS size FROM node", []).await?;
+        let found = self.query("SELECT id, string::len(folded ?? text ?? '') AS size FROM node", []).await?;
         let mut sized = Vec::new();
         for record in convert::list(found.first())? {
             let Record::Object(node) = record else { return Err(Error::Corrupt("a node is not an object".into())) };
@@ -209,14 +210,14 @@ fn read_snapshot(
     Ok(Snapshot { aggregate, revision: convert::unsigned_field(record, "revision")? })
 }
 
-/// Reads a state that an older program wrote as JSON. The JSON contains dates as texts, which are converted to dates in
-/// fields that the definition declares as dates. Fails if the state may have contained values that JSON cannot
+/// Reads a state that an older program wrote as JSON. The JSON contains dates as strings. The strings are converted to
+/// dates in fields that the definition declares as dates. Fails if the state may have contained values that JSON cannot
 /// represent.
 fn read_older(text: &str, definition: Option<&Definition>) -> Result<Object> {
     let state = json::parse_stored(text.as_bytes()).map_err(|error| Error::Corrupt(error.to_string()))?;
     let Value::Object(state) = state else { return Err(Error::Corrupt("the state is not an object".into())) };
     let mut state = Arc::unwrap_or_clone(state);
-    for field in definition.into_iter().flat_map(Definition::fields) {
+    for field in definition.into_iter().flat_map(|definition| definition.fields().iter()) {
         let Some(slot) = state.get_mut(&field.name) else { continue };
         let lost =
             |what: &str| Error::Corrupt(format!("the older format cannot represent {what}: field '{}'", field.name));
@@ -240,19 +241,22 @@ mod tests {
     use crate::store::Store;
 
     fn snapshot(version: u64) -> Arc<Aggregate> {
-        Arc::new(Aggregate {
-            id: AggregateId::parse("a").expect("a valid id"),
-            aggregate_type: "note".into(),
-            project_id: None,
-            version,
-            position: version,
-            first_position: 1,
-            created_at: 0,
-            last_event_at: 0,
-            deleted: false,
-            state: Arc::new(Object::from_iter([("n", Value::Int(version as i64))])),
-            facts: no_facts(),
-        })
+        let state = Object::from_iter([("n", Value::Int(version as i64))]);
+        Arc::new(Aggregate { version, position: version, ..Aggregate::sample("note", "a", state) })
+    }
+
+    #[tokio::test]
+    async fn ranges_of_large_snapshots_end_at_a_byte_limit() {
+        let store = Store::connect("mem://").await.expect("memory").share();
+        let log = store.workspace("0-1").await.expect("a database");
+        for id in ["a", "b", "c", "d"] {
+            let state = Object::from_iter([("text", "x".repeat(KeyRange::BYTES / 2))]);
+            let large = Arc::new(Aggregate::sample("note", id, state));
+            log.write_nodes(&[(large, 1)], None, None).await.expect("written");
+        }
+        let ranges = log.node_ranges().await.expect("ranges");
+        let ends: Vec<_> = ranges.iter().map(|key_range| key_range.until.as_deref()).collect();
+        assert_eq!(ends, [Some("c"), None]);
     }
 
     #[tokio::test]
@@ -271,7 +275,7 @@ mod tests {
         };
         write(3, 1, 7).await;
         assert_eq!(stored().await, (vec![(3, 1)], 7));
-        // A write by another server that has read less of the log.
+        // Another server that has read less of the log writes a snapshot.
         write(2, 5, 6).await;
         assert_eq!(stored().await, (vec![(3, 1)], 7));
         write(3, 2, 7).await;

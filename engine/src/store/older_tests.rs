@@ -10,10 +10,10 @@ use super::key_range::KeyRange;
 use super::nodes::ReadSnapshot;
 use super::{Database, Store, convert};
 use crate::clock::SystemClock;
-use crate::core::NODES;
 use crate::model::event::{Event, Expected, NewEvent};
 use crate::model::json;
 use crate::model::value::{Object, Value};
+use crate::state::NODES;
 use crate::workspace::aggregates::Moment;
 use crate::workspace::articles::ArticleChange;
 use crate::{Engine, Error, Plugins, Reader, Right, Settings, Writer};
@@ -42,21 +42,7 @@ async fn store() -> (Store, Database) {
 }
 
 fn event(id: &str, version: u64, position: u64, payload: Object) -> Arc<Event> {
-    Arc::new(Event {
-        event_id: format!("e-{position}").into(),
-        aggregate_id: Arc::<str>::from(id).into(),
-        aggregate_type: "article".into(),
-        event_type: "article.changed".into(),
-        project_id: None,
-        version,
-        position,
-        payload: Arc::new(payload),
-        metadata: Arc::default(),
-        actor: "system".into(),
-        occurred_at: 0,
-        recorded_at: 0,
-        sent: Default::default(),
-    })
+    Arc::new(Event { version, payload: Arc::new(payload), ..Event::sample(id, "article.changed", position) })
 }
 
 fn nested(levels: usize) -> Value {
@@ -156,7 +142,7 @@ async fn an_unreadable_definition_does_not_close_its_workspace() {
     stored("damaged", "{").await;
     let engine = engine(&store).await;
     let reader: Reader = enter(&engine).await;
-    let types = reader.list_types();
+    let types = reader.list_types().await.expect("types");
     let found = |name: &str| types.iter().find(|known| &*known.type_name == name).expect("the type");
     assert_eq!(found("older").fields().iter().map(|field| &*field.name).collect::<Vec<_>>(), ["total"]);
     assert_eq!((found("older").revision, found("damaged").revision), (3, 0));

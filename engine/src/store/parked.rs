@@ -1,6 +1,6 @@
-//! Parked steps: steps that failed and wait to be replayed, with the reason and the number of attempts.
+//! Parked steps: failed steps that wait to be replayed, with the reason and the number of attempts.
 
-use std::ops::Bound;
+use std::ops::{Bound, RangeInclusive};
 use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
@@ -45,11 +45,12 @@ pub struct Reason {
 }
 
 impl StepId {
-    /// Returns the id in the form that clients see.
+    /// Returns the id in the form for clients.
     pub fn text(&self) -> String {
         format!("{}:{}:{}", self.position, self.hook, self.plugin)
     }
 
+    /// Parses an id in the form for clients. Returns `None` if the text is not such an id.
     pub fn parse(text: &str) -> Option<StepId> {
         let mut parts = text.splitn(3, ':');
         let position = parts.next()?.parse().ok()?;
@@ -89,7 +90,32 @@ impl DatabaseReader {
         convert::list(found.first())?.map(read_parked).collect()
     }
 
-    /// Returns the given steps that are parked.
+    /// Returns the parked steps of these plugins for events at these positions, in log order.
+    pub async fn read_parked_between(
+        &self,
+        plugins: &[Arc<str>],
+        positions: RangeInclusive<u64>,
+    ) -> Result<Vec<Parked>> {
+        let start = Bound::Included(position_key(*positions.start()));
+        let end = match positions.end().checked_add(1) {
+            Some(end) => Bound::Excluded(position_key(end)),
+            None => Bound::Unbounded,
+        };
+        let range = convert::record_id("parked", RecordIdKeyRange { start, end });
+        let plugins: Vec<Record> = plugins.iter().map(|plugin| convert::text(plugin)).collect();
+        let values = [("range", range), ("plugins", Record::Array(plugins.into()))];
+        let found = self.query("SELECT * FROM $range WHERE plugin IN $plugins", values).await?;
+        convert::list(found.first())?.map(read_parked).collect()
+    }
+
+    /// Returns the parked steps with the given ids. Ignores ids of steps that are not parked.
+    pub async fn find_parked_steps(&self, steps: &[StepId]) -> Result<Vec<Parked>> {
+        let ids: Vec<Record> = steps.iter().map(StepId::record).collect();
+        let found = self.query("SELECT * FROM $ids", [("ids", Record::Array(ids.into()))]).await?;
+        convert::list(found.first())?.map(read_parked).collect()
+    }
+
+    /// Returns the ids among `steps` whose steps are parked.
     pub async fn which_are_parked(&self, steps: impl Iterator<Item = &StepId>) -> Result<FxHashSet<StepId>> {
         let ids: Vec<Record> = steps.map(StepId::record).collect();
         let found = self.query("SELECT id FROM $ids", [("ids", Record::Array(ids.into()))]).await?;
@@ -115,11 +141,17 @@ impl DatabaseReader {
 }
 
 impl Database {
-    /// Removes a parked step without running it. Returns whether the step existed.
-    pub async fn delete_parked(&self, id: &StepId) -> Result<bool> {
-        let found = self.query_again("DELETE ONLY $id RETURN BEFORE", [("id", id.record())]).await?;
-        Ok(matches!(found.first(), Some(Record::Object(_))))
+    /// Removes parked steps without running them.
+    pub async fn delete_parked_steps(&self, steps: &[StepId]) -> Result<()> {
+        let ids: Vec<Record> = steps.iter().map(StepId::record).collect();
+        self.query_again("DELETE $ids RETURN NONE", [("ids", Record::Array(ids.into()))]).await.map(drop)
     }
+}
+
+/// Returns the key before the keys of all steps at a position.
+fn position_key(position: u64) -> RecordIdKey {
+    let parts = vec![convert::integer(position), convert::text(""), convert::text("")];
+    RecordIdKey::Array(Array::from(parts))
 }
 
 fn read_parked(record: &Record) -> Result<Parked> {

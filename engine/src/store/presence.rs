@@ -28,8 +28,8 @@ impl PresenceRecord {
     }
 }
 
-/// Writes presence rows. Several servers write the same rows, so smaller values never replace larger ones. A
-/// stored time after `$latest` comes from a wrong clock, so any time up to `$latest` replaces it.
+/// The statement that writes presence rows. Several servers write the same rows, so smaller values never replace larger
+/// values. A stored time after `$latest` comes from a wrong clock, so any time up to `$latest` replaces it.
 const WRITE: &str = "INSERT INTO presence $rows ON DUPLICATE KEY UPDATE
     last_seen_at = IF $input.last_seen_at > 0 AND $input.last_seen_at <= $latest
         AND (last_seen_at < $input.last_seen_at OR last_seen_at > $latest) { $input.last_seen_at } ELSE { last_seen_at },
@@ -42,10 +42,28 @@ impl DatabaseReader {
         let found = self.query("SELECT *, record::id(id) AS agent FROM presence", []).await?;
         convert::list(found.first())?.map(read).collect()
     }
+
+    /// Returns the presence that was written since a time of the store, in milliseconds since the epoch, or all
+    /// presence without a time. Also returns the time from which the next read continues.
+    pub async fn read_presence_since(&self, since: Option<i64>) -> Result<(Vec<(Arc<str>, PresenceRecord)>, i64)> {
+        let condition = if since.is_some() { "WHERE changed > $since" } else { "" };
+        let statements =
+            format!("RETURN time::millis(time::now()); SELECT *, record::id(id) AS agent FROM presence {condition}");
+        let since = since.map_or(Record::None, |since| convert::integer(since.saturating_sub(OVERLAP_MS)));
+        let found = self.query(&statements, [("since", since)]).await?;
+        let [now, rows] = found.as_slice() else {
+            return Err(Error::Corrupt("reading the presence of agents returned no result".into()));
+        };
+        Ok((convert::list(Some(rows))?.map(read).collect::<Result<_>>()?, convert::int(now)?))
+    }
 }
 
+/// The time before the last read from which presence is read again, in milliseconds. A transaction that takes a time
+/// before another one may commit after it.
+const OVERLAP_MS: i64 = 2_000;
+
 impl Database {
-    /// Merges the presence of agents into the stored rows. Times after `latest` are not valid.
+    /// Merges the presence of agents into the stored rows. Ignores times after `latest`.
     pub async fn write_presence(&self, rows: &[(Arc<str>, PresenceRecord)], latest: i64) -> Result<()> {
         if rows.is_empty() {
             return Ok(());
@@ -115,7 +133,7 @@ mod tests {
             log.write_presence(&rows, latest).await.expect("written");
             log.read_presence().await.expect("read").first().map(|(_, record)| record.last_seen_at)
         };
-        // The clock was fast and was then corrected.
+        // The clock was ahead and was then corrected.
         assert_eq!(write(5_000, 6_000).await, Some(5_000));
         assert_eq!(write(1_000, 2_000).await, Some(1_000));
         assert_eq!(write(900, 2_000).await, Some(1_000));

@@ -1,16 +1,17 @@
-//! Distinguishes conflicts with other writers from failures, and defines the waiting times between retries.
+//! Distinguishes conflicts with other writers from failures, and defines the delays between retries.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use super::error::Error;
 
-/// The error text that statements of this module throw if the head of the log has moved since the writer read it.
+/// The error text that statements of this module throw if the head of the log or another guarded value has changed
+/// since the writer read it.
 pub const STALE: &str = "stale head";
 /// The error text that statements throw if a file refers to an upload that was canceled.
 pub const STALE_UPLOAD: &str = "stale upload";
 
-/// Returns the waiting times between attempts, in milliseconds. The length of the list limits the number of attempts.
+/// Returns the delays between attempts, in milliseconds. The length of the list limits the number of attempts.
 pub fn waits() -> impl Iterator<Item = u64> {
     [1, 2, 5, 10, 20, 50, 100, 200].into_iter()
 }
@@ -27,8 +28,8 @@ impl MayConflict for Error {
     }
 }
 
-/// Repeats an attempt while it conflicts with other writers, with growing waiting times. Returns the first other
-/// result, or the conflict of the last attempt.
+/// Repeats an attempt while it conflicts with other writers, with growing delays. Returns the first other result, or
+/// the conflict of the last attempt.
 pub async fn after_conflicts<T, E, F>(mut attempt: impl FnMut() -> F) -> Result<T, E>
 where
     E: MayConflict,
@@ -43,8 +44,7 @@ where
     attempt().await
 }
 
-/// Texts that an error contains if a disk fails: the message of the storage engine, and the code of an error of the
-/// operating system.
+/// The texts in errors of a failed disk: the message of the storage engine, and the error code of the operating system.
 const DISK_ERRORS: [&str; 2] = ["Writes are refused until the disk takes them again", "(os error "];
 
 /// Classifies an error by its text, because the database reports write conflicts and disk failures only as text.

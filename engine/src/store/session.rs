@@ -3,6 +3,8 @@
 use std::future::poll_fn;
 use std::path::Path;
 use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
 use std::{fs, io};
 
 use surrealdb::Surreal;
@@ -12,10 +14,11 @@ use surrealdb::types::Variables;
 use surrealdb_cnf::ConfigMap;
 use surrealdb_core::kvs::Datastore;
 
+use super::availability::{Availability, TIMEOUT};
 use super::error::{Error, Result};
 use super::retry;
 
-/// Limits on the memory of a store in a folder.
+/// The limits on the memory of a store in a folder.
 #[derive(Debug, Clone)]
 pub struct Sizes {
     /// The size of a memtable, in bytes. A memtable gathers writes in memory until it is written to a file. In the
@@ -35,7 +38,8 @@ impl Default for Sizes {
 #[derive(Clone)]
 pub enum Session {
     Here(Surreal<Db>),
-    Elsewhere(Surreal<Any>),
+    /// A store in memory, or on another machine. Only a store on another machine has an availability.
+    Elsewhere(Surreal<Any>, Option<Availability>),
 }
 
 impl Session {
@@ -64,29 +68,45 @@ impl Session {
 
     /// Connects to a store in memory or on another machine.
     pub async fn connect(url: &str) -> Result<Session> {
-        Ok(Session::Elsewhere(connect(url).await?))
+        if !url.starts_with("ws") {
+            return Ok(Session::Elsewhere(connect(url).await?, None));
+        }
+        let session = tokio::time::timeout(TIMEOUT, connect(url)).await.map_err(|_| Error::Unresponsive)??;
+        Ok(Session::Elsewhere(session, Some(Availability::new(TIMEOUT))))
+    }
+
+    /// Returns the session with another time limit for queries. Only a store on another machine has a time limit.
+    pub fn with_timeout(self, timeout: Duration) -> Session {
+        match self {
+            Session::Elsewhere(session, Some(_)) => Session::Elsewhere(session, Some(Availability::new(timeout))),
+            here => here,
+        }
     }
 
     pub async fn sign_in(&self, root: surrealdb::opt::auth::Root) -> Result<()> {
         match self {
             Session::Here(session) => drop(session.signin(root).await?),
-            Session::Elsewhere(session) => drop(session.signin(root).await?),
+            Session::Elsewhere(session, _) => self.within(async { Ok(session.signin(root).await.map(drop)?) }).await?,
         }
         Ok(())
     }
 
     pub async fn health(&self) -> Result<()> {
         match self {
-            Session::Here(session) => session.health().await?,
-            Session::Elsewhere(session) => session.health().await?,
+            Session::Here(session) => Ok(session.health().await?),
+            Session::Elsewhere(session, None) => Ok(session.health().await?),
+            Session::Elsewhere(session, Some(availability)) => {
+                availability.check(async { Ok(session.health().await?) }).await
+            }
         }
-        Ok(())
     }
 
     pub async fn use_namespace(&self, namespace: &str) -> Result<()> {
         match self {
             Session::Here(session) => drop(session.use_ns(namespace).await?),
-            Session::Elsewhere(session) => drop(session.use_ns(namespace).await?),
+            Session::Elsewhere(session, _) => {
+                self.within(async { Ok(session.use_ns(namespace).await.map(drop)?) }).await?
+            }
         }
         Ok(())
     }
@@ -94,17 +114,36 @@ impl Session {
     pub async fn use_database(&self, namespace: &str, database: &str) -> Result<()> {
         match self {
             Session::Here(session) => drop(session.use_ns(namespace).use_db(database).await?),
-            Session::Elsewhere(session) => drop(session.use_ns(namespace).use_db(database).await?),
+            Session::Elsewhere(session, _) => {
+                self.within(async { Ok(session.use_ns(namespace).use_db(database).await.map(drop)?) }).await?;
+            }
         }
         Ok(())
     }
 
     pub async fn query(&self, statements: &str, values: Variables) -> Result<surrealdb::IndexedResults> {
         match self {
-            Session::Here(session) => on_stack(session.query(statements).bind(values).into_future()).await,
-            Session::Elsewhere(session) => on_stack(session.query(statements).bind(values).into_future()).await,
+            Session::Here(session) => {
+                on_stack(session.query(statements).bind(values).into_future()).await.map_err(retry::classify)
+            }
+            Session::Elsewhere(session, _) => {
+                let query = on_stack(session.query(statements).bind(values).into_future());
+                self.within(async { query.await.map_err(retry::classify) }).await
+            }
         }
-        .map_err(retry::classify)
+    }
+
+    /// Runs a query on a store on another machine within its time limit.
+    async fn within<T>(&self, query: impl Future<Output = Result<T>>) -> Result<T> {
+        let Session::Elsewhere(session, Some(availability)) = self else { return query.await };
+        let checking = || {
+            let session = Arc::new(session.clone());
+            move || {
+                let session = session.clone();
+                async move { session.health().await.map_err(Error::from) }
+            }
+        };
+        availability.within(query, checking).await
     }
 }
 
@@ -136,15 +175,19 @@ const MIN_STACK_BYTES: usize = if cfg!(debug_assertions) { 1_600 << 10 } else { 
 /// The size of the new stack that a query gets if less than [`MIN_STACK_BYTES`] is free, in bytes.
 const STACK_BYTES: usize = 4 << 20;
 
-/// Runs a query with enough stack, however deep the stack of the caller is.
+/// Runs a query with enough stack, regardless of the depth of the caller's stack.
 async fn on_stack<F: Future>(query: F) -> F::Output {
     let mut query = pin!(query);
     poll_fn(|context| stacker::maybe_grow(MIN_STACK_BYTES, STACK_BYTES, || query.as_mut().poll(context))).await
 }
 
 fn opening(error: impl std::fmt::Display) -> Error {
-    Error::Opening(error.to_string())
+    let text = error.to_string();
+    if text.contains(LOCKED) { Error::Locked } else { Error::Opening(text) }
 }
+
+/// A part of the storage engine's error for a folder that another process has open.
+const LOCKED: &str = "is already locked by another process";
 
 #[cfg(test)]
 mod tests {

@@ -1,4 +1,4 @@
-//! Sign-in codes, each of which can be exchanged once for a key. Only the hashes of the codes are stored.
+//! Sign-in codes. A code can be exchanged once for a key. Only the hashes of the codes are stored.
 
 use surrealdb::types::Value as Record;
 
@@ -42,8 +42,9 @@ impl Database {
         convert::list(found.first())?.next().map(read).transpose()
     }
 
-    /// Exchanges a code for a key: deletes the code, writes the key and returns it. Fails with the reason if the code
-    /// or its origin no longer exists. If several requests exchange the same code at the same time, only one succeeds.
+    /// Exchanges a code for a key: deletes the code, writes the key and returns the key. Fails with the reason if the
+    /// code or its origin no longer exists. If several requests exchange the same code at the same time, only one
+    /// succeeds.
     pub async fn exchange_sign_in_code(
         &self,
         hash: &str,

@@ -1,4 +1,4 @@
-//! Secrets that the servers of a store use for signatures.
+//! Secrets with which the servers of a store create signatures.
 
 use surrealdb::types::Value as Record;
 
@@ -15,7 +15,7 @@ pub struct SigningKeyRecord {
 }
 
 impl Database {
-    /// Returns all signing keys, newest first.
+    /// Returns all signing keys, the newest first.
     pub async fn read_signing_keys(&self) -> Result<Vec<SigningKeyRecord>> {
         let statement = "SELECT *, record::id(id) AS key FROM signing_key ORDER BY created_at DESC, id DESC";
         let found = self.query(statement, []).await?;

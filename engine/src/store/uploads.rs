@@ -13,12 +13,12 @@ use surrealdb::types::Value as Record;
 
 use super::{Database, DatabaseReader, Error, Result, convert};
 
-/// Maximum number of records that one query returns.
+/// The maximum number of records that one query returns.
 const BATCH_SIZE: usize = 200;
 
 /// The result of reserving storage for an upload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Room {
+pub enum Reservation {
     Reserved,
     /// The reservation would exceed the limit.
     Exceeded,
@@ -36,16 +36,17 @@ pub struct Upload {
     pub lease: Duration,
 }
 
-/// Bytes that no file refers to.
+/// The stored bytes of an upload that no file refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leftover {
     pub upload_id: Arc<str>,
-    /// The id of a multipart upload whose parts still exist.
+    /// The id of the multipart upload in the object store, whose parts may still exist.
     pub parts_id: Option<Arc<str>>,
 }
 
 impl DatabaseReader {
-    /// Returns the given uploads that are in progress. Only these can still become the bytes of a file.
+    /// Returns the uploads among `ids` that are in progress. Only the bytes of these uploads can still become the bytes
+    /// of a file.
     pub async fn uploads_under_way(&self, ids: &[Arc<str>]) -> Result<Vec<Arc<str>>> {
         let ids: Vec<Record> = ids.iter().map(|id| upload_id(id)).collect();
         let statement = "SELECT VALUE record::id(id) FROM $ids WHERE state = 'writing'";
@@ -70,7 +71,7 @@ impl DatabaseReader {
 impl Database {
     /// Reserves storage for `more` bytes of an upload. `most` is the limit for the whole workspace, in bytes. With
     /// `first`, creates the upload's record.
-    pub async fn reserve(&self, upload: &Upload, more: u64, first: bool, most: Option<u64>) -> Result<Room> {
+    pub async fn reserve(&self, upload: &Upload, more: u64, first: bool, most: Option<u64>) -> Result<Reservation> {
         let statement = "
             IF !$first AND (SELECT VALUE state FROM ONLY $id) != 'writing' { RETURN 'lost' }
             ELSE IF $most != NONE AND ((SELECT VALUE bytes FROM ONLY file_usage:all) ?? 0) + $more > $most {
@@ -91,9 +92,9 @@ impl Database {
         ];
         let answered = self.query_again(statement, values).await?;
         match answered.last() {
-            Some(Record::String(text)) if text == "reserved" => Ok(Room::Reserved),
-            Some(Record::String(text)) if text == "exceeded" => Ok(Room::Exceeded),
-            Some(Record::String(text)) if text == "lost" => Ok(Room::Lost),
+            Some(Record::String(text)) if text == "reserved" => Ok(Reservation::Reserved),
+            Some(Record::String(text)) if text == "exceeded" => Ok(Reservation::Exceeded),
+            Some(Record::String(text)) if text == "lost" => Ok(Reservation::Lost),
             other => Err(Error::Corrupt(format!("a reservation returned {other:?}"))),
         }
     }
@@ -198,19 +199,19 @@ mod tests {
         let store = Store::connect("mem://").await.expect("a store");
         let database = store.workspace("w").await.expect("a database");
         let (one, two) = (upload("1", "a", LONG), upload("2", "a", LONG));
-        assert_eq!(database.reserve(&one, 60, true, Some(100)).await.expect("asked"), Room::Reserved);
-        assert_eq!(database.reserve(&two, 41, true, Some(100)).await.expect("asked"), Room::Exceeded);
-        assert_eq!(database.reserve(&two, 40, true, Some(100)).await.expect("asked"), Room::Reserved);
-        assert_eq!(database.reserve(&one, 1, false, Some(100)).await.expect("asked"), Room::Exceeded);
-        assert_eq!(database.reserve(&one, 1, false, None).await.expect("asked"), Room::Reserved);
+        assert_eq!(database.reserve(&one, 60, true, Some(100)).await.expect("a result"), Reservation::Reserved);
+        assert_eq!(database.reserve(&two, 41, true, Some(100)).await.expect("a result"), Reservation::Exceeded);
+        assert_eq!(database.reserve(&two, 40, true, Some(100)).await.expect("a result"), Reservation::Reserved);
+        assert_eq!(database.reserve(&one, 1, false, Some(100)).await.expect("a result"), Reservation::Exceeded);
+        assert_eq!(database.reserve(&one, 1, false, None).await.expect("a result"), Reservation::Reserved);
         assert_eq!(database.used_bytes().await.expect("counted"), 101);
         assert!(database.settle(&two, 15).await.expect("settled"));
         assert_eq!(database.used_bytes().await.expect("counted"), 76);
         // A canceled upload gets no more storage, and releases its storage only once.
         assert!(database.give_up_upload("1").await.expect("given up"));
         assert!(!database.give_up_upload("1").await.expect("nothing"));
-        assert_eq!(database.reserve(&one, 1, false, None).await.expect("asked"), Room::Lost);
-        assert!(!database.settle(&one, 0).await.expect("asked"));
+        assert_eq!(database.reserve(&one, 1, false, None).await.expect("a result"), Reservation::Lost);
+        assert!(!database.settle(&one, 0).await.expect("a result"));
         for _ in 0..2 {
             database.forget_upload("1").await.expect("forgotten");
             assert_eq!(database.used_bytes().await.expect("counted"), 15);
@@ -226,14 +227,14 @@ mod tests {
         let (alone, shared) = (store.workspace("w").await, store.share().workspace("w").await);
         let (alone, shared) = (alone.expect("a database"), shared.expect("a database"));
         for upload in [upload("dead", "b", Duration::ZERO), upload("other", "b", LONG), upload("own", "a", LONG)] {
-            assert_eq!(alone.reserve(&upload, 1, true, None).await.expect("asked"), Room::Reserved);
+            assert_eq!(alone.reserve(&upload, 1, true, None).await.expect("a result"), Reservation::Reserved);
             assert!(alone.note_parts(&upload, "p").await.expect("noted"));
         }
         let ids = |leftovers: Vec<Leftover>| {
             leftovers.into_iter().map(|leftover| leftover.upload_id.to_string()).collect::<Vec<_>>()
         };
         assert_eq!(ids(shared.take_leftovers("a").await.expect("taken")), ["dead"]);
-        assert!(!alone.renew_upload(&upload("dead", "b", LONG)).await.expect("asked"));
+        assert!(!alone.renew_upload(&upload("dead", "b", LONG)).await.expect("a result"));
         assert!(alone.renew_upload(&upload("other", "b", LONG)).await.expect("renewed"));
         // If only one process uses the store, no other server can be active.
         assert_eq!(ids(alone.take_leftovers("a").await.expect("taken")), ["dead", "other"]);

@@ -2,22 +2,24 @@
 
 use std::sync::Arc;
 
-use super::Page;
-use super::answers::RequestId;
 use super::call_context::{CallContext, Operation, first_event};
+use super::responses::RequestId;
 use super::rights::{Reader, Writer};
-use crate::core::append::Decide;
-use crate::core::staging::object_of;
-use crate::core::view::View;
+use super::{Page, PageLimit};
 use crate::error::{Error, Result};
+use crate::mailbox::offboarding::Left;
 use crate::model::agent::{self, AgentStatus, NAME_KEY, name_key};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::AGENT;
 use crate::model::event::{Expected, NewEvent};
+use crate::model::facts::Assignee;
 use crate::model::id::is_valid_name;
 use crate::model::value::{Object, Value};
 use crate::model::violation::Violation;
 pub use crate::resident::workload::Workload;
+use crate::state::append::Decide;
+use crate::state::staging::object_of;
+use crate::state::view::View;
 
 /// The maximum numbers of subscribed traits and of capabilities of an agent.
 const MAX_TRAITS: usize = 100;
@@ -42,6 +44,8 @@ pub struct AgentChange {
     /// The capabilities to change: maps each name to whether the agent has the capability.
     pub capabilities: Option<Object>,
     pub is_disabled: Option<bool>,
+    /// The assignee who takes over the tasks of an agent that is disabled. `None` leaves the tasks unassigned.
+    pub successor: Option<Assignee>,
 }
 
 /// An agent and its presence.
@@ -82,6 +86,9 @@ impl AgentChange {
                 refuse(format!("/capabilities/{shown}"), "expected true or false".into());
             }
         }
+        if self.successor.is_some() && self.is_disabled != Some(true) {
+            wrong.push(Violation { pointer: "/reassign_to".into(), message: "only with the status disabled".into() });
+        }
         if wrong.is_empty() { Ok(()) } else { Err(Error::from(wrong)) }
     }
 
@@ -104,6 +111,7 @@ impl AgentChange {
             (agent::SUBSCRIBED_TRAITS, self.subscribed_traits.as_deref().map(traits)),
             ("capabilities", self.capabilities.clone().map(Value::from)),
             (agent::STATUS, self.is_disabled.map(|is_disabled| status(is_disabled).into())),
+            (agent::SUCCESSOR, self.successor.as_ref().map(|successor| successor.text().into())),
         ])
     }
 }
@@ -142,29 +150,50 @@ impl Writer {
     /// Changes an agent. If a plugin does the agent's work, only the agent's status can be changed.
     pub async fn change_agent(&self, id: &str, change: AgentChange, expected: Expected) -> Result<AgentView> {
         change.check()?;
+        self.context.check_successor(&Assignee::Agent(id.into()), change.successor.as_ref()).await?;
         let payload = change.payload();
-        self.append_to_agent(id, expected, "updated", move |view, agent| {
-            if agent::is_scripted(agent) && payload.keys().any(|name| **name != *agent::STATUS) {
+        let view = self.append_to_agent(id, expected, "updated", move |view, agent| {
+            let is_own = |name: &str| [agent::STATUS, agent::SUCCESSOR].contains(&name);
+            if agent::is_scripted(agent) && payload.keys().any(|name| !is_own(name)) {
                 let message = "a plugin does the agent's work; only the agent's status can be changed";
                 return Err(Error::conflict("scripted_agent", message));
             }
             free_name(view, &payload, agent.id.as_str())?;
+            // A new status removes the successor that was named with an earlier status.
+            let mut payload = payload.clone();
+            let had_successor = agent.state.get(agent::SUCCESSOR).is_some_and(|successor| !successor.is_null());
+            if had_successor && payload.contains(agent::STATUS) && !payload.contains(agent::SUCCESSOR) {
+                payload.push(agent::SUCCESSOR, Value::Null);
+            }
             // Fields that keep their value are not part of the event.
             let differs = |(name, value): &(&Arc<str>, &Value)| agent.state.get(name) != Some(value);
             let changed: Object =
                 payload.iter().filter(differs).map(|(name, value)| (name.clone(), value.clone())).collect();
             Ok((!changed.is_empty()).then_some(changed))
-        })
-        .await
+        });
+        let view = view.await?;
+        self.hand_over_tasks(&view.agent).await?;
+        Ok(view)
     }
 
-    /// Deletes an agent. Its history stays.
-    pub async fn delete_agent(&self, id: &str, expected: Expected) -> Result<()> {
-        let deleted = self.append_to_agent(id, expected, "deleted", |_, agent| match agent::is_scripted(agent) {
+    /// Hands over the open tasks of an agent that no longer gets work.
+    async fn hand_over_tasks(&self, agent: &Aggregate) -> Result<()> {
+        match Left::agent(Some(agent), agent.id.as_str()) {
+            Some(left) => Operation::perform(self, |operation| async move { operation.hand_over(&left).await }).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Deletes an agent. Its history stays. Its open tasks go to the successor, or become unassigned.
+    pub async fn delete_agent(&self, id: &str, expected: Expected, successor: Option<Assignee>) -> Result<()> {
+        self.context.check_successor(&Assignee::Agent(id.into()), successor.as_ref()).await?;
+        let payload = object_of([(agent::SUCCESSOR, successor.map(|successor| successor.text().into()))]);
+        let deleted = self.append_to_agent(id, expected, "deleted", move |_, agent| match agent::is_scripted(agent) {
             true => Err(Error::conflict("scripted_agent", "a plugin does the agent's work; disable the agent instead")),
-            false => Ok(Some(Object::new())),
+            false => Ok(Some(payload.clone())),
         });
         let view = deleted.await?;
+        self.hand_over_tasks(&view.agent).await?;
         let state = self.context.state();
         // The agent is already deleted. The next start tries to remove its presence again.
         if let Err(error) = state.presence.forget(&[view.agent.id.text()]).await {
@@ -223,7 +252,7 @@ impl Reader {
     /// Returns one agent.
     pub async fn agent(&self, id: &str) -> Result<AgentView> {
         let state = self.context.state();
-        state.refresh().await?;
+        self.context.refresh().await?;
         let found = state.folded.get(id).filter(|found| agent::is_agent(found));
         self.context.view(found.ok_or_else(|| Error::not_found("agent", id))?).await
     }
@@ -233,11 +262,11 @@ impl Reader {
         &self,
         status: Option<AgentStatus>,
         before: Option<u64>,
-        limit: usize,
+        limit: PageLimit,
     ) -> Result<Page<AgentView>> {
         let state = self.context.state();
         let now = state.clock.now_ms();
-        state.presence.refresh(now).await?;
+        self.context.refresh_presence(now).await?;
         let view = |agent: Arc<Aggregate>| {
             let last_seen_at = state.presence.last_seen_at(agent.id.as_str());
             AgentView { status: AgentStatus::of(&agent, last_seen_at, now), agent, last_seen_at }
@@ -246,13 +275,13 @@ impl Reader {
             let last_seen_at = || state.presence.last_seen_at(agent.id.as_str());
             status.is_none_or(|status| AgentStatus::of(agent, last_seen_at(), now) == status)
         };
-        let page = self.context.agents(before, limit, has_status).await?;
+        let page = self.context.list(Some(AGENT), before, limit, has_status).await?;
         Ok(Page { items: page.items.into_iter().map(view).collect(), next: page.next })
     }
 
     /// Returns every agent with its workload, newest first.
     pub async fn roster(&self) -> Result<Vec<(Arc<Aggregate>, Workload)>> {
-        let agents = self.context.agents(None, usize::MAX, |_| true).await?.items;
+        let agents = self.context.list(Some(AGENT), None, PageLimit::NONE, |_| true).await?.items;
         let state = self.context.state();
         let with_load = |agent: Arc<Aggregate>| {
             let workload = state.folded.workload(agent.id.as_str());
@@ -263,27 +292,10 @@ impl Reader {
 }
 
 impl CallContext {
-    /// Returns a page of agents, newest first, without scanning other aggregates.
-    pub(super) async fn agents(
-        &self,
-        before: Option<u64>,
-        limit: usize,
-        admits: impl Fn(&Aggregate) -> bool,
-    ) -> Result<Page<Arc<Aggregate>>> {
-        let state = self.state();
-        state.refresh().await?;
-        let ids = state.folded.agents_before(before.unwrap_or(u64::MAX)).into_iter();
-        let agents = ids.filter_map(|id| state.folded.get(id.as_str()));
-        let mut found = agents.filter(|agent| agent::is_agent(agent) && admits(agent));
-        let items: Vec<_> = found.by_ref().take(limit).collect();
-        let next = found.next().and(items.last()).map(|last| last.first_position);
-        Ok(Page { items, next })
-    }
-
     async fn view(&self, agent: Arc<Aggregate>) -> Result<AgentView> {
         let state = self.state();
         let now = state.clock.now_ms();
-        state.presence.refresh(now).await?;
+        self.refresh_presence(now).await?;
         let last_seen_at = state.presence.last_seen_at(agent.id.as_str());
         Ok(AgentView { status: AgentStatus::of(&agent, last_seen_at, now), agent, last_seen_at })
     }

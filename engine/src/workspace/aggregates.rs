@@ -1,11 +1,21 @@
-//! Aggregates of any type: their folded state, now or at an earlier version or time.
+//! Aggregates of any type: reads the current or an earlier state of an aggregate, and lists and deletes aggregates.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::rights::Reader;
+use super::articles::unknown_project;
+use super::call_context::{CallContext, EVENT_BASE_BYTES, Operation};
+use super::rights::{Reader, Writer};
+use super::{Page, PageLimit};
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::definition::Definition;
+use crate::model::event::{Expected, NewEvent};
+use crate::model::excerpt::excerpt_of;
+use crate::model::fold::DELETED;
+use crate::pipeline::hint::did_you_mean;
+use crate::state::append::{Append, Decide};
+use crate::state::view::View;
 
 /// The moment for which a state is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -16,6 +26,16 @@ pub enum Moment {
     Version(u64),
     /// The state after the events that occurred up to this time, in milliseconds since the epoch.
     At(i64),
+    /// The state after the events up to this position of the log.
+    Position(u64),
+}
+
+/// A filter for lists of aggregates.
+#[derive(Debug, Clone, Default)]
+pub struct Listing {
+    pub aggregate_type: Option<String>,
+    /// The id or the slug of a project.
+    pub project: Option<String>,
 }
 
 impl Reader {
@@ -23,7 +43,7 @@ impl Reader {
     /// states.
     pub async fn aggregate(&self, id: &str, moment: Moment) -> Result<(Arc<Aggregate>, Arc<Definition>)> {
         let state = self.context.state();
-        state.refresh().await?;
+        self.context.refresh().await?;
         let not_found = || Error::not_found("aggregate", id);
         let now = state.folded.get(id).ok_or_else(not_found)?;
         let definition = state.types.get(&now.aggregate_type).ok_or_else(not_found)?;
@@ -31,9 +51,123 @@ impl Reader {
             Moment::Now => Some(now),
             Moment::Version(version) if version > now.version => None,
             Moment::Version(version) => state.fold_stream(&now.id, version, None, &definition).await?.map(Arc::new),
+            Moment::Position(position) if now.position <= position => Some(now),
+            Moment::Position(position) => {
+                let version = state.version_at(&now, position).await?;
+                state.fold_stream(&now.id, version, None, &definition).await?.map(Arc::new)
+            }
             Moment::At(at) => state.fold_stream(&now.id, now.version, Some(at), &definition).await?.map(Arc::new),
         };
         let aggregate = aggregate.filter(|aggregate| !aggregate.deleted).ok_or_else(not_found)?;
         Ok((aggregate, definition))
+    }
+
+    /// Returns a page of aggregates that are not deleted, newest first, each with its definition. The cursor of a page
+    /// is the position of an aggregate's first event.
+    pub async fn list_aggregates(
+        &self,
+        listing: &Listing,
+        before: Option<u64>,
+        limit: PageLimit,
+    ) -> Result<Page<(Arc<Aggregate>, Arc<Definition>)>> {
+        let state = self.context.state();
+        self.context.refresh().await?;
+        let types = state.types.all();
+        if let Some(name) = &listing.aggregate_type
+            && !types.contains_key(name.as_str())
+        {
+            let hint = did_you_mean(name, types.keys().map(|known| &**known));
+            let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+            return Err(Error::invalid(format!("unknown aggregate type '{}'{hint}", excerpt_of(name))));
+        }
+        let project = match &listing.project {
+            Some(project) => {
+                Some(self.context.find_project(project).ok_or_else(|| unknown_project(project))?.id.text())
+            }
+            None => None,
+        };
+        let admits =
+            |found: &Aggregate| project.as_ref().is_none_or(|project| found.project_id.as_ref() == Some(project));
+        let aggregate_type = listing.aggregate_type.as_deref();
+        let Page { items, next } = self.context.list(aggregate_type, before, limit, admits).await?;
+        let described = |found: Arc<Aggregate>| Some((types.get(&found.aggregate_type)?.clone(), found));
+        let items = items.into_iter().filter_map(described).map(|(definition, found)| (found, definition)).collect();
+        Ok(Page { items, next })
+    }
+}
+
+impl Writer {
+    /// Deletes an aggregate by appending `<type>.deleted`. Its history stays in the log.
+    pub async fn delete_aggregate(&self, id: &str, expected: Expected) -> Result<()> {
+        self.context.refresh().await?;
+        let id = id.to_owned();
+        let decide: Decide = Box::new(move |view: &View<'_>| {
+            let live = view.aggregate(&id).filter(|found| !found.deleted);
+            let live = live.ok_or_else(|| Error::not_found("aggregate", &id))?;
+            let event_type = format!("{}.{DELETED}", live.aggregate_type);
+            Ok(vec![NewEvent { aggregate_id: id.clone(), event_type, expected, ..NewEvent::default() }])
+        });
+        let append = Append {
+            decide,
+            event_ids: Vec::new(),
+            request: None,
+            actor: self.context.actor(),
+            managed: false,
+            size_bytes: EVENT_BASE_BYTES,
+            upload: None,
+        };
+        Operation::perform(self, |operation| async move { operation.appender().append(append).await.map(drop) }).await
+    }
+}
+
+impl CallContext {
+    /// Returns a page of the aggregates that are not deleted and that `admits` accepts, newest first. With
+    /// `aggregate_type`, only aggregates of this type are visited. The cursor of a page is the position of an
+    /// aggregate's first event.
+    pub(super) async fn list(
+        &self,
+        aggregate_type: Option<&str>,
+        before: Option<u64>,
+        limit: PageLimit,
+        admits: impl Fn(&Aggregate) -> bool,
+    ) -> Result<Page<Arc<Aggregate>>> {
+        self.refresh().await?;
+        let (mut items, mut bytes): (Vec<Arc<Aggregate>>, usize) = (Vec::new(), 0);
+        let mut next = None;
+        let visit = |found: &Arc<Aggregate>| {
+            if found.deleted || !admits(found) {
+                return ControlFlow::Continue(());
+            }
+            bytes = bytes.saturating_add(found.size_bytes());
+            if !items.is_empty() && (items.len() >= limit.rows || bytes > limit.bytes) {
+                next = items.last().map(|last| last.first_position);
+                return ControlFlow::Break(());
+            }
+            items.push(found.clone());
+            ControlFlow::Continue(())
+        };
+        self.visit_newest(aggregate_type, before, visit).await;
+        Ok(Page { items, next })
+    }
+
+    /// Calls `visit` for aggregates, newest first, including deleted ones, until `visit` breaks. With `aggregate_type`,
+    /// only aggregates of this type are visited. Other tasks of the thread run after each block of aggregates.
+    pub(super) async fn visit_newest(
+        &self,
+        aggregate_type: Option<&str>,
+        before: Option<u64>,
+        mut visit: impl FnMut(&Arc<Aggregate>) -> ControlFlow<()>,
+    ) {
+        let mut newest = self.state().folded.newest(aggregate_type, before.unwrap_or(u64::MAX));
+        loop {
+            let visited = match newest.next_block() {
+                Some(mut block) => block.try_for_each(&mut visit),
+                None => return,
+            };
+            if visited.is_break() {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
     }
 }

@@ -1,16 +1,16 @@
 //! Articles: aggregates of the built-in type, with unique slugs, drafts and published revisions.
 
-use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::Page;
-use super::answers::RequestId;
+use strum::{EnumString, IntoStaticStr, VariantArray};
+
 use super::call_context::{CallContext, Operation, first_event};
 use super::projects::check_slug;
+use super::responses::RequestId;
 use super::rights::{ContentReader, Writer};
-use crate::core::append::Decide;
-use crate::core::staging::object_of;
-use crate::core::view::View;
+use super::{Page, PageLimit};
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::article::{PUBLISHED, PUBLISHED_VERSION, STATUS, published_at, published_version};
@@ -19,9 +19,9 @@ use crate::model::date::format_date;
 use crate::model::event::{Expected, NewEvent};
 use crate::model::slug;
 use crate::model::value::{Object, Value};
-
-/// The size limit for the published revisions in a page, in bytes. A page that reaches the limit ends early.
-const PAGE_BYTES: usize = 8 << 20;
+use crate::state::append::Decide;
+use crate::state::staging::object_of;
+use crate::state::view::View;
 
 /// An article to create.
 #[derive(Debug, Clone, Default)]
@@ -76,7 +76,7 @@ pub struct ArticleFilter {
 }
 
 impl ArticleFilter {
-    /// Returns whether a revision has the wanted slug and tag.
+    /// Returns whether a revision has the filter's slug and tag.
     fn reads(&self, article: &Aggregate) -> bool {
         let tags = article.state.get("tags").and_then(Value::as_array).unwrap_or_default();
         let slug = article.state.get("slug").and_then(Value::as_str);
@@ -86,27 +86,23 @@ impl ArticleFilter {
 }
 
 /// The revision of articles that a reader sees.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum Perspective {
     Draft,
     Published,
 }
 
 impl Perspective {
-    pub const ALL: [Perspective; 2] = [Perspective::Draft, Perspective::Published];
-
     pub fn name(self) -> &'static str {
-        match self {
-            Perspective::Draft => "draft",
-            Perspective::Published => "published",
-        }
+        self.into()
     }
 }
 
 impl ContentReader {
     /// Returns an article in the requested perspective. Callers who may not see drafts get the published revision.
     pub async fn article(&self, id: &str, requested: Perspective) -> Result<Arc<Aggregate>> {
-        self.context.state().refresh().await?;
+        self.context.refresh().await?;
         let article = self.context.live_article(id)?;
         match self.shown(requested) {
             Perspective::Draft => Ok(article),
@@ -116,16 +112,16 @@ impl ContentReader {
         }
     }
 
-    /// Returns articles, newest first.
+    /// Returns a page of articles, newest first.
     pub async fn list_articles(
         &self,
         filter: &ArticleFilter,
         requested: Perspective,
         before: Option<u64>,
-        limit: usize,
+        limit: PageLimit,
     ) -> Result<Page<Arc<Aggregate>>> {
         let perspective = self.shown(requested);
-        self.context.state().refresh().await?;
+        self.context.refresh().await?;
         let project_id = match &filter.project {
             None => None,
             Some(project) => Some(self.project_named(project).await?.id.text()),
@@ -137,15 +133,14 @@ impl ContentReader {
                 && project_id.as_ref().is_none_or(|id| article.project_id.as_deref() == Some(&**id))
         };
         if perspective == Perspective::Draft {
-            return self
-                .context
-                .list_aggregates(ARTICLE, before, limit, |article| is_listed(article) && filter.reads(article))
-                .await;
+            let admits = |article: &Aggregate| is_listed(article) && filter.reads(article);
+            return self.context.list(Some(ARTICLE), before, limit, admits).await;
         }
         // The filter applies to the published revision, so it reveals no slug or tag of a draft.
         let (mut items, mut place, mut bytes) = (Vec::new(), before, 0);
         loop {
-            let page = self.context.list_aggregates(ARTICLE, place, limit - items.len(), is_listed).await?;
+            let rest = PageLimit { rows: limit.rows - items.len(), ..PageLimit::NONE };
+            let page = self.context.list(Some(ARTICLE), place, rest, is_listed).await?;
             for article in page.items {
                 let here = Some(article.first_position);
                 let Some(article) = self.context.published(article).await?.filter(|article| filter.reads(article))
@@ -154,12 +149,12 @@ impl ContentReader {
                 };
                 bytes += article.size_bytes();
                 items.push(article);
-                if bytes >= PAGE_BYTES {
+                if bytes >= limit.bytes {
                     return Ok(Page { items, next: here });
                 }
             }
             place = page.next;
-            if place.is_none() || items.len() == limit {
+            if place.is_none() || items.len() == limit.rows {
                 return Ok(Page { items, next: place });
             }
         }
@@ -167,34 +162,49 @@ impl ContentReader {
 
     /// Returns the cursor of an article in lists, if the caller may see the article.
     pub async fn place_of(&self, id: &str) -> Result<Option<u64>> {
-        self.context.state().refresh().await?;
+        self.context.refresh().await?;
         let sees_all = self.shown(Perspective::Draft) == Perspective::Draft;
         let found = self.context.state().folded.get(id).filter(|found| &*found.aggregate_type == ARTICLE);
         let seen = found.filter(|found| sees_all || (!found.deleted && published_version(found).is_some()));
         Ok(seen.map(|found| found.first_position))
     }
 
-    /// Returns whether the caller may see a project. Callers without drafts only see projects with published articles.
-    pub(super) fn shows(&self, project: &Aggregate) -> bool {
-        self.shown(Perspective::Draft) == Perspective::Draft
-            || self.context.state().folded.snapshot().newest_before(u64::MAX).any(|article| {
-                &*article.aggregate_type == ARTICLE
-                    && !article.deleted
-                    && article.project_id.as_deref() == Some(project.id.as_str())
-                    && published_version(article).is_some()
-            })
+    /// Returns whether the caller may see a project. Callers who may not see drafts see only projects with published
+    /// articles.
+    pub(super) async fn shows(&self, project: &Aggregate) -> bool {
+        if self.shown(Perspective::Draft) == Perspective::Draft {
+            return true;
+        }
+        let mut is_shown = false;
+        let visit = |article: &Arc<Aggregate>| {
+            is_shown = !article.deleted
+                && article.project_id.as_deref() == Some(project.id.as_str())
+                && published_version(article).is_some();
+            if is_shown { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        self.context.visit_newest(Some(ARTICLE), None, visit).await;
+        is_shown
     }
 
     /// Returns the published revisions of the most recently published articles, newest first.
     pub async fn newest_published(&self, project_id: Option<&str>, limit: usize) -> Result<Vec<Arc<Aggregate>>> {
-        let is_listed = |article: &Aggregate| {
-            published_version(article).is_some()
-                && project_id.is_none_or(|id| article.project_id.as_deref() == Some(id))
+        self.context.refresh().await?;
+        let mut newest = BTreeMap::new();
+        let visit = |article: &Arc<Aggregate>| {
+            let is_listed = !article.deleted
+                && published_version(article).is_some()
+                && project_id.is_none_or(|id| article.project_id.as_deref() == Some(id));
+            if is_listed {
+                newest.insert((published_at(article), article.first_position), article.clone());
+                if newest.len() > limit {
+                    newest.pop_first();
+                }
+            }
+            ControlFlow::Continue(())
         };
-        let mut found = self.context.list_aggregates(ARTICLE, None, usize::MAX, is_listed).await?.items;
-        found.sort_by_cached_key(|article| Reverse((published_at(article), article.first_position)));
-        let mut published = Vec::new();
-        for article in found.into_iter().take(limit) {
+        self.context.visit_newest(Some(ARTICLE), None, visit).await;
+        let mut published = Vec::with_capacity(newest.len());
+        for article in newest.into_values().rev() {
             published.extend(self.context.published(article).await?);
         }
         Ok(published)
@@ -295,6 +305,8 @@ impl Writer {
         given_bytes: usize,
         payload: impl Fn(&Aggregate) -> Result<Option<Object>> + Send + Sync + 'static,
     ) -> Result<Arc<Aggregate>> {
+        // Another server may have created the article.
+        self.context.state().refresh().await?;
         let article_id = self.context.live_article(id)?.id.clone();
         let aggregate_id = article_id.clone();
         let decide: Decide = Box::new(move |view: &View<'_>| {
@@ -342,6 +354,7 @@ impl CallContext {
     }
 }
 
+/// Returns the error for a project that does not exist.
 pub(super) fn unknown_project(project: &str) -> Error {
     let shown: String = project.chars().take(64).collect();
     Error::invalid_at("/project_id", format!("unknown project '{shown}'"))

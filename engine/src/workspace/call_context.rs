@@ -1,7 +1,7 @@
 //! The context of a call: a caller in a workspace. Changes run as operations, each in a separate task.
 //!
-//! Only an [`Operation`] can change a workspace, and an `Operation` exists only inside its task. Therefore every change
-//! is completed, even if its client disconnects.
+//! A caller changes the contents of a workspace only through an [`Operation`], and an `Operation` exists only inside
+//! its task. Therefore every such change is completed, even if its client disconnects.
 
 use std::sync::Arc;
 
@@ -12,10 +12,7 @@ use crate::access::Access;
 use crate::access::grant::Grant;
 use crate::access::members::Member;
 use crate::access::signing::{Purpose, Signature};
-use crate::consumer::{WorkerTurn, Working};
-use crate::core::State;
-use crate::core::append::{Append, Appended, Appender, Decide};
-use crate::core::request::RequestId;
+use crate::consumer::{WorkerSlot, WorkerTurn};
 use crate::error::{Error, Result};
 use crate::mailbox::leases::Renewals;
 use crate::model::access::{Caller, KeyRecord, UserRecord, WorkspaceRecord};
@@ -24,10 +21,13 @@ use crate::model::license::Activation;
 use crate::model::plan::Limits;
 use crate::model::value::Object;
 use crate::named_locks::NamedLock;
+use crate::state::State;
+use crate::state::append::{Append, Appended, Appender, Decide};
+use crate::state::request::RequestId;
 use crate::store::{self, Database};
 
 /// The approximate size of an event in bytes, without the data passed to its operation.
-const EVENT_BASE_BYTES: usize = 1_024;
+pub(super) const EVENT_BASE_BYTES: usize = 1_024;
 
 /// A caller inside a workspace. The read-only base of the handles that grant rights.
 #[derive(Clone)]
@@ -35,11 +35,48 @@ pub struct CallContext {
     access: Arc<Access>,
     runtime: Arc<Runtime>,
     caller: Caller,
+    consistency: Consistency,
+}
+
+/// Which events a read includes, if several servers share the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Consistency {
+    /// All events that were appended before the read, on any server.
+    #[default]
+    Strong,
+    /// The events that this server has read so far. The read does not query the log, so it also works while the store
+    /// does not respond.
+    Eventual,
 }
 
 impl CallContext {
-    pub fn new(access: Arc<Access>, runtime: Arc<Runtime>, caller: Caller) -> CallContext {
-        CallContext { access, runtime, caller }
+    pub fn new(access: Arc<Access>, runtime: Arc<Runtime>, caller: Caller, consistency: Consistency) -> CallContext {
+        CallContext { access, runtime, caller, consistency }
+    }
+
+    /// Before a strong read, reads what other servers have appended. Does nothing before an eventual read.
+    pub(super) async fn refresh(&self) -> Result<()> {
+        match self.consistency {
+            Consistency::Strong => self.state().refresh().await,
+            Consistency::Eventual => Ok(()),
+        }
+    }
+
+    /// Does the same for the presence of agents.
+    pub(super) async fn refresh_presence(&self, now_ms: i64) -> Result<()> {
+        match self.consistency {
+            Consistency::Strong => self.state().presence.refresh(now_ms).await,
+            Consistency::Eventual => Ok(()),
+        }
+    }
+
+    /// Does the same for the graph.
+    pub(super) async fn refresh_graph(&self) -> Result<()> {
+        self.refresh().await?;
+        match self.consistency {
+            Consistency::Strong => self.runtime.worker_slot.show_newest(self.state()).await,
+            Consistency::Eventual => Ok(()),
+        }
     }
 
     pub fn caller(&self) -> &Caller {
@@ -106,7 +143,7 @@ impl CallContext {
         self.access.devices_of(&self.caller.user_id).await
     }
 
-    /// Returns the grant of the caller's right, which tells when the right ends.
+    /// Registers the caller's right. The returned grant signals the end of the right.
     pub(super) fn grant(&self) -> Grant {
         self.access.grant(&self.caller)
     }
@@ -158,7 +195,7 @@ impl Operation {
 
     /// Waits until the graph worker is free, and reserves the worker until the returned turn is dropped.
     pub async fn worker(&self) -> Result<WorkerTurn<'_>> {
-        self.working().turn(self.state(), self.appender()).await
+        self.worker_slot().turn(self.state(), self.appender()).await
     }
 
     pub fn context(&self) -> &CallContext {
@@ -173,14 +210,14 @@ impl Operation {
         &self.context.runtime.appender
     }
 
-    /// The workspace's database, for changes of records outside the log.
+    /// Returns the workspace's database, for changes of records outside the log.
     pub fn database(&self) -> &Database {
         self.appender().database()
     }
 
-    /// The follower that updates the graph.
-    pub fn working(&self) -> &Working {
-        &self.context.runtime.working
+    /// Returns the slot of the worker that updates the graph.
+    pub fn worker_slot(&self) -> &WorkerSlot {
+        &self.context.runtime.worker_slot
     }
 
     /// Appends events, which may be of managed types. `given_bytes` is the size of the data passed to the operation.
@@ -190,7 +227,7 @@ impl Operation {
         self.appender().append(append).await
     }
 
-    /// Like [`Operation::append`], but for the event that points a file at uploaded bytes.
+    /// Appends the event that makes a file refer to an upload. Otherwise the same as [`Operation::append`].
     pub(super) async fn append_upload(
         &self,
         decide: Decide,
@@ -228,14 +265,15 @@ mod tests {
     use std::pin::pin;
 
     use futures_util::poll;
+    use strum::VariantArray;
     use tokio::sync::oneshot;
 
     use super::*;
     use crate::clock::SystemClock;
-    use crate::core::Settings;
-    use crate::core::plugins::Plugins;
     use crate::engine::Engine;
     use crate::model::access::{Role, Scope};
+    use crate::state::Settings;
+    use crate::state::plugins::Plugins;
     use crate::store::Store;
     use crate::workspace::rights::{ContentReader, McpReader, McpWriter, Owner, Reader, Writer};
 
@@ -293,8 +331,8 @@ mod tests {
         assert!(lacks(engine.enter::<ContentReader>(only(Scope::ApiWrite)).await.err()));
         assert!(engine.enter::<ContentReader>(only(Scope::ContentRead)).await.is_ok());
         assert!(engine.enter::<Owner>(all.clone()).await.is_ok());
-        for missing in Scope::ALL {
-            let scopes = Scope::ALL.into_iter().filter(|scope| *scope != missing).collect();
+        for missing in Scope::VARIANTS {
+            let scopes = Scope::VARIANTS.iter().copied().filter(|scope| scope != missing).collect();
             let lesser = Caller { scopes, ..all.clone() };
             let refused = engine.enter::<Owner>(lesser).await.err();
             assert!(matches!(refused, Some(Error::ScopesLacking { .. })), "an owner without {missing}");

@@ -4,26 +4,45 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Page;
-use super::answers::RequestId;
+use super::articles::unknown_project;
 use super::call_context::Operation;
+use super::responses::RequestId;
 use super::rights::{Reader, Writer};
-use crate::core::append::{Append, Appended};
-use crate::core::stride::Stride;
 use crate::error::{Error, Result};
 use crate::model::event::{Event, MAX_EVENTS_PER_APPEND, NewEvent};
 use crate::model::id::AggregateId;
+use crate::state::State;
+use crate::state::append::{Append, Appended};
+use crate::state::stride::Stride;
+use crate::store::log::EventRef;
 
 /// A filter over the events of the log.
 #[derive(Debug, Clone, Default)]
 pub struct LogFilter {
     pub event_types: Vec<String>,
     pub aggregate_type: Option<String>,
+    /// The id of a project.
+    pub project_id: Option<Arc<str>>,
+    pub actor: Option<String>,
 }
 
 impl LogFilter {
-    fn admits(&self, event: &Event) -> bool {
+    pub(super) fn admits(&self, event: &Event) -> bool {
         let of_type = self.event_types.is_empty() || self.event_types.iter().any(|name| **name == *event.event_type);
-        of_type && self.aggregate_type.as_ref().is_none_or(|name| **name == *event.aggregate_type)
+        of_type
+            && self.aggregate_type.as_ref().is_none_or(|name| **name == *event.aggregate_type)
+            && self.project_id.as_ref().is_none_or(|id| event.project_id.as_ref() == Some(id))
+            && self.actor.as_ref().is_none_or(|actor| **actor == *event.actor)
+    }
+
+    /// Returns whether events of the stream may match. The type and the project of a stream never change.
+    pub(super) fn admits_stream(&self, state: &State, event_ref: &EventRef) -> bool {
+        if self.aggregate_type.is_none() && self.project_id.is_none() {
+            return true;
+        }
+        let Some(stream) = state.folded.get(&event_ref.aggregate_id) else { return true };
+        self.aggregate_type.as_ref().is_none_or(|name| **name == *stream.aggregate_type)
+            && self.project_id.as_ref().is_none_or(|id| stream.project_id.as_ref() == Some(id))
     }
 }
 
@@ -48,7 +67,7 @@ pub struct LogPage {
     /// The cursor of the next page, if there is a next page.
     pub next: Option<u64>,
     /// The position up to which the log was read. A reader that continues after this position gets every event exactly
-    /// once.
+    /// once. In a page that was read backwards, this is the position down to which the log was read.
     pub position: u64,
 }
 
@@ -62,8 +81,8 @@ pub enum Direction {
 
 /// The maximum number of events examined for one page, and the maximum size of the events that the filter may reject
 /// for one page, in bytes. If the filter rejects more events, the page ends early.
-const MAX_EXAMINED_EVENTS: usize = 5_000;
-const MAX_REJECTED_BYTES: usize = 16 << 20;
+pub(super) const MAX_EXAMINED_EVENTS: usize = 5_000;
+pub(super) const MAX_REJECTED_BYTES: usize = 16 << 20;
 
 /// The minimum time between two checks of the log by a waiting reader. All appends within this time together wake the
 /// reader only once. Readers that follow the end of the log collect appends for the same time.
@@ -108,7 +127,7 @@ impl Reader {
         direction: Direction,
     ) -> Result<Page<Event>> {
         let state = self.context.state();
-        state.refresh().await?;
+        self.context.refresh().await?;
         let head = state.folded.get(id).ok_or_else(|| Error::not_found("aggregate", id))?;
         let span = limit.events as u64;
         let (first, last) = match direction {
@@ -172,11 +191,18 @@ impl Reader {
     /// event.
     pub async fn version_at(&self, id: &str, position: u64) -> Result<u64> {
         let state = self.context.state();
-        state.refresh().await?;
+        self.context.refresh().await?;
         match state.folded.get(id) {
             Some(head) => state.version_at(&head, position).await,
             None => Ok(0),
         }
+    }
+
+    /// Returns the id of the project with this id or slug, for a filter.
+    pub async fn project_filter(&self, id_or_slug: &str) -> Result<Arc<str>> {
+        self.context.refresh().await?;
+        let found = self.context.find_project(id_or_slug).ok_or_else(|| unknown_project(id_or_slug))?;
+        Ok(found.id.text())
     }
 
     /// Returns events of the log after a position. If there are none, waits up to `wait` for a new event.
@@ -187,7 +213,7 @@ impl Reader {
         let (mut from, mut in_vain) = (after, false);
         loop {
             head.mark_unchanged();
-            state.refresh().await?;
+            self.context.refresh().await?;
             let page = self.log_page(from, limit, filter).await?;
             if !page.items.is_empty() || tokio::time::Instant::now() >= deadline {
                 return Ok(page);
@@ -254,7 +280,7 @@ impl Reader {
 
     /// Returns the position up to which the data derived from the log is current.
     pub async fn consumed_position(&self) -> Result<u64> {
-        let checkpoint = self.context.state().db.checkpoint(crate::core::NODES).await?;
+        let checkpoint = self.context.state().db.checkpoint(crate::state::NODES).await?;
         Ok(checkpoint.min(self.context.state().graph_progress.position()))
     }
 
@@ -266,6 +292,7 @@ impl Reader {
         // This never fails, since the senders live as long as the workspace.
         let _ = settled.wait_for(|settled| *settled >= state.types.redefined().position()).await;
         let _ = worked.wait_for(|position| *position >= self.position()).await;
+        let _ = state.settled.remaining.follow().wait_for(|remaining| *remaining == 0).await;
     }
 
     /// Returns a receiver that changes when events are appended.

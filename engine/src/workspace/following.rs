@@ -24,7 +24,7 @@ impl Reader {
     /// Follows an aggregate from the event after a version. Fails with [`Error::NotFound`] if the stream has no events.
     pub async fn follow_aggregate(&self, id: &str, after_version: u64) -> Result<Following> {
         let state = self.context.state();
-        state.refresh().await?;
+        self.context.refresh().await?;
         let found = state.folded.get(id).ok_or_else(|| Error::not_found("aggregate", id))?;
         let appended = state.folded.streams().follow(&found.id);
         Ok(Following { reader: self.clone(), id: found.id.clone(), version: after_version, appended })
@@ -50,7 +50,7 @@ impl Following {
 
     async fn read(&self, limit: Limit) -> Result<Vec<Arc<Event>>> {
         let state = self.reader.context.state();
-        state.refresh().await?;
+        self.reader.context.refresh().await?;
         let Some(mut events) = state.folded.streams().after(&self.id, self.version) else {
             let page = self.reader.stream(self.id.as_str(), Some(self.version), limit, Direction::Forward).await?;
             return Ok(page.items.into_iter().map(Arc::new).collect());

@@ -6,8 +6,7 @@ use super::rights::Reader;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::graph::{Direction, Edge, EnrichmentFacts};
-use crate::model::id::AggregateId;
-use crate::resident::graph::{Kinds, Neighbourhood, Walk};
+use crate::resident::graph::{Kinds, Walk};
 
 /// The maximum number of edges between a returned node and the requested one.
 pub const MAX_DEPTH: u32 = 3;
@@ -24,18 +23,28 @@ pub struct Node {
     pub distance: u32,
 }
 
+/// A moment for which the graph is requested.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Then {
+    /// After the event at this position of the log.
+    Position(u64),
+    /// After the events that occurred up to this time, in milliseconds since the epoch.
+    Time(i64),
+}
+
 /// The neighbourhood of an aggregate.
 pub struct Around {
     /// The nodes, nearest first. The aggregate itself is the first node.
     pub nodes: Vec<Node>,
     pub edges: Vec<Arc<Edge>>,
-    /// Whether there are more nodes than returned.
+    /// Whether there are more nodes or closed edges than returned.
     pub truncated: bool,
 }
 
 impl Reader {
     /// Returns the nodes around an aggregate and the edges between them. `kinds` restricts the kinds of edges; an empty
-    /// list allows all. With `closed`, also returns outgoing edges of the aggregate that have been closed.
+    /// list allows all. With `closed`, also returns outgoing edges of the aggregate that have been closed, unless
+    /// `direction` selects only incoming edges. With `then`, returns the graph of an earlier moment.
     pub async fn graph(
         &self,
         id: &str,
@@ -43,31 +52,17 @@ impl Reader {
         kinds: Vec<Arc<str>>,
         direction: Direction,
         closed: bool,
+        then: Option<Then>,
     ) -> Result<Around> {
         if !(1..=MAX_DEPTH).contains(&depth) {
             return Err(Error::invalid(format!("depth is {depth}; allowed is 1 to {MAX_DEPTH}")));
         }
-        let state = self.context.state();
-        state.refresh().await?;
-        let from = state.folded.get(id).ok_or_else(|| Error::not_found("aggregate", id))?;
-        let walk = Walk { kinds: Kinds::from_iter(kinds), direction, depth, most: MAX_NODES };
-        let Neighbourhood { nodes, mut edges, truncated } = state.graph.walk(&from.id, &walk);
-        if closed && direction != Direction::In {
-            let checkpoint = state.db.read_graph_checkpoint().await?;
-            let all = state.db.read_edges(checkpoint.generation, &from.id).await?;
-            let is_closed = |edge: &Edge| edge.valid_to.is_some() && walk.kinds.contains(&edge.kind);
-            edges.extend(all.into_iter().filter(is_closed).map(Arc::new));
+        self.context.refresh_graph().await?;
+        let walk = Walk { kinds: Kinds::from_iter(kinds.iter().cloned()), direction, depth, most: MAX_NODES };
+        match then {
+            Some(_) if closed => Err(Error::invalid("expected either closed or a moment (at or position), not both")),
+            Some(then) => self.graph_then(id, walk, then).await,
+            None => self.graph_now(id, walk, closed.then_some(kinds)).await,
         }
-        let nodes = nodes.into_iter().filter_map(|(id, distance)| self.node(&id, distance)).collect();
-        Ok(Around { nodes, edges, truncated })
-    }
-
-    fn node(&self, id: &AggregateId, distance: u32) -> Option<Node> {
-        let state = self.context.state();
-        let aggregate = state.folded.get(id.as_str())?;
-        let definition = state.types.get(&aggregate.aggregate_type)?;
-        let label = definition.label_of(&aggregate.state);
-        let facts = state.graph.facts(id.as_str()).unwrap_or_default();
-        Some(Node { aggregate, label, facts, distance })
     }
 }

@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
-use super::answers::RequestId;
-use super::call_context::Operation;
-use super::rights::{Owner, Reader, Writer};
+use strum::VariantArray;
+
+use super::call_context::{Changing, Operation};
+use super::responses::RequestId;
+use super::rights::{AgentWriter, Owner, Reader, Writer};
 pub use crate::access::codes::CreatedCode;
 pub use crate::access::keys::{CreatedKey, NewKey};
 use crate::error::{Error, Result};
 use crate::model::access::{Caller, KeyRecord, Role, Scope};
 use crate::model::agent;
 
-/// The maximum number of agents to which a key is bound.
+/// The maximum number of agents to which a key can be bound.
 const MAX_AGENTS: usize = 100;
 
 impl Reader {
@@ -30,8 +32,8 @@ impl Reader {
 }
 
 impl Writer {
-    /// Creates a key with no more scopes and no later expiry than the caller's. If `request` is repeated, only one key
-    /// is created.
+    /// Creates a key. Fails if the key has a scope that the caller lacks, or expires after the caller's key. If
+    /// `request` is repeated, only one key is created.
     pub async fn create_key(&self, new: NewKey, request: Option<&RequestId>) -> Result<CreatedKey> {
         let new = checked(self.caller(), new, self.context.state().clock.now_ms())?;
         self.check_agents(new.agents.as_deref()).await?;
@@ -57,18 +59,33 @@ impl Writer {
     /// Revokes a key and the keys derived from it, effective immediately. Allowed for the caller's own key, and for
     /// keys that the caller could have created.
     pub async fn revoke_key(&self, key_id: &str) -> Result<()> {
-        let keys = self.context.keys().await?;
-        let mut known = keys.into_iter().filter(|key| decides_on(self.caller(), key));
-        let key = known.find(|key| *key.id == *key_id).ok_or_else(|| Error::not_found("key", key_id))?;
-        if self.caller().key_id() != Some(key_id) {
-            may_make(self.caller(), &key.scopes, key.expires_at, key.opens_all)?;
-        }
-        Operation::perform(self, |operation| async move {
-            let workspace_id = &operation.context().record().id;
-            operation.access().revoke_key(workspace_id, &key.id, operation.caller().key_id()).await
-        })
-        .await
+        revoke(self, key_id).await
     }
+}
+
+impl AgentWriter {
+    /// Does the same as [`Writer::revoke_key`], except that a key that is bound to agents may revoke only itself.
+    pub async fn revoke_key(&self, key_id: &str) -> Result<()> {
+        if self.caller().agents().is_some() && self.caller().key_id() != Some(key_id) {
+            return Err(Error::forbidden("agent_key", "a key that is bound to agents can revoke only itself"));
+        }
+        revoke(self, key_id).await
+    }
+}
+
+async fn revoke(by: &impl Changing, key_id: &str) -> Result<()> {
+    let caller = by.context().caller();
+    let keys = by.context().keys().await?;
+    let mut known = keys.into_iter().filter(|key| decides_on(caller, key));
+    let key = known.find(|key| *key.id == *key_id).ok_or_else(|| Error::not_found("key", key_id))?;
+    if caller.key_id() != Some(key_id) {
+        may_make(caller, &key.scopes, key.expires_at, key.opens_all)?;
+    }
+    Operation::perform(by, |operation| async move {
+        let workspace_id = &operation.context().record().id;
+        operation.access().revoke_key(workspace_id, &key.id, operation.caller().key_id()).await
+    })
+    .await
 }
 
 impl Writer {
@@ -89,12 +106,12 @@ impl Writer {
 }
 
 impl Owner {
-    /// Like [`Writer::create_key`].
+    /// Creates a key. See [`Writer::create_key`].
     pub async fn create_key(&self, new: NewKey, request: Option<&RequestId>) -> Result<CreatedKey> {
         self.as_writer().create_key(new, request).await
     }
 
-    /// Like [`Writer::revoke_key`].
+    /// Revokes a key. See [`Writer::revoke_key`].
     pub async fn revoke_key(&self, key_id: &str) -> Result<()> {
         self.as_writer().revoke_key(key_id).await
     }
@@ -140,8 +157,10 @@ fn checked(caller: &Caller, new: NewKey, now: i64) -> Result<NewKey> {
 /// Checks that the caller may create or revoke a key with these properties. The key may have no scope that the caller
 /// lacks, and may not outlive the caller's key. A key for all workspaces requires an owner who holds every scope.
 fn may_make(caller: &Caller, scopes: &[Scope], expires_at: Option<i64>, opens_all: bool) -> Result<()> {
-    if opens_all && !(caller.opens_all() && caller.role() == Role::Owner && caller.lacking(&Scope::ALL).is_empty()) {
-        let message = "this needs the role owner, every scope, and a token or key for all workspaces of the user";
+    if opens_all && !(caller.opens_all() && caller.role() == Role::Owner && caller.lacking(Scope::VARIANTS).is_empty())
+    {
+        let message = "a key for all workspaces requires a caller with the role owner, every scope, and a token or key for all \
+                       workspaces of the user";
         return Err(Error::forbidden("all_workspaces", message));
     }
     let lacking = caller.lacking(scopes);

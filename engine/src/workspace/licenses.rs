@@ -1,9 +1,13 @@
 //! Licenses: activation of devices, and the workspace's usage of the resources that its plan limits.
 
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
 use super::call_context::{CallContext, Operation};
 use super::rights::{Reader, Unlocker, Writer};
 pub use crate::access::licenses::{Device, Validation};
 use crate::error::{Error, Result};
+use crate::model::aggregate::Aggregate;
 use crate::model::builtin::{AGENT, PROJECT};
 use crate::model::license::Activation;
 use crate::model::value::Value;
@@ -25,7 +29,7 @@ impl Unlocker {
     pub async fn validate_device(&self, device: Device) -> Result<(Validation, Usage)> {
         check(&device)?;
         self.context.state().refresh().await?;
-        let usage = self.context.usage();
+        let usage = self.context.usage().await;
         let validation = Operation::perform(self, |operation| async move {
             operation.access().validate_device(operation.caller(), &device).await
         })
@@ -68,21 +72,25 @@ impl Writer {
 
 impl CallContext {
     /// Returns the workspace's usage of the resources that its plan limits.
-    pub fn usage(&self) -> Usage {
-        let mut usage = Usage::default();
-        let snapshot = self.state().folded.snapshot();
-        for aggregate in snapshot.newest_before(u64::MAX).filter(|aggregate| !aggregate.deleted) {
-            match &*aggregate.aggregate_type {
-                PROJECT => usage.projects += 1,
-                AGENT => usage.agents += 1,
-                FILE => {
-                    let size = aggregate.state.get("size").and_then(Value::as_int);
-                    usage.storage_bytes += size.and_then(|size| u64::try_from(size).ok()).unwrap_or_default();
-                }
-                _ => {}
-            }
-        }
-        usage
+    async fn usage(&self) -> Usage {
+        let count = async |aggregate_type| {
+            let mut count = 0;
+            let visit = |found: &Arc<Aggregate>| {
+                count += u64::from(!found.deleted);
+                ControlFlow::Continue(())
+            };
+            self.visit_newest(Some(aggregate_type), None, visit).await;
+            count
+        };
+        let (projects, agents) = (count(PROJECT).await, count(AGENT).await);
+        let mut storage_bytes = 0;
+        let visit = |file: &Arc<Aggregate>| {
+            let size = file.state.get("size").and_then(Value::as_int).filter(|_| !file.deleted);
+            storage_bytes += size.and_then(|size| u64::try_from(size).ok()).unwrap_or_default();
+            ControlFlow::Continue(())
+        };
+        self.visit_newest(Some(FILE), None, visit).await;
+        Usage { projects, agents, storage_bytes }
     }
 }
 

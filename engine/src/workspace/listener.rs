@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::PageLimit;
 use super::feed::Feed;
 use super::rights::Listener;
 use crate::access::credential::Listening;
@@ -10,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::model::access::WorkspaceRecord;
 use crate::model::agent;
 use crate::model::aggregate::Aggregate;
+use crate::model::builtin::AGENT;
 
 /// The maximum number of agents that one request may name.
 const MAX_NAMED: usize = 1_000;
@@ -37,12 +39,12 @@ impl Listener {
         self.context.record()
     }
 
-    /// Returns the grant of this right, which tells a long-running listener when the right ends.
+    /// Registers this right. The returned grant signals the end of the right to a long-running listener.
     pub fn grant(&self) -> Grant {
         self.context.grant()
     }
 
-    /// Restricts the right to the agents that a credential names, and to what the creator of the credential may do.
+    /// Restricts the right to the agents and the actions that a credential covers.
     pub(crate) fn for_agents(self, listening: &Listening) -> Listener {
         Listener { agents: listening.agents.clone(), acts: listening.acts, ..self }
     }
@@ -54,7 +56,7 @@ impl Listener {
 
     /// Returns an agent that this right may access. Other agents are reported as not found.
     pub async fn agent(&self, id: &str) -> Result<Arc<Aggregate>> {
-        self.context.state().refresh().await?;
+        self.context.refresh().await?;
         self.find(id).ok_or_else(|| Error::not_found("agent", id))
     }
 
@@ -66,8 +68,9 @@ impl Listener {
         self.agents.as_ref().is_none_or(|agents| agents.iter().any(|agent| **agent == *id))
     }
 
-    /// Marks agents as present and issues a credential for listening. Without `named`, the credential covers all
-    /// enabled agents, except those whose work a plugin does.
+    /// Marks agents as present and issues a credential for listening. `named` selects the agents, and the credential
+    /// covers only these. Without `named`, the agents are all enabled agents whose work no plugin does, and the
+    /// credential covers all agents that this right may access.
     pub async fn connect(&self, named: Option<Vec<String>>) -> Result<Connected> {
         let state = self.context.state();
         state.refresh().await?;
@@ -87,7 +90,8 @@ impl Listener {
                 let admits = |found: &Aggregate| {
                     !agent::is_scripted(found) && !agent::is_disabled(found) && self.reaches(found.id.as_str())
                 };
-                (self.context.agents(None, usize::MAX, admits).await?.items, self.agents.clone())
+                let agents = self.context.list(Some(AGENT), None, PageLimit::NONE, admits).await?.items;
+                (agents, self.agents.clone())
             }
         };
         let (credential, expires_at) = self.context.access().hand_out(self.caller(), reach, self.acts).await?;
@@ -124,7 +128,7 @@ impl Listener {
         let now = state.clock.now_ms();
         let ids: Vec<Arc<str>> = agents.iter().map(|agent| agent.id.text()).collect();
         state.presence.seen(&ids, now);
-        Ok(())
+        state.presence.settle().await
     }
 
     /// Returns the position up to which an agent has acknowledged its feed. The feed of a new agent starts at the
@@ -155,7 +159,7 @@ impl Listener {
             return Err(Error::invalid_at("/position", format!("expected at most {end}, the end of the feed")));
         }
         state.presence.acknowledge(&agent.id.text(), position);
-        Ok(())
+        state.presence.settle().await
     }
 
     /// Returns the feed of an agent after a position. A position after the end of the log counts as the end.

@@ -5,8 +5,10 @@ use super::rights::{Operator, Owner, ProfileReader, Reader};
 use crate::access::members::Member;
 pub use crate::access::plans::NewPlan;
 use crate::error::{Error, Result};
+use crate::mailbox::offboarding::Left;
 use crate::model::access::{Invitation, Role, Scope, UserRecord};
 use crate::model::address;
+use crate::model::facts::Assignee;
 use crate::model::plan::Plan;
 
 /// The maximum length of an address, in bytes.
@@ -60,11 +62,18 @@ impl Owner {
         .await
     }
 
-    /// Removes a member from the workspace, or withdraws an invitation.
-    pub async fn remove_member(&self, id: &str) -> Result<()> {
-        let id = id.to_owned();
+    /// Removes a member from the workspace, or withdraws an invitation. The open tasks of the member go to the
+    /// successor, or become unassigned.
+    pub async fn remove_member(&self, id: &str, successor: Option<Assignee>) -> Result<()> {
+        let (id, left) = (id.to_owned(), Left::member(id, successor));
+        self.context.check_successor(&left.who, left.successor.as_ref()).await?;
         Operation::perform(self, |operation| async move {
-            operation.access().remove_member(operation.context().record(), &id).await
+            let removed = operation.access().remove_member(operation.context().record(), &id).await;
+            // A removal that ended before the tasks were handed over may be repeated, although the member is gone.
+            if matches!(removed, Ok(()) | Err(Error::NotFound { .. })) {
+                operation.hand_over(&left).await?;
+            }
+            removed
         })
         .await
     }

@@ -1,5 +1,8 @@
 //! Parked steps: listing, replaying and deleting steps that failed.
 
+mod groups;
+mod selection;
+
 use std::sync::Arc;
 
 use super::call_context::{CallContext, Operation};
@@ -8,9 +11,13 @@ use crate::consumer::late_steps;
 use crate::error::{Error, Result};
 
 pub use crate::store::parked::{Parked, Reason, StepId};
+pub use groups::{Cause, Group, Groups};
+pub use selection::{MAX_EXAMINED, Selection, Which};
 
-/// The maximum number of steps that one request replays.
+/// The maximum number of steps that one request replays or names.
 pub const MAX_REPLAYED: usize = 1_000;
+/// The number of steps deleted in one transaction.
+const DELETED_AT_ONCE: usize = 500;
 
 /// The result of replaying steps.
 #[derive(Debug, Clone, Default)]
@@ -20,18 +27,20 @@ pub struct Replayed {
     pub failed: Vec<Parked>,
     /// Whether more parked steps matched the request than one request replays.
     pub more: bool,
+    /// The last of the replayed steps.
+    pub last: Option<StepId>,
 }
 
 impl Reader {
     /// Returns parked steps in the order of their events, starting after the step `after`. `plugin` selects the steps
-    /// of one plugin, which need not be enabled. Without it, the steps of enabled plugins are returned.
+    /// of one plugin, which need not be enabled. `None` selects the steps of all enabled plugins.
     pub async fn list_parked(&self, plugin: Option<&str>, after: Option<&StepId>, limit: usize) -> Result<Vec<Parked>> {
         Ok(self.context.state().db.read_parked(&self.context.parking(plugin), after, limit).await?)
     }
 }
 
 impl CallContext {
-    /// Returns the names of the plugins whose parked steps are selected: the given one, or all that are enabled.
+    /// Returns the names of the plugins whose parked steps are selected: the given plugin, or all enabled plugins.
     fn parking(&self, plugin: Option<&str>) -> Vec<Arc<str>> {
         let plugins = &self.state().plugins;
         match plugin {
@@ -54,32 +63,44 @@ impl Writer {
         Operation::perform(self, |operation| async move { replay_steps(&operation, vec![parked]).await }).await
     }
 
-    /// Replays the parked steps of one plugin or of all plugins, oldest first.
-    pub async fn replay_all_parked(&self, plugin: Option<&str>) -> Result<Replayed> {
-        let mut parked =
-            self.context.state().db.read_parked(&self.context.parking(plugin), None, MAX_REPLAYED + 1).await?;
-        let more = parked.len() > MAX_REPLAYED;
-        parked.truncate(MAX_REPLAYED);
+    /// Replays the selected steps, oldest first, but at most [`MAX_REPLAYED`].
+    pub async fn replay_selected(&self, selection: Selection) -> Result<Replayed> {
+        let mut selected = self.context.select_parked(&selection, MAX_REPLAYED).await?;
+        let more = selected.count > selected.steps.len();
+        let steps = std::mem::take(&mut selected.steps);
         let replayed =
-            Operation::perform(self, |operation| async move { replay_steps(&operation, parked).await }).await?;
+            Operation::perform(self, |operation| async move { replay_steps(&operation, steps).await }).await?;
         Ok(Replayed { more, ..replayed })
     }
 
     /// Deletes a parked step without replaying it.
     pub async fn delete_parked(&self, id: &str) -> Result<()> {
         let parked = self.context.parked(id).await?;
-        Operation::perform(self, |operation| async move {
-            // Pauses the follower, so that the follower and the deletion do not overwrite each other's changes.
-            let _paused = operation.working().pause().await;
-            operation.database().delete_parked(&parked.id).await?;
-            Ok(())
-        })
-        .await
+        Operation::perform(self, |operation| async move { delete_steps(&operation, &[parked.id]).await }).await
+    }
+
+    /// Deletes the selected steps without replaying them. Returns their number.
+    pub async fn delete_selected(&self, selection: Selection) -> Result<u64> {
+        let selected = self.context.select_parked(&selection, MAX_EXAMINED).await?;
+        let steps: Vec<StepId> = selected.steps.into_iter().map(|parked| parked.id).collect();
+        let count = steps.len() as u64;
+        Operation::perform(self, |operation| async move { delete_steps(&operation, &steps).await }).await?;
+        Ok(count)
     }
 }
 
+async fn delete_steps(operation: &Operation, steps: &[StepId]) -> Result<()> {
+    // Pauses the follower, so that the follower and the deletion do not overwrite each other's changes.
+    let _paused = operation.worker_slot().pause().await;
+    for steps in steps.chunks(DELETED_AT_ONCE) {
+        operation.database().delete_parked_steps(steps).await?;
+    }
+    operation.state().plugins.note_parking();
+    Ok(())
+}
+
 async fn replay_steps(operation: &Operation, parked: Vec<Parked>) -> Result<Replayed> {
-    let mut replayed = Replayed::default();
+    let mut replayed = Replayed { last: parked.last().map(|last| last.id.clone()), ..Replayed::default() };
     let mut remaining = parked.into_iter();
     loop {
         let steps: Vec<Parked> = remaining.by_ref().take(late_steps::STEPS_PER_TURN).collect();

@@ -1,46 +1,48 @@
-//! The plugins of this workspace: their status, dry runs and replays.
+//! The plugins of this workspace: their status, source, reloads, dry runs and replays.
+
+mod dry_run;
 
 use std::sync::Arc;
 
 use super::call_context::{CallContext, Operation};
-use super::rights::{Reader, Writer};
+use super::rights::{Operator, Reader, Writer};
 use crate::consumer::circuit::Circuit;
-use crate::consumer::event_context::{EventContext, recall};
 use crate::consumer::replay;
-use crate::core::meter::Measures;
-use crate::core::plugins::PluginIndex;
 use crate::error::{Error, Result};
-use crate::hook::About;
-use crate::model::aggregate::Aggregate;
-use crate::model::event::{Event, NewEvent};
-use crate::model::id::AggregateId;
+use crate::hook::{About, Hook, Source};
+use crate::state::meter::Measures;
+use crate::state::plugins::PluginIndex;
 
-pub use crate::consumer::dry_run::{HookResult, Trial};
 pub use crate::consumer::replay::Tally;
-
-/// The maximum number of events in one dry run.
-pub const MAX_TRIALS: usize = 200;
-/// The maximum number of events that a dry run reads to find events for the plugin.
-const MAX_EXAMINED_EVENTS: usize = 20_000;
+pub use crate::state::releases::Adopted;
+pub use dry_run::{DryRun, DryRunInput, DryRunVersion, HookResult, MAX_SCRIPT_BYTES, MAX_TRIALS, Trial};
 
 /// A plugin and its status in this workspace.
 pub struct PluginStatus {
     pub about: About,
+    /// The adopted version. `None` for a plugin that is compiled into the program.
+    pub adopted: Option<Adopted>,
     pub measures: Measures,
     pub parked: u64,
     /// The id of the event whose failure opened the plugin's circuit.
     pub stopped_by: Option<Arc<str>>,
 }
 
-/// The events of a dry run.
-pub enum DryRunInput {
-    Event(String),
-    From {
-        position: u64,
-        limit: usize,
-    },
-    /// An event that is not in the log.
-    New(Box<NewEvent>),
+/// The source of a plugin's version.
+pub struct PluginSource {
+    pub version: String,
+    pub digest: Option<Arc<str>>,
+    /// The names and texts of the files. Empty for a plugin that is compiled into the program.
+    pub files: Vec<(&'static str, Arc<str>)>,
+}
+
+/// The result of reloading a plugin.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reloaded {
+    pub version: String,
+    /// Whether the files differ from the version that was loaded before.
+    pub has_changed: bool,
+    pub adopted: Adopted,
 }
 
 impl Reader {
@@ -55,27 +57,80 @@ impl Reader {
                 measures: state.plugins.measures(plugin),
                 parked: parked.iter().find(|(name, _)| *name == about.name).map_or(0, |(_, steps)| *steps),
                 stopped_by: Circuit::restore(checkpoint.circuits.get(&about.name)).opened_by().cloned(),
-                about: about.clone(),
+                adopted: about.digest.as_ref().and_then(|_| Adopted::of(&checkpoint.versions, &about.name)),
+                about: About::clone(&about),
             }
         };
         Ok(state.plugins.indexes().map(status).collect())
     }
 
+    /// Returns the plugin with this name.
     pub async fn plugin(&self, name: &str) -> Result<PluginStatus> {
         let found = self.plugins().await?.into_iter().find(|status| &*status.about.name == name);
         found.ok_or_else(|| Error::not_found("plugin", name))
     }
+
+    /// Returns the source of the version of a plugin that the workspace has adopted.
+    pub async fn plugin_source(&self, name: &str) -> Result<PluginSource> {
+        let version = self.context.state().plugins.about(self.context.plugin_index(name)?);
+        let files = |source: &Source| {
+            [(Source::MANIFEST, source.manifest.clone()), (Source::SCRIPT, source.script.clone())].into()
+        };
+        Ok(PluginSource {
+            version: version.version.clone(),
+            digest: version.digest.clone(),
+            files: version.plugin().source().map(files).unwrap_or_default(),
+        })
+    }
 }
 
+impl Operator {
+    /// Loads a plugin from its current files. All workspaces of the store then adopt the version. This workspace
+    /// processes events with the new version from the returned position on. If the files are rejected, the plugin stays
+    /// unchanged.
+    pub async fn reload_plugin(&self, name: &str) -> Result<Reloaded> {
+        let plugin = self.context.plugin_index(name)?;
+        Operation::perform(self, move |operation| async move {
+            let state = operation.state();
+            let has_changed = state.plugins.releases().reload(plugin).await?;
+            // The turn adopts the newest versions.
+            let turn = operation.worker().await?;
+            let stored = state.db.read_graph_checkpoint().await?.versions;
+            let about = state.plugins.about(plugin);
+            turn.keep();
+            let adopted = Adopted::of(&stored, &about.name);
+            let adopted = adopted.ok_or_else(|| Error::not_found("version of the plugin", &about.name))?;
+            Ok(Reloaded { version: about.version.clone(), has_changed, adopted })
+        })
+        .await
+    }
+}
+
+/// The hooks that a replay can run again, in the order of their runs.
+const REPLAYED: [Hook; 2] = [Hook::Enrich, Hook::Route];
+
 impl Writer {
-    /// Runs a plugin's enrichment again for all events after a position.
-    pub async fn replay_plugin(&self, name: &str, from_position: u64) -> Result<Tally> {
+    /// Runs hooks of a plugin again for all events after a position. `hook` selects one hook. Without `hook`, runs all
+    /// hooks that can be replayed.
+    pub async fn replay_plugin(&self, name: &str, hook: Option<Hook>, from_position: u64) -> Result<Tally> {
         let plugin = self.context.plugin_index(name)?;
         Operation::perform(self, move |operation| async move {
             let mut turn = operation.worker().await?;
-            let tally = replay::replay_plugin(&mut turn, plugin, from_position).await?;
+            let mut total = Tally::default();
+            for hook in replayed_hooks(&operation.state().plugins.about(plugin), hook)? {
+                let tally = replay::replay_plugin(&mut turn, plugin, hook, from_position).await?;
+                total = Tally {
+                    events: total.events.max(tally.events),
+                    failed: total.failed + tally.failed,
+                    changed: total.changed + tally.changed,
+                    edges_opened: total.edges_opened + tally.edges_opened,
+                    edges_closed: total.edges_closed + tally.edges_closed,
+                    assigned: total.assigned + tally.assigned,
+                    assigned_before: total.assigned_before + tally.assigned_before,
+                };
+            }
             turn.keep();
-            Ok(tally)
+            Ok(total)
         })
         .await
     }
@@ -91,84 +146,27 @@ impl Writer {
         })
         .await
     }
+}
 
-    /// Returns what a plugin would do with events, without writing anything.
-    pub async fn dry_run(&self, name: &str, input: DryRunInput) -> Result<Vec<Trial>> {
-        let plugin = self.context.plugin_index(name)?;
-        let state = self.context.state();
-        let mut trials = Vec::new();
-        for context in self.context.dry_run_contexts(plugin, input).await? {
-            trials.extend(crate::consumer::dry_run::dry_run(state, plugin, Arc::new(context)).await?);
-        }
-        Ok(trials)
+/// Returns the hooks of a plugin that a replay runs again.
+fn replayed_hooks(about: &About, hook: Option<Hook>) -> Result<Vec<Hook>> {
+    let wanted = |known: &Hook| hook.is_none_or(|hook| hook == *known) && about.hooks.contains(known);
+    let hooks: Vec<Hook> = REPLAYED.into_iter().filter(wanted).collect();
+    if hooks.is_empty() {
+        let names = |hooks: &[Hook]| hooks.iter().map(|hook| hook.name()).collect::<Vec<_>>().join(", ");
+        let lacking = hook.map_or_else(|| names(&REPLAYED).replace(", ", " or "), |hook| hook.name().to_owned());
+        let message = format!(
+            "the plugin '{}' has no hook {lacking} that could be replayed; its hooks are {}",
+            about.name,
+            names(&about.hooks)
+        );
+        return Err(Error::invalid_with_code("no_such_hook", message));
     }
+    Ok(hooks)
 }
 
 impl CallContext {
     fn plugin_index(&self, name: &str) -> Result<PluginIndex> {
         self.state().plugins.find(name).ok_or_else(|| Error::not_found("plugin", name))
-    }
-
-    async fn dry_run_contexts(&self, plugin: PluginIndex, input: DryRunInput) -> Result<Vec<EventContext>> {
-        let state = self.state();
-        match input {
-            DryRunInput::Event(event_id) => {
-                let id: Arc<str> = event_id.as_str().into();
-                let mut found = state.db.find_events(std::slice::from_ref(&id), state.folded.position()).await?;
-                let event = found.remove(&id).ok_or_else(|| Error::not_found("event", &event_id))?;
-                Ok(recall(state, Arc::new(event)).await?.into_iter().collect())
-            }
-            DryRunInput::New(new) => Ok(vec![self.hypothetical_context(*new)?]),
-            DryRunInput::From { position, limit } => {
-                let (mut contexts, mut position, mut examined) = (Vec::new(), position, 0);
-                while examined < MAX_EXAMINED_EVENTS && contexts.len() < limit {
-                    let events = state.events_after(position, 256).await?;
-                    let Some(last) = events.last() else { break };
-                    (position, examined) = (last.position, examined + events.len());
-                    for event in events {
-                        if contexts.len() < limit && self.is_called(plugin, &event) {
-                            contexts.extend(recall(state, event).await?);
-                        }
-                    }
-                }
-                Ok(contexts)
-            }
-        }
-    }
-
-    fn is_called(&self, plugin: PluginIndex, event: &Event) -> bool {
-        let state = self.state();
-        let Some(definition) = state.types.get(&event.aggregate_type) else { return false };
-        state.plugins.about(plugin).on.admits(&event.event_type, &definition.traits)
-    }
-
-    /// Returns the context of an event that is not appended, based on the current state of its aggregate.
-    fn hypothetical_context(&self, new: NewEvent) -> Result<EventContext> {
-        let state = self.state();
-        let definition = state.types.get(&new.aggregate_type).ok_or_else(|| {
-            let shown: String = new.aggregate_type.chars().take(64).collect();
-            Error::invalid_at("/event/aggregate_type", format!("unknown aggregate type '{shown}'"))
-        })?;
-        let aggregate_id = AggregateId::parse(&new.aggregate_id)
-            .ok_or_else(|| Error::invalid_at("/event/aggregate_id", "expected a valid aggregate id"))?;
-        let before = state.folded.get(aggregate_id.as_str());
-        let now = state.clock.now_ms();
-        let event = Arc::new(Event {
-            event_id: "dry-run".into(),
-            aggregate_id,
-            aggregate_type: new.aggregate_type.into(),
-            event_type: new.event_type.into(),
-            project_id: before.as_ref().and_then(|before| before.project_id.clone()),
-            version: before.as_ref().map_or(1, |before| before.version + 1),
-            position: state.folded.position() + 1,
-            payload: Arc::new(new.payload),
-            metadata: Arc::new(new.metadata),
-            actor: self.actor(),
-            occurred_at: new.occurred_at.unwrap_or(now),
-            recorded_at: now,
-            sent: Default::default(),
-        });
-        let after = Arc::new(Aggregate::fold(before.as_deref(), &event, &definition));
-        Ok(EventContext { event, before, after, definition })
     }
 }

@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use super::Page;
 use super::articles::unknown_project;
 use super::call_context::{CallContext, Operation, first_event};
 use super::rights::{ContentReader, Reader, Writer};
-use crate::core::append::{Appended, Decide};
-use crate::core::slugs::SLUG_TAKEN;
-use crate::core::staging::object_of;
+use super::{Page, PageLimit};
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::PROJECT;
 use crate::model::slug::{self, slugify};
 use crate::model::value::Value;
+use crate::state::append::{Appended, Decide};
+use crate::state::slugs::SLUG_TAKEN;
+use crate::state::staging::object_of;
 
-/// The slugs of projects, for error messages.
+/// The allowed slugs of projects, for error messages.
 const EXPECTED: &str = "expected 1 to 200 characters of a-z 0-9 - _ .";
 
 /// A project to create.
@@ -26,7 +26,7 @@ pub struct NewProject {
     pub slug: Option<String>,
     pub description: Option<String>,
     /// The identity of the request. A repeat of the request returns the project created first.
-    pub request: Option<super::answers::RequestId>,
+    pub request: Option<super::responses::RequestId>,
 }
 
 impl Writer {
@@ -47,7 +47,7 @@ impl Writer {
         let description = new.description;
         let most = self.context.limits().await?.projects;
         let given_bytes = name.len() + slug.len() + description.as_ref().map_or(0, String::len);
-        let decide: Decide = Box::new(move |view: &crate::core::view::View<'_>| {
+        let decide: Decide = Box::new(move |view: &crate::state::view::View<'_>| {
             if view.by_slug(PROJECT, None, &slug).is_some() {
                 return Err(Error::conflict(SLUG_TAKEN, format!("another project already has the slug '{slug}'")));
             }
@@ -77,13 +77,13 @@ impl Writer {
 impl Reader {
     /// Returns the project with this id or slug.
     pub async fn project(&self, id_or_slug: &str) -> Result<Arc<Aggregate>> {
-        self.context.state().refresh().await?;
+        self.context.refresh().await?;
         self.context.find_project(id_or_slug).ok_or_else(|| Error::not_found("project", id_or_slug))
     }
 
     /// Returns all projects, newest first.
-    pub async fn list_projects(&self, before: Option<u64>, limit: usize) -> Result<Page<Arc<Aggregate>>> {
-        self.context.list_aggregates(PROJECT, before, limit, |_| true).await
+    pub async fn list_projects(&self, before: Option<u64>, limit: PageLimit) -> Result<Page<Arc<Aggregate>>> {
+        self.context.list(Some(PROJECT), before, limit, |_| true).await
     }
 }
 
@@ -91,9 +91,9 @@ impl ContentReader {
     /// Returns the project that a request names besides its main resource. Fails with an input error if the project
     /// does not exist, or if the caller may see none of its content.
     pub async fn project_named(&self, id_or_slug: &str) -> Result<Arc<Aggregate>> {
-        self.context.state().refresh().await?;
-        let found = self.context.find_project(id_or_slug).filter(|project| self.shows(project));
-        found.ok_or_else(|| unknown_project(id_or_slug))
+        self.context.refresh().await?;
+        let project = self.context.find_project(id_or_slug).ok_or_else(|| unknown_project(id_or_slug))?;
+        if self.shows(&project).await { Ok(project) } else { Err(unknown_project(id_or_slug)) }
     }
 }
 
@@ -106,27 +106,6 @@ impl CallContext {
             let ids = resident.by_slug(PROJECT, None, id_or_slug);
             ids.first().and_then(|id| resident.get(id.as_str()))
         })
-    }
-
-    /// Returns a page of the aggregates of a type, newest first. The cursor of a page is the position of an aggregate's
-    /// first event.
-    pub(super) async fn list_aggregates(
-        &self,
-        aggregate_type: &str,
-        before: Option<u64>,
-        limit: usize,
-        admits: impl Fn(&Aggregate) -> bool,
-    ) -> Result<Page<Arc<Aggregate>>> {
-        let state = self.state();
-        state.refresh().await?;
-        let snapshot = state.folded.snapshot();
-        let mut found = snapshot
-            .newest_before(before.unwrap_or(u64::MAX))
-            .filter(|aggregate| &*aggregate.aggregate_type == aggregate_type && !aggregate.deleted)
-            .filter(|aggregate| admits(aggregate));
-        let items: Vec<_> = found.by_ref().take(limit).cloned().collect();
-        let next = found.next().and(items.last()).map(|last| last.first_position);
-        Ok(Page { items, next })
     }
 
     /// Returns the aggregate that an operation created, in the state right after its creation, and whether an earlier

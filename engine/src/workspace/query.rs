@@ -2,27 +2,36 @@
 
 mod edges;
 mod events;
+mod graph_now;
+mod graph_then;
+pub mod histogram;
+mod offloaded;
 pub mod page;
 mod places;
+mod preview;
 mod reader;
 mod states;
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
+use std::time::Instant;
 
 use tokio::runtime::Handle;
 
 use page::{Continuation, Paging, Rows};
-use reader::{Reader, Streams};
+use reader::{QueryReader, Streams};
 
 use super::call_context::CallContext;
 use super::rights;
-use crate::core::admission::Admitted;
 use crate::error::{Error, Result};
+use crate::metric;
 use crate::model::value::{Object, Value};
 use crate::pipeline::context::Context;
-use crate::pipeline::{self, Filter, Options, Prepared, Read, Scan, Source, SourceChoice, Table};
+use crate::pipeline::error::{Code, EXCEEDED_MEMORY};
+use crate::pipeline::known_types::{KnownTypes, Observed};
+use crate::pipeline::{self, Filter, Options, Prepared, Read, Scan, Source, SourceChoice, StagePreview, Table};
 use crate::resident::Snapshot;
+use crate::state::admission::Admitted;
 
 /// A query request.
 #[derive(Debug, Clone)]
@@ -39,6 +48,8 @@ pub struct Query {
     pub page: Option<Paging>,
     /// Whether columns of the states are used. Does not change the result.
     pub columns: bool,
+    /// The number of rows to show after every stage. `None` shows no rows.
+    pub preview: Option<usize>,
 }
 
 /// The part of a query's time and memory that is already spent.
@@ -50,7 +61,7 @@ struct Spent {
 
 /// The response to a query.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct Response {
     pub rows: Vec<Value>,
     pub warnings: Vec<String>,
     /// The explanation, if `explain` was set.
@@ -59,35 +70,57 @@ pub struct Answer {
     pub plan: Option<Value>,
     /// The cursor of the next page, if there is a next page.
     pub next: Option<Continuation>,
+    /// The rows after every stage, if `preview` was set.
+    pub stages: Option<Vec<StagePreview>>,
 }
 
 impl Query {
+    /// Creates a request for the whole result of a pipeline, without an explanation or a preview.
     pub fn new(pipeline: Value) -> Query {
         let source = SourceChoice::Auto;
-        Query { pipeline, explain: false, dry_run: false, source, push_down: true, columns: true, page: None }
+        Query {
+            pipeline,
+            explain: false,
+            dry_run: false,
+            source,
+            push_down: true,
+            columns: true,
+            page: None,
+            preview: None,
+        }
     }
 }
 
 impl rights::Reader {
-    /// Runs a pipeline. The whole pipeline is checked before any row is read.
-    pub async fn query(&self, query: Query) -> Result<Answer> {
-        let Query { source, push_down, columns, explain, .. } = query;
-        let options = Options { source, push_down, columns, explain };
+    /// Runs a pipeline and records its duration. The whole pipeline is checked before any row is read.
+    pub async fn query(&self, query: Query) -> Result<Response> {
+        let began = Instant::now();
+        let response = self.respond(query).await;
+        metric::PIPELINE_SECONDS.record(&[outcome(&response)], began.elapsed().as_secs_f64());
+        response
+    }
+
+    async fn respond(&self, query: Query) -> Result<Response> {
+        let Query { source, push_down, columns, explain, preview, .. } = query;
+        preview::check(&query)?;
+        let options = Options { source, push_down, columns, explain, preview };
         let admitted = self.context.admit_query().await?;
         let (prepared, spent, admitted) = self.prepare_offloaded(query.pipeline.clone(), options, admitted).await?;
-        self.context.state().refresh().await?;
+        self.context.refresh().await?;
         let mut warnings = self.unknown_types(&prepared);
         if query.dry_run {
+            warnings.extend_from_slice(prepared.warnings());
             let plan = Some(prepared.describe());
-            return Ok(Answer { rows: Vec::new(), warnings, explain: None, plan, next: None });
+            return Ok(Response { rows: Vec::new(), warnings, explain: None, plan, next: None, stages: None });
         }
         let paths: Vec<_> = prepared.columns().into_iter().cloned().collect();
         let snapshot = self.context.snapshot_with(&paths).await?;
         let page = self.page(&query, snapshot.position())?;
         let pages = &self.context.state().pages;
         let now_ms = self.context.state().clock.now_ms();
-        let mut explain = None;
-        let kept = if query.page.is_none() || query.explain { None } else { pages.take(page, now_ms) };
+        let (mut explain, mut stages) = (None, None);
+        let kept =
+            if query.page.is_none() || query.explain || preview.is_some() { None } else { pages.take(page, now_ms) };
         let all = match kept {
             Some(kept) => kept,
             None => {
@@ -96,18 +129,26 @@ impl rights::Reader {
                 }
                 let output = self.run_offloaded(prepared, spent, snapshot, page, admitted).await?;
                 explain = query.explain.then_some(output.explain);
+                stages = preview.map(|_| output.stages);
                 Rows { rows: output.rows.into(), warnings: output.warnings.into() }
             }
         };
         warnings.extend(all.warnings.iter().cloned());
         if query.page.is_none() {
-            return Ok(Answer { rows: Arc::unwrap_or_clone(all.rows), warnings, explain, plan: None, next: None });
+            return Ok(Response {
+                rows: Arc::unwrap_or_clone(all.rows),
+                warnings,
+                explain,
+                plan: None,
+                next: None,
+                stages,
+            });
         }
         let (rows, next) = page::cut(&all.rows, page)?;
         if next.is_some() {
             pages.put(page, all, now_ms);
         }
-        Ok(Answer { rows, warnings, explain, plan: None, next })
+        Ok(Response { rows, warnings, explain, plan: None, next, stages })
     }
 
     /// Returns the requested page and the moment of its rows. Without paging, the page is the whole result as of now.
@@ -141,7 +182,13 @@ impl rights::Reader {
             let is_refused = Cell::new(false);
             let (prepared, bytes) = {
                 let share = sharing(&admitted, &is_refused);
-                let context = asked_by.context(0, 0, &elapsed_us, Spent::default(), &share);
+                let mut context = asked_by.context(0, 0, &elapsed_us, Spent::default(), &share);
+                let definitions = state.types.all();
+                let observed = state.folded.observed();
+                let has_field = |type_name: &str, field: &str| observed.has_field(type_name, field);
+                let fields = |type_name: &str| observed.fields(type_name);
+                let observed = Observed { has_field: &has_field, fields: &fields };
+                context.types = Some(KnownTypes::new(&definitions, observed));
                 let bytes_before = context.bytes_left.get();
                 let prepared = pipeline::prepare(&pipeline, &options, &context);
                 (prepared, bytes_before.saturating_sub(context.bytes_left.get()))
@@ -214,7 +261,7 @@ impl rights::Reader {
         let is_refused = Cell::new(false);
         let share = sharing(admitted, &is_refused);
         let context = self.context(moment.now_ms, moment.seed, &elapsed_us, spent, &share);
-        let reader = Reader {
+        let reader = QueryReader {
             state,
             handle,
             context: &context,
@@ -253,6 +300,21 @@ impl CallContext {
     }
 }
 
+/// Returns the label of the metric for the result of a pipeline.
+fn outcome(response: &Result<Response>) -> &'static str {
+    match response {
+        Ok(_) => "ok",
+        Err(Error::Pipeline(error)) => match error.code {
+            Code::QueryTimeout => "timeout",
+            Code::Number(EXCEEDED_MEMORY) => "memory",
+            Code::Number(_) => "invalid",
+        },
+        Err(Error::TooManyQueries(_)) => "rejected",
+        Err(Error::Unavailable(_) | Error::Internal(_)) => "failed",
+        Err(_) => "invalid",
+    }
+}
+
 /// Returns a function that reserves parts of the memory shared by queries, and records in `is_refused` whether a
 /// reservation was denied.
 fn sharing<'a>(admitted: &'a Admitted, is_refused: &'a Cell<bool>) -> impl Fn(usize) -> bool + 'a {
@@ -268,7 +330,7 @@ fn described(name: &str, value: &str) -> Value {
 }
 
 /// Runs a pipeline over the tables of its scans.
-fn run_over(reader: &Reader<'_>, prepared: &Prepared) -> Result<pipeline::Output> {
+fn run_over(reader: &QueryReader<'_>, prepared: &Prepared) -> Result<pipeline::Output> {
     let tables: Vec<Box<dyn Table + '_>> =
         prepared.scans().iter().map(|scan| table(reader, scan)).collect::<Result<_>>()?;
     let tables: Vec<&dyn Table> = tables.iter().map(|table| &**table).collect();
@@ -276,7 +338,7 @@ fn run_over(reader: &Reader<'_>, prepared: &Prepared) -> Result<pipeline::Output
 }
 
 /// Returns the table that a scan reads.
-fn table<'a>(reader: &'a Reader<'a>, scan: &'a Scan) -> Result<Box<dyn Table + 'a>> {
+fn table<'a>(reader: &'a QueryReader<'a>, scan: &'a Scan) -> Result<Box<dyn Table + 'a>> {
     let fields = scan.fields.as_ref();
     let offered = scan.columns.is_some();
     Ok(match &scan.read {

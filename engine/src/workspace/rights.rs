@@ -4,32 +4,35 @@
 
 use std::sync::Arc;
 
+use strum::VariantArray;
+
 use super::articles::Perspective;
 use super::call_context::{CallContext, Changing, Handle};
 use crate::access::grant::Grant;
 use crate::error::{Error, Result};
 use crate::model::access::{Caller, Role, Scope, WorkspaceRecord};
 
-/// Reads everything. Needs `api:read`.
+/// The right to read everything. Needs `api:read`.
 #[derive(Clone)]
 pub struct Reader {
     pub(super) context: CallContext,
 }
 
-/// Changes the contents of the workspace. Needs `api:write`. Returns only the records that it has changed.
+/// The right to change the contents of the workspace. Needs `api:write`. An operation returns only the records that it
+/// has changed, because this right does not include reading others.
 #[derive(Clone)]
 pub struct Writer {
     pub(super) context: CallContext,
 }
 
-/// Works on tasks for agents. Needs `api:write`. The only right to change something that a key bound to agents gives,
-/// and such a key works for its agents alone.
+/// The right to work on tasks for agents. Needs `api:write`. A key that is bound to agents can make changes only with
+/// this right, and only for its agents.
 #[derive(Clone)]
 pub struct AgentWriter {
     pub(super) context: CallContext,
 }
 
-/// Reads content: published content with `content:read`, drafts as well with `api:read`.
+/// The right to read content: published content with `content:read`, and drafts as well with `api:read`.
 #[derive(Clone)]
 pub struct ContentReader {
     pub(super) context: CallContext,
@@ -37,14 +40,14 @@ pub struct ContentReader {
     sees: Perspective,
 }
 
-/// Reads the caller's own profile. Needs `profile:read` or `api:read`.
+/// The right to read the caller's own profile. Needs `profile:read` or `api:read`.
 #[derive(Clone)]
 pub struct ProfileReader {
     pub(super) context: CallContext,
 }
 
-/// Listens for agents: reads their feeds, reports their presence and acknowledges their progress. Changes nothing else.
-/// Needs `api:read`, or a credential issued to a caller with `api:read`.
+/// The right to listen for agents: to read their feeds, report their presence and acknowledge their progress. Allows no
+/// other change. Needs `api:read`, or a credential issued to a caller with `api:read`.
 #[derive(Clone)]
 pub struct Listener {
     pub(super) context: CallContext,
@@ -54,41 +57,42 @@ pub struct Listener {
     pub(super) acts: bool,
 }
 
-/// Manages members and access. Needs every scope and the role owner.
+/// The right to manage members and access. Needs every scope and the role owner.
 #[derive(Clone)]
 pub struct Owner {
     pub(super) context: CallContext,
 }
 
-/// Manages the installation. Needs every scope and the role owner in the workspace created by the first start. A lapsed
-/// plan does not block it, since an operator who decides on plans must be able to repair their own.
+/// The right to manage the installation. Needs every scope and the role owner in the workspace created by the first
+/// start. A lapsed plan does not block this right, since an operator who decides on plans must be able to repair their
+/// own.
 #[derive(Clone)]
 pub struct Operator {
     pub(super) context: CallContext,
 }
 
-/// Unlocks apps on devices. Needs `extension:unlock`.
+/// The right to unlock apps on devices. Needs `extension:unlock`.
 #[derive(Clone)]
 pub struct Unlocker {
     pub(super) context: CallContext,
 }
 
-/// Reads everything on behalf of a model. Needs `mcp:read`, a scope that grants no other right. Converts into a
-/// [`Reader`].
+/// The right to read everything on behalf of a model. Needs `mcp:read`, a scope that grants no other right. Converts
+/// into a [`Reader`].
 #[derive(Clone)]
 pub struct McpReader {
     context: CallContext,
 }
 
-/// Changes things on behalf of a model. Needs `mcp:write`, a scope that grants no other right. Converts into a
-/// [`Writer`].
+/// The right to make changes on behalf of a model. Needs `mcp:write`, a scope that grants no other right. Converts into
+/// a [`Writer`].
 #[derive(Clone)]
 pub struct McpWriter {
     context: CallContext,
 }
 
-/// Stores the one file that a link was created for, on behalf of the link's creator. Needs `api:write` or `mcp:write`,
-/// which the creator must still hold. Converts into a [`Writer`].
+/// The right to store the one file that a link was created for, on behalf of the link's creator. Needs `api:write` or
+/// `mcp:write`, which the creator must still hold. Converts into a [`Writer`].
 #[derive(Clone)]
 pub struct Uploader {
     context: CallContext,
@@ -171,7 +175,7 @@ impl Right for Listener {
 }
 
 impl Right for Owner {
-    const ONE_OF: &[Scope] = &Scope::ALL;
+    const ONE_OF: &[Scope] = Scope::VARIANTS;
     const NEEDS_ALL: bool = true;
     const LEAST: Role = Role::Owner;
 
@@ -181,7 +185,7 @@ impl Right for Owner {
 }
 
 impl Right for Operator {
-    const ONE_OF: &[Scope] = &Scope::ALL;
+    const ONE_OF: &[Scope] = Scope::VARIANTS;
     const NEEDS_ALL: bool = true;
     const LEAST: Role = Role::Owner;
     const IS_OPERATOR: bool = true;
@@ -282,7 +286,7 @@ impl Reader {
         self.context.record()
     }
 
-    /// Returns the grant of this right, which tells a long-running reader when the right ends.
+    /// Registers this right. The returned grant signals the end of the right to a long-running reader.
     pub fn grant(&self) -> Grant {
         self.context.grant()
     }
@@ -294,7 +298,7 @@ impl ContentReader {
         self.context.record()
     }
 
-    /// Returns the requested perspective, limited to what the caller may see.
+    /// Returns the requested perspective, limited to the widest one that the caller may use.
     pub(super) fn shown(&self, requested: Perspective) -> Perspective {
         match self.sees {
             Perspective::Draft => requested,
@@ -326,6 +330,7 @@ macro_rules! handle {
         }
 
         impl $handle {
+            /// Returns the caller who holds the right.
             pub fn caller(&self) -> &Caller {
                 self.context.caller()
             }

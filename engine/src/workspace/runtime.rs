@@ -6,19 +6,21 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::answers;
-use super::scripted::register_scripted;
-use crate::consumer::{Consumer, Working};
-use crate::core::State;
-use crate::core::append::Appender;
-use crate::core::background::Background;
-use crate::core::clearing::keep_clearing;
+use super::responses;
+use crate::access::Access;
+use crate::consumer::scripted::register_scripted;
+use crate::consumer::{Consumer, WorkerSlot};
 use crate::error::Result;
 use crate::mailbox::leases::Renewals;
+use crate::mailbox::members::Members;
 use crate::mailbox::selection;
 use crate::mailbox::timers::Timers;
 use crate::model::agent::is_agent;
 use crate::named_locks::NamedLocks;
+use crate::state::State;
+use crate::state::append::Appender;
+use crate::state::background::Background;
+use crate::state::clearing::keep_clearing;
 use crate::store::Database;
 
 /// The maximum time that a stopping workspace waits for running operations. Their clients may already be gone.
@@ -28,12 +30,12 @@ const STOP_WITHIN: Duration = Duration::from_secs(1);
 pub struct Runtime {
     pub state: Arc<State>,
     pub appender: Appender,
-    /// The appender's task. The task is never aborted, since it may be committing, and ends when all handles to the
+    /// The appender's task. The task is never aborted, since it may be committing. It ends when all handles to the
     /// appender are dropped.
     appending: JoinHandle<()>,
     consumer: tokio::sync::Mutex<Option<Consumer>>,
     timers: tokio::sync::Mutex<Option<Timers>>,
-    pub working: Working,
+    pub worker_slot: Arc<WorkerSlot>,
     pub operations: Operations,
     /// Locks by idempotency key for requests whose responses are stored.
     pub turns: Arc<NamedLocks>,
@@ -47,7 +49,7 @@ pub struct Runtime {
 impl Runtime {
     /// Registers the agents of plugins in a loaded workspace, and starts its tasks. If the registration fails, no task
     /// is left running.
-    pub async fn open(state: State, db: Database) -> Result<Runtime> {
+    pub async fn open(state: State, db: Database, access: Arc<Access>) -> Result<Runtime> {
         let state = Arc::new(state);
         let (appender, appending) = Appender::start(state.clone(), db.clone());
         if let Err(error) = register_scripted(&state, &appender).await {
@@ -55,9 +57,10 @@ impl Runtime {
             appended(appending, &state).await;
             return Err(error);
         }
-        let working = Working::default();
-        let consumer = Consumer::start(state.clone(), appender.clone(), working.clone());
-        let timers = Timers::start(state.clone(), appender.clone());
+        let members = Members::new(access, state.record.id.clone());
+        let worker_slot = Arc::new(WorkerSlot::new(members.clone()));
+        let consumer = Consumer::start(state.clone(), appender.clone(), worker_slot.clone());
+        let timers = Timers::start(state.clone(), appender.clone(), members);
         let loaded = state.clone();
         // Nothing waits for this task: if a list needs the columns before this task ends, the list builds them.
         drop(tokio::task::spawn_blocking(move || selection::prepare(&loaded.folded)));
@@ -66,19 +69,20 @@ impl Runtime {
             appending,
             consumer: tokio::sync::Mutex::new(Some(consumer)),
             timers: tokio::sync::Mutex::new(Some(timers)),
-            working,
+            worker_slot,
             operations: Operations::default(),
             turns: Arc::default(),
             renewals: Renewals::new(db.clone()),
-            forgetting: Background::spawn(answers::keep_forgetting(state.clone(), db.clone())),
+            forgetting: Background::spawn(responses::keep_forgetting(state.clone(), db.clone())),
             attending: Background::spawn(keep_writing_presence(state.clone())),
             clearing: Background::spawn(keep_clearing(state.clone(), db)),
             state,
         })
     }
 
-    /// Waits for running operations, lets the consumer catch up with the log, and stops the other tasks.
-    pub async fn stop(&self) {
+    /// Waits for running operations, lets the consumer catch up with the log, and stops the other tasks. `is_needed` is
+    /// whether another server has to go on with the plugins and timers of the workspace.
+    pub async fn stop(&self, is_needed: bool) {
         if tokio::time::timeout(STOP_WITHIN, self.operations.ended()).await.is_err() {
             tracing::warn!(workspace = %self.state.record.id, "operations are still running");
         }
@@ -94,14 +98,15 @@ impl Runtime {
             tracing::warn!(%error, workspace = %self.state.record.id, "failed to write the presence of agents");
         }
         self.clearing.abort();
+        self.state.leadership.release(is_needed).await;
     }
 
-    /// Stops the workspace and its appender. Appends are committed first, even if no client waits for them.
+    /// Stops an idle workspace and its appender. Appends are committed first, even if no client waits for them.
     pub async fn close(self) {
-        self.stop().await;
-        let Runtime { state, appender, appending, working, .. } = self;
+        self.stop(false).await;
+        let Runtime { state, appender, appending, worker_slot, .. } = self;
         // The follower has ended but still holds the queue of the appender.
-        drop(working);
+        drop(worker_slot);
         drop(appender);
         appended(appending, &state).await;
     }
@@ -131,7 +136,7 @@ async fn forget_absent(state: &State) -> Result<()> {
     state.presence.forget(&gone).await
 }
 
-/// Counts the running operations.
+/// The number of running operations.
 #[derive(Default)]
 pub struct Operations {
     running: watch::Sender<usize>,

@@ -25,8 +25,8 @@ const WITHOUT_TYPES: &[&str] = &["task"];
 
 /// The kind of a match by vector similarity.
 const VECTOR: &str = "vector";
-/// The number of neighbours and text matches that are ranked before the rankings are merged. A filter may remove many
-/// of the neighbours.
+/// The maximum numbers of neighbours and of text matches that are ranked before the two rankings are merged. A filter
+/// may remove many of the neighbours.
 const MAX_NEIGHBOURS: usize = 100;
 const MAX_TEXT_MATCHES: usize = 100;
 /// If vectors are searched too, text matches that have no BM25 score are dropped below this score, because near vectors
@@ -56,7 +56,7 @@ pub struct Search {
 
 /// The response to a search.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct Response {
     pub results: Vec<Hit>,
     pub took_us: u64,
     pub warnings: Vec<String>,
@@ -78,14 +78,14 @@ pub struct Hit {
 impl Reader {
     /// Returns the aggregates that match a query, best first. Equal scores are ordered by the last change, newest
     /// first, then by id.
-    pub async fn search(&self, search: Search) -> Result<Answer> {
+    pub async fn search(&self, search: Search) -> Result<Response> {
         let began = self.context.state().clock.monotonic_us();
         let limit = checked_limit(search.limit)?;
         let characters = search.query.chars().take(MAX_QUERY + 1).count();
         if search.query.trim().is_empty() || characters > MAX_QUERY {
             return Err(Error::invalid_at("/query", format!("expected 1 to {MAX_QUERY} characters")));
         }
-        self.context.state().refresh().await?;
+        self.context.refresh().await?;
         let project_id = match &search.project {
             None => None,
             Some(project) => {
@@ -117,7 +117,7 @@ impl Reader {
         });
         let results = results.await.map_err(Error::internal)?;
         let took_us = self.context.state().clock.monotonic_us().saturating_sub(began);
-        Ok(Answer { results, took_us, warnings })
+        Ok(Response { results, took_us, warnings })
     }
 }
 

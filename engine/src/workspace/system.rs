@@ -3,10 +3,11 @@
 use super::call_context::Operation;
 use super::rights::{Reader, Writer};
 use crate::consumer::rebuild;
-use crate::core::{GRAPH, NODES};
 use crate::error::Result;
+use crate::state::{GRAPH, NODES};
 
 pub use crate::consumer::rebuild::Rebuilt;
+pub use crate::state::leadership::LeaderStatus;
 
 /// A follower of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +29,7 @@ impl Reader {
     /// Returns the followers of the log.
     pub async fn followers(&self) -> Result<Vec<Follower>> {
         let state = self.context.state();
-        state.refresh().await?;
+        self.context.refresh().await?;
         let head = state.folded.position();
         let parked = state.db.count_parked().await?.into_iter();
         let parked = parked.filter(|(plugin, _)| state.plugins.find(plugin).is_some()).map(|(_, steps)| steps).sum();
@@ -51,11 +52,18 @@ impl Reader {
     }
 }
 
+impl Reader {
+    /// Returns the server that runs the plugins and timers of the workspace. `None` if the store belongs to one server.
+    pub async fn leader(&self) -> Result<Option<LeaderStatus>> {
+        self.context.state().leadership.read().await
+    }
+}
+
 impl Writer {
     /// Rebuilds the graph from the first event of the log. The old graph stays in use until the new one is complete.
     pub async fn rebuild_graph(&self) -> Result<Rebuilt> {
         Operation::perform(self, |operation| async move {
-            rebuild::rebuild(operation.state(), operation.appender(), operation.working()).await
+            rebuild::rebuild(operation.state(), operation.appender(), operation.worker_slot()).await
         })
         .await
     }

@@ -5,16 +5,16 @@ use std::collections::VecDeque;
 use super::events::Limit;
 use super::feed::Item;
 use super::rights::Listener;
-use crate::core::State;
 use crate::error::Result;
 use crate::model::aggregate::Aggregate;
 use crate::model::feed::Delivery;
+use crate::state::State;
 
 /// The number of events of a feed that are read at a time.
 const PART: usize = 64;
 const PAGE: Limit = Limit { events: PART, bytes: 1 << 20 };
 
-/// Selects the deliveries to read again.
+/// A selection of deliveries to read again.
 #[derive(Debug, Clone, Copy)]
 pub struct Again {
     /// The position after which deliveries are selected.

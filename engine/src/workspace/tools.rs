@@ -8,6 +8,7 @@ use super::rights::Reader;
 use crate::error::{Error, Result};
 use crate::hook::{About, FailureKind, Hook, Plugin, Tool, ToolProfile};
 use crate::model::value::{Object, Value};
+use crate::state::plugins::Version;
 
 /// The maximum number of rows passed to a tool.
 const MAX_ROWS: u32 = 1_000;
@@ -21,22 +22,26 @@ struct Call {
 
 impl Reader {
     /// Returns the plugins that are tools, in the order of execution.
-    pub fn tools(&self) -> impl Iterator<Item = &About> {
+    pub fn tools(&self) -> impl Iterator<Item = Arc<Version>> {
         let plugins = &self.context.state().plugins;
-        plugins.indexes().map(|plugin| plugins.about(plugin)).filter(|about| about.hooks.contains(&Hook::Tool))
+        plugins.indexes().map(|plugin| plugins.newest(plugin)).filter(|about| about.hooks.contains(&Hook::Tool))
     }
 
-    /// Calls a tool with arguments that are valid under its schema. A tool cannot change anything: it maps data to
-    /// data.
+    /// Checks the arguments of a tool against its schema, and calls the tool. A tool cannot change anything: it maps
+    /// data to data.
     pub async fn call_tool(&self, name: &str, arguments: Object) -> Result<Object> {
         let state = self.context.state();
         let is_tool = |about: &About| about.hooks.contains(&Hook::Tool);
-        let plugin = state.plugins.find(name).filter(|plugin| is_tool(state.plugins.about(*plugin)));
-        let plugin = plugin.ok_or_else(|| Error::not_found("tool", name))?;
-        let profile = state.plugins.about(plugin).tool.as_ref();
+        let plugin = state.plugins.find(name).ok_or_else(|| Error::not_found("tool", name))?;
+        // A tool reads and changes nothing, so its calls use the newest version at once.
+        let version = state.plugins.newest(plugin);
+        if !is_tool(&version) {
+            return Err(Error::not_found("tool", name));
+        }
+        let profile = version.tool.as_ref();
         let arguments = profile.map_or(arguments.clone(), |profile| profile.completed(arguments));
-        let (checking, checked) = (state.clone(), arguments.clone());
-        let checked = tokio::task::spawn_blocking(move || checking.plugins.get(plugin).check_arguments(&checked));
+        let (checking, checked) = (version.plugin().clone(), arguments.clone());
+        let checked = tokio::task::spawn_blocking(move || checking.check_arguments(&checked));
         let violations = checked.await.map_err(Error::internal)?;
         if !violations.is_empty() {
             return Err(Error::from(violations));
@@ -46,7 +51,7 @@ impl Reader {
             None => Vec::new(),
         };
         let call = Arc::new(Call { arguments, rows, now_ms: state.clock.now_ms() });
-        let called = state.plugins.call_once(plugin, call, run_tool).await;
+        let called = state.plugins.call_version(plugin, &version, call, run_tool).await;
         called.map(|done| done.value).map_err(|failure| match failure.kind {
             FailureKind::Panic => Error::internal(failure),
             _ => {

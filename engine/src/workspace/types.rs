@@ -1,18 +1,22 @@
-//! Aggregate types: defining them, changing them without breaking their users, and returning their schemas.
+//! Aggregate types: defining them, redefining them without breaking changes, and returning their schemas.
 
 use std::sync::Arc;
 
 use super::call_context::Operation;
 use super::rights::{Reader, Writer};
-use crate::core::State;
-use crate::core::append::Appender;
-use crate::core::redefine::{Redefinition, Refolded};
-use crate::core::types::Definitions;
+use super::{Page, PageLimit};
 use crate::error::{Error, Result};
+use crate::metric;
 use crate::model::declaration;
-use crate::model::definition::Definition;
+use crate::model::definition::{Definition, Field};
+use crate::model::json;
 use crate::model::value::{Object, Value};
-use crate::store::retry;
+use crate::state::State;
+use crate::state::append::Appender;
+use crate::state::redefine::{Redefinition, Refolded};
+use crate::state::types::Definitions;
+use crate::store::retry::MayConflict;
+use crate::store::{self, retry};
 
 /// The maximum number of patterns in all types of a workspace together.
 const MAX_PATTERNS: usize = 1_000;
@@ -23,6 +27,19 @@ pub struct Schema {
     /// The event types observed in the log, each with the fields of its payloads and the types of their values.
     pub observed: Vec<(String, Object)>,
 }
+
+/// A current or earlier definition of a type.
+#[derive(Debug, Clone)]
+pub struct Past {
+    /// The position of the log's last event before the definition.
+    pub position: u64,
+    pub type_name: String,
+    /// The declaration, in the form that clients send.
+    pub declaration: Value,
+}
+
+/// The number of definitions that are read at once for a page.
+const DEFINITIONS: usize = 8;
 
 /// The result of defining a type.
 pub enum Defined {
@@ -55,7 +72,7 @@ pub(super) async fn define(state: &State, appender: &Appender, definition: Defin
         state.refresh().await?;
         try_define(state, appender, definition.clone(), force).await
     };
-    // After a conflict, another server has changed a type. The next attempt decides based on that change.
+    // A conflict means that another server has changed a type. The next attempt takes this change into account.
     if state.is_exclusive() { attempt().await } else { retry::after_conflicts(attempt).await }
 }
 
@@ -69,7 +86,7 @@ async fn try_define(state: &State, appender: &Appender, mut definition: Definiti
     let Some(before) = state.types.get(&definition.type_name) else {
         let definition = Arc::new(definition);
         let refolded = Refolded::under(definition.clone());
-        appender.define(Redefinition { refolded, types_changed }).await?;
+        put(appender, Redefinition { refolded, types_changed }).await?;
         return Ok(Defined::Created(definition));
     };
     if before.managed {
@@ -93,34 +110,81 @@ async fn try_define(state: &State, appender: &Appender, mut definition: Definiti
     // Folds new states while the old states stay in use. The appender then adds only the changes made in the
     // meantime.
     let refolded = if refold { state.fold_separately(&definition).await? } else { Refolded::under(definition.clone()) };
-    appender.define(Redefinition { refolded, types_changed }).await?;
+    put(appender, Redefinition { refolded, types_changed }).await?;
     Ok(Defined::Changed(definition))
+}
+
+/// Writes a definition. Counts the failure if another server has changed a type since the decision.
+async fn put(appender: &Appender, redefinition: Redefinition) -> Result<()> {
+    let defined = appender.define(redefinition).await;
+    if defined.as_ref().is_err_and(MayConflict::is_conflict) {
+        metric::CONFLICTS.add(&["definition"], 1);
+    }
+    defined
 }
 
 impl Reader {
     /// Returns all types, sorted by name.
-    pub fn list_types(&self) -> Vec<Arc<Definition>> {
+    pub async fn list_types(&self) -> Result<Vec<Arc<Definition>>> {
+        self.context.refresh().await?;
         let mut definitions: Vec<_> = self.context.state().types.all().values().cloned().collect();
         definitions.sort_by(|a, b| a.type_name.cmp(&b.type_name));
-        definitions
+        Ok(definitions)
+    }
+
+    /// Returns a page of the current and earlier definitions of types, oldest first. The cursor of a page is the number
+    /// of definitions before it.
+    pub async fn past_definitions(&self, start: u64, limit: PageLimit) -> Result<Page<Past>> {
+        let state = self.context.state();
+        let (mut items, mut bytes): (Vec<Past>, usize) = (Vec::new(), 0);
+        loop {
+            let place = usize::try_from(start).unwrap_or(usize::MAX).saturating_add(items.len());
+            let read = past_definitions(state, place, DEFINITIONS).await?;
+            if read.is_empty() {
+                return Ok(Page { items, next: None });
+            }
+            for past in read {
+                bytes = bytes.saturating_add(past.declaration.size_bytes());
+                if !items.is_empty() && (items.len() >= limit.rows || bytes > limit.bytes) {
+                    let next = start.saturating_add(items.len() as u64);
+                    return Ok(Page { items, next: Some(next) });
+                }
+                items.push(past);
+            }
+        }
     }
 
     /// Returns a type with its fields and traits, and the event types declared and observed.
     pub async fn schema(&self, type_name: &str) -> Result<Schema> {
         let state = self.context.state();
-        state.refresh().await?;
+        self.context.refresh().await?;
         let definition = state.types.get(type_name).ok_or_else(|| Error::not_found("aggregate type", type_name))?;
         Ok(Schema { observed: state.folded.observed().of_type(&definition.type_name), definition })
     }
 }
 
+/// Returns up to `limit` definitions from the history of a workspace's types, oldest first. Skips the first `start`
+/// definitions.
+pub(super) async fn past_definitions(state: &State, start: usize, limit: usize) -> Result<Vec<Past>> {
+    let past = state.db.read_defined(start, limit).await?;
+    let read = past.into_iter().map(|past| {
+        let declaration = json::parse_stored(past.text.as_bytes());
+        let declaration = declaration.map_err(|error| store::Error::Corrupt(error.to_string()))?;
+        Ok(Past { position: past.position, type_name: past.type_name, declaration })
+    });
+    read.collect()
+}
+
 /// Rejects a definition that would give the workspace too many patterns.
 fn check_patterns(types: &Definitions, definition: &Definition) -> Result<()> {
     let others = types.values().filter(|known| known.type_name != definition.type_name);
-    let count = |definition: &Definition| definition.fields().iter().filter(|field| field.pattern.is_some()).count();
+    let count = |definition: &Definition| definition.fields().iter().map(Field::patterns).sum::<usize>();
     let before: usize = others.map(|known| count(known)).sum();
     if count(definition) > 0 && before + count(definition) > MAX_PATTERNS {
-        let message = format!("the other types have {before} patterns; all types together may have {MAX_PATTERNS}");
+        let message = format!(
+            "the type has {} patterns and the other types have {before}; expected at most {MAX_PATTERNS} in all types",
+            count(definition)
+        );
         return Err(Error::invalid_at("/fields", message));
     }
     Ok(())

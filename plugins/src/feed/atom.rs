@@ -76,20 +76,20 @@ fn link(rel: &str, href: String, media_type: &str) -> Link {
     Link { rel: rel.into(), href: text(&href), mime_type: Some(media_type.into()), ..Link::default() }
 }
 
-/// Returns a permanent, globally unique id of an object in a workspace. If the object's own id is a UUID, the result
-/// contains this UUID. Otherwise the result contains a UUID derived from the workspace's id and the own id.
+/// Returns a permanent, globally unique id of an object in a workspace, as a UUID URN. If the object's id is a UUID,
+/// the URN contains this UUID. Otherwise the URN contains a UUID derived from the ids of the workspace and the object.
 fn urn(workspace_id: &str, id: &str) -> String {
     let namespace = Uuid::try_parse(workspace_id).unwrap_or(Uuid::NAMESPACE_OID);
     let made = || Uuid::new_v5(&namespace, id.as_bytes());
     Uuid::try_parse(id).unwrap_or_else(|_| made()).urn().to_string()
 }
 
-/// Returns a time as an Atom date. A time whose year Atom cannot express becomes the default date.
+/// Returns a time as an Atom date. A time whose year Atom cannot express becomes the Unix epoch.
 fn date(ms: i64) -> FixedDateTime {
     format_date(ms).parse().unwrap_or_default()
 }
 
-/// Returns a text in which characters that XML cannot express are replaced.
+/// Returns the text with each character that XML cannot express replaced by U+FFFD.
 fn text(text: &str) -> String {
     let is_written = |c: &char| match c {
         '\t' | '\n' | '\r' => true,

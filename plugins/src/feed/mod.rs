@@ -3,45 +3,19 @@
 mod atom;
 mod html;
 
-use std::sync::Arc;
-
-use foldwork_engine::hook::{About, Candidates, Hook, OnError, Plugin, Subscription};
-use foldwork_engine::model::value::Object;
 use foldwork_engine::{ContentReader, Error, Result};
+use http::Method;
 use http::header::{CONTENT_TYPE, ETAG};
-use http::{Method, Response};
 use sha2::{Digest, Sha256};
 
-use crate::mount::{self, Answer, Endpoint, Handler, Request};
-use crate::native::Native;
+use crate::mount::{self, Endpoint, Handler, Request, Response};
+use crate::native::{Native, mounted};
 
 /// The maximum number of articles in a feed.
 const MAX_ARTICLES: usize = 50;
 
-struct Feed {
-    about: About,
-}
-
-impl Plugin for Feed {
-    fn about(&self) -> &About {
-        &self.about
-    }
-}
-
 /// Returns the plugin with its endpoint.
 pub fn plugin() -> Native {
-    let about = About {
-        name: "feed".into(),
-        version: "1.0.0".into(),
-        description: "Serves the most recently published articles as an Atom feed.".into(),
-        hooks: vec![Hook::Mount],
-        on: Subscription::default(),
-        on_error: OnError::default(),
-        settings: Object::new(),
-        agent: None,
-        tool: None,
-        candidates: Candidates::default(),
-    };
     let endpoint = Endpoint {
         method: Method::GET,
         path: "atom.xml",
@@ -55,10 +29,11 @@ pub fn plugin() -> Native {
         },
         handler: Handler::Content(|reader, request| Box::pin(respond(reader, request))),
     };
-    Native { plugin: Arc::new(Feed { about }), endpoints: vec![endpoint], protocol: None }
+    let description = "Serves the most recently published articles as an Atom feed.";
+    Native { plugin: mounted("feed", description), endpoints: vec![endpoint], protocol: None }
 }
 
-async fn respond(reader: ContentReader, request: Request) -> Result<Answer> {
+async fn respond(reader: ContentReader, request: Request) -> Result<Response> {
     let project = match request.parameter("project_id") {
         Some(id_or_slug) => Some(reader.project_named(id_or_slug).await?),
         None => None,
@@ -69,7 +44,7 @@ async fn respond(reader: ContentReader, request: Request) -> Result<Answer> {
     let render = move || atom::write(reader.record(), project.as_deref(), &articles, &request);
     let feed = tokio::task::spawn_blocking(render).await.map_err(Error::internal)?.map_err(Error::internal)?;
     let tag = format!("\"{}\"", hex::encode(&Sha256::digest(&feed)[..16]));
-    Response::builder()
+    http::Response::builder()
         .header(CONTENT_TYPE, "application/atom+xml; charset=utf-8")
         .header(ETAG, tag)
         .body(feed)

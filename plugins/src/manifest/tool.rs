@@ -1,4 +1,5 @@
-//! The `[tool]` table of a manifest: how models see a scripted tool, and the pipeline that runs before each call.
+//! The `[tool]` table of a manifest: the description of a scripted tool for models, and the pipeline that runs before
+//! each call.
 
 use foldwork_engine::hook::{Hook, ToolProfile};
 use foldwork_engine::model::json;

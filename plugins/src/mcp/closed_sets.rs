@@ -3,12 +3,12 @@
 
 use std::borrow::Cow;
 
-use foldwork_engine::model::task::{Action, Status};
-use foldwork_engine::workspace::articles::Perspective;
+use foldwork_engine::model::task::Status;
 use foldwork_engine::workspace::search;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use strum::{IntoStaticStr, VariantArray};
 
 /// A closed set whose members have names.
 pub trait ClosedSet: Copy {
@@ -50,44 +50,35 @@ impl<S: ClosedSet> Serialize for OneOf<S> {
     }
 }
 
-/// Implements [`ClosedSet`] for types of the engine that list their values and name each of them.
-macro_rules! closed_sets {
-    ($($set:ident),+) => {$(
-        impl ClosedSet for $set {
-            fn all() -> Vec<$set> {
-                $set::ALL.to_vec()
-            }
+impl<S: VariantArray + Copy + Into<&'static str>> ClosedSet for S {
+    fn all() -> Vec<S> {
+        S::VARIANTS.to_vec()
+    }
 
-            fn name(self) -> &'static str {
-                $set::name(self)
-            }
-        }
-    )+};
+    fn name(self) -> &'static str {
+        self.into()
+    }
 }
-closed_sets!(Action, Perspective);
 
 /// A selection of tasks by status.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum WantedTasks {
     Open,
     Closed,
     Any,
+    #[strum(transparent)]
     Only(Status),
 }
 
 impl ClosedSet for WantedTasks {
     fn all() -> Vec<WantedTasks> {
         let several = [WantedTasks::Open, WantedTasks::Closed, WantedTasks::Any];
-        several.into_iter().chain(Status::ALL.map(WantedTasks::Only)).collect()
+        several.into_iter().chain(Status::VARIANTS.iter().copied().map(WantedTasks::Only)).collect()
     }
 
     fn name(self) -> &'static str {
-        match self {
-            WantedTasks::Open => "open",
-            WantedTasks::Closed => "closed",
-            WantedTasks::Any => "any",
-            WantedTasks::Only(status) => status.name(),
-        }
+        self.into()
     }
 }
 
@@ -107,6 +98,8 @@ impl ClosedSet for MatchKind {
 
 #[cfg(test)]
 mod tests {
+    use foldwork_engine::model::task::Action;
+
     use super::*;
 
     #[test]
@@ -123,7 +116,7 @@ mod tests {
     fn schemas_list_every_status_of_the_engine() {
         let schema = OneOf::<WantedTasks>::json_schema(&mut SchemaGenerator::default());
         let names = schema.get("enum").and_then(|names| names.as_array()).expect("an enum");
-        assert_eq!(names.len(), 3 + Status::ALL.len());
-        assert!(Status::ALL.iter().all(|status| names.iter().any(|name| *name == status.name())));
+        assert_eq!(names.len(), 3 + Status::VARIANTS.len());
+        assert!(Status::VARIANTS.iter().all(|status| names.iter().any(|name| *name == status.name())));
     }
 }

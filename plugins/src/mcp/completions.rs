@@ -1,7 +1,7 @@
 //! Completes arguments of resources and prompts.
 
 use foldwork_engine::model::task::Status;
-use foldwork_engine::workspace::mailbox::tasks::TaskFilter;
+use foldwork_engine::workspace::mailbox::tasks::{Limit, TaskFilter};
 use foldwork_engine::workspace::search::Search;
 use foldwork_engine::{Reader, Result};
 use rmcp::model::{CompleteRequestParams, CompletionInfo, Reference};
@@ -19,7 +19,7 @@ pub(super) async fn of(reader: &Reader, request: &CompleteRequestParams) -> Resu
     let (name, prefix) = (request.argument.name.as_str(), request.argument.value.as_str());
     let values = match &request.r#ref {
         Reference::Resource(resource) if resource.uri.starts_with(SCHEMA) => {
-            let types = reader.list_types().into_iter().map(|definition| definition.type_name.to_string());
+            let types = reader.list_types().await?.into_iter().map(|definition| definition.type_name.to_string());
             types.filter(|type_name| type_name.starts_with(prefix)).collect()
         }
         Reference::Resource(resource) if resource.uri.starts_with(AGGREGATE) => found(reader, prefix).await?,
@@ -33,7 +33,7 @@ pub(super) async fn of(reader: &Reader, request: &CompleteRequestParams) -> Resu
     Ok(info.unwrap_or_default())
 }
 
-/// Returns the ids of aggregates whose labels resemble `prefix`.
+/// Returns the ids of the aggregates that a search for `prefix` finds.
 async fn found(reader: &Reader, prefix: &str) -> Result<Vec<String>> {
     if prefix.trim().is_empty() {
         return Ok(Vec::new());
@@ -43,9 +43,9 @@ async fn found(reader: &Reader, prefix: &str) -> Result<Vec<String>> {
     Ok(found.into_iter().map(|hit| hit.aggregate.id.to_string()).collect())
 }
 
-/// Returns the ids of tasks that wait for a person, if the ids begin with `prefix`.
+/// Returns the ids of tasks that wait for a person. Only ids that begin with `prefix` are returned.
 async fn waiting(reader: &Reader, prefix: &str) -> Result<Vec<String>> {
     let filter = TaskFilter { statuses: Some(vec![Status::Review, Status::InputRequired]), ..TaskFilter::default() };
-    let tasks = reader.list_tasks(&filter, None, MAX_TASKS).await?.items;
+    let tasks = reader.list_tasks(&filter, None, Limit::tasks(MAX_TASKS)).await?.items;
     Ok(tasks.iter().map(|task| task.id.to_string()).filter(|id| id.starts_with(prefix)).collect())
 }

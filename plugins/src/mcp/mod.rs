@@ -3,25 +3,24 @@
 //! There are no sessions. Each request carries the rights of its caller as [`Access`]. The type of the handle that a
 //! tool receives, [`Reader`] or [`Writer`], determines what the tool can do.
 
-mod answer;
 mod closed_sets;
 mod completions;
 mod pages;
 mod prompts;
 mod resources;
+mod response;
 mod server;
 mod tool;
 mod tools;
 
 use std::sync::Arc;
 
-use foldwork_engine::hook::{About, Candidates, Hook, OnError, Plugin, Subscription};
 use foldwork_engine::model::value::Object;
 use foldwork_engine::{Error, Reader, Writer};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
-use crate::native::{Native, Protocol};
+use crate::native::{Native, Protocol, mounted};
 use server::Server;
 
 /// The name of the plugin.
@@ -29,8 +28,8 @@ pub const NAME: &str = "mcp";
 /// The URL path at which the protocol is served.
 pub const PATH: &str = "/mcp";
 
-/// The handles of a caller. Each request carries them. A tool can access the data of a workspace only through these
-/// handles.
+/// The handles of a caller. Each request carries its caller's handles. A tool can access the data of a workspace only
+/// through these handles.
 #[derive(Clone)]
 pub struct Access {
     pub reader: Reader,
@@ -48,7 +47,7 @@ pub struct Settings {
     /// The origins of web pages that may send requests. As in the API, an empty list allows all origins.
     pub allowed_origins: Vec<String>,
     /// The maximum size of a result's JSON, in bytes.
-    pub answer_bytes: usize,
+    pub response_bytes: usize,
     /// The maximum size of a request, in bytes.
     pub request_bytes: usize,
     /// The maximum size of an uploaded file, in bytes. `None` means no limit.
@@ -78,29 +77,8 @@ pub(crate) fn is_own_tool(name: &str) -> bool {
     tools::NAMES.contains(&name)
 }
 
-struct Mcp {
-    about: About,
-}
-
-impl Plugin for Mcp {
-    fn about(&self) -> &About {
-        &self.about
-    }
-}
-
 /// Returns the plugin. The plugin has no endpoints, because it serves its own protocol.
 pub fn plugin() -> Native {
-    let about = About {
-        name: NAME.into(),
-        version: "1.0.0".into(),
-        description: "Lets models search, query and change the workspace over the Model Context Protocol.".into(),
-        hooks: vec![Hook::Mount],
-        on: Subscription::default(),
-        on_error: OnError::default(),
-        settings: Object::new(),
-        agent: None,
-        tool: None,
-        candidates: Candidates::default(),
-    };
-    Native { plugin: Arc::new(Mcp { about }), endpoints: Vec::new(), protocol: Some(Protocol::Mcp) }
+    let description = "Lets models search, query and change the workspace over the Model Context Protocol.";
+    Native { plugin: mounted(NAME, description), endpoints: Vec::new(), protocol: Some(Protocol::Mcp) }
 }

@@ -32,18 +32,18 @@ static LANGUAGE: LazyLock<String> = LazyLock::new(|| {
 
 /// Returns the listed resources. Aggregates are not listed, because there are too many. Clients find aggregates with
 /// the tool `search`.
-pub(super) fn all(reader: &Reader) -> Vec<Resource> {
+pub(super) async fn all(reader: &Reader) -> Result<Vec<Resource>> {
     let operators = Resource::new(OPERATORS, "operators")
         .with_title("Pipeline language")
         .with_description("Every stage, operator, accumulator and variable that `query` knows, with an example.")
         .with_mime_type(MARKDOWN);
-    let schemas = reader.list_types().into_iter().map(|definition| {
+    let schemas = reader.list_types().await?.into_iter().map(|definition| {
         Resource::new(format!("{SCHEMA}{}", definition.type_name), definition.type_name.to_string())
             .with_title(format!("Schema of {}", definition.display_name))
             .with_description("The type's fields, traits and events.")
             .with_mime_type(JSON)
     });
-    std::iter::once(operators).chain(schemas).collect()
+    Ok(std::iter::once(operators).chain(schemas).collect())
 }
 
 pub(super) fn templates() -> Vec<ResourceTemplate> {

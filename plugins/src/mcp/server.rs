@@ -44,12 +44,12 @@ impl Server {
     fn tools_of(&self, access: &Access) -> Vec<Description> {
         let may_use = |tool: &&Tool| !tool.writes() || access.writer.is_ok();
         let own = self.tools.iter().filter(may_use).map(|tool| tool.description.clone());
-        own.chain(access.reader.tools().filter_map(scripted)).collect()
+        own.chain(access.reader.tools().filter_map(|tool| scripted(&tool))).collect()
     }
 
     async fn called(&self, access: Access, tool: &Tool, arguments: JsonObject) -> Result<serde_json::Value, Object> {
-        let Settings { answer_bytes, upload_bytes, .. } = *self.settings;
-        let call = Call { answer_bytes, upload_bytes, upload_url: access.upload_url };
+        let Settings { response_bytes, upload_bytes, .. } = *self.settings;
+        let call = Call { response_bytes, upload_bytes, upload_url: access.upload_url };
         let checked = tool.check(arguments).await;
         let result = match &tool.run {
             Run::Read(run) => run(access.reader, checked.map_err(|error| self.settings.described(error))?, call).await,
@@ -164,7 +164,9 @@ impl ServerHandler for Server {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let (resources, next) = page(resources::all(&access(&context)?.reader), request)?;
+        let reader = access(&context)?.reader;
+        let all = resources::all(&reader).await.map_err(|error| self.refused(error))?;
+        let (resources, next) = page(all, request)?;
         let mut result =
             ListResourcesResult::with_all_items(resources).with_ttl_ms(0).with_cache_scope(CacheScope::Private);
         result.next_cursor = next;

@@ -1,5 +1,5 @@
-//! Tools: a tool consists of a description for models and a function that handles calls. The function's kind names the
-//! right that the function needs.
+//! Tools. A tool consists of a description for models and a function that handles calls. The kind of the function names
+//! the right that the function needs.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub enum Run {
 #[derive(Clone)]
 pub struct Call {
     /// The maximum size of the result, in bytes.
-    pub answer_bytes: usize,
+    pub response_bytes: usize,
     /// The maximum size of an uploaded file, in bytes. `None` means no limit.
     pub upload_bytes: Option<u64>,
     /// The first part of the URL of an upload link. The link's token is appended to it.
@@ -41,10 +41,10 @@ pub struct Call {
 }
 
 /// A function that handles a call with a handle of type `R`.
-pub type Running<R> = Box<dyn Fn(R, JsonObject, Call) -> Answering + Send + Sync>;
+pub type Running<R> = Box<dyn Fn(R, JsonObject, Call) -> Calling + Send + Sync>;
 
 /// The future that resolves to the result of a call.
-pub type Answering = Pin<Box<dyn Future<Output = Result<Value>> + Send>>;
+pub type Calling = Pin<Box<dyn Future<Output = Result<Value>> + Send>>;
 
 /// The texts that describe a tool to models.
 pub struct Words {
@@ -157,8 +157,8 @@ fn schema_of<T: JsonSchema>(contract: Contract) -> JsonObject {
     schema
 }
 
-/// Replaces a nullable type by a single one. In a result, null becomes one of two alternatives. An argument that may be
-/// null becomes optional.
+/// Replaces a nullable type by a single type. In the schema of a result, null becomes the second alternative of an
+/// `anyOf`. In the schema of arguments, null is removed, because an argument that is null counts as missing.
 fn with_one_type(schema: &mut Described, is_input: bool) {
     let types = schema.get("type").and_then(Value::as_array).cloned().unwrap_or_default();
     let mut others = types.iter().filter(|name| *name != "null");

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use self::given::Given;
-use super::{Script, located, result};
+use super::{Script, functions, located, result};
 use crate::error::LoadError;
 use crate::folder::{CASES, Folder};
 use crate::manifest::{line_and_column, refusal};
@@ -20,6 +20,8 @@ use crate::manifest::{line_and_column, refusal};
 pub struct Outcome {
     pub name: String,
     pub failure: Option<LoadError>,
+    /// The lines that the script logged or printed.
+    pub logged: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -73,11 +75,12 @@ pub fn run(script: &Script, folder: &Folder) -> Result<Vec<Outcome>, LoadError> 
         let (line, _) = line_and_column(&folder.cases, case.span().start);
         let case = case.into_inner();
         let name = case.name.clone();
-        let failure = case.failure(script, folder).map(|message| LoadError {
+        let (failure, logged) = functions::capture(|| case.failure(script, folder));
+        let failure = failure.map(|message| LoadError {
             line: Some(line),
             ..LoadError::new(&path, format!("the case '{name}' fails: {message}"))
         });
-        Outcome { name, failure }
+        Outcome { name, failure, logged }
     });
     Ok(outcomes.collect())
 }
@@ -173,8 +176,8 @@ fn canonical(value: Value) -> Value {
     }
 }
 
-/// Returns the lines in which two results differ, or `None` if the results are equal. Lines that begin with `-` were
-/// expected, and lines that begin with `+` were returned.
+/// Returns a line-by-line comparison of two results, or `None` if the results are equal. Lines that begin with `-` are
+/// only in the expected result, and lines that begin with `+` are only in the returned result.
 fn difference(expected: &Value, returned: &Value) -> Option<String> {
     if expected == returned {
         return None;

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use foldwork_engine::hook::Hook;
-use rhai::{AST, ASTNode, Dynamic, Engine, Expr, FnCallExpr, Position, Scope, Stmt};
+use foldwork_engine::hook::{About, Hook};
+use rhai::{AST, ASTNode, Dynamic, Engine, Expr, FnCallExpr, ImmutableString, Position, Scope, Stmt};
 
 use crate::error::LoadError;
 use crate::folder::{Folder, SCRIPT};
 use crate::manifest::{SCRIPTED, line_and_column};
+use crate::script::absent::{self, Names};
 use crate::script::{Body, declaration};
 use crate::suggestion::nearest;
 
@@ -50,7 +51,8 @@ fn parameters(hook: Hook) -> &'static [&'static str] {
 }
 
 /// Compiles the script of a plugin's folder into one program for each hook. Rejects scripts that cannot run.
-pub(super) fn compile(engine: &Engine, folder: &Folder, hooks: &[Hook]) -> Result<Vec<(Hook, Body)>, LoadError> {
+pub(super) fn compile(engine: &Engine, folder: &Folder, about: &About) -> Result<Vec<(Hook, Body)>, LoadError> {
+    let hooks = &about.hooks;
     let script = Source { path: folder.file(SCRIPT), text: &folder.script };
     let ast = engine.compile(&folder.script).map_err(|error| {
         let message = error.err_type().to_string();
@@ -61,7 +63,7 @@ pub(super) fn compile(engine: &Engine, folder: &Folder, hooks: &[Hook]) -> Resul
     }
     script.hooks(&ast, hooks)?;
     script.calls(engine, &ast)?;
-    hooks.iter().map(|hook| Ok((*hook, script.body(engine, &ast, *hook)?))).collect()
+    hooks.iter().map(|hook| Ok((*hook, script.body(engine, &ast, *hook, about)?))).collect()
 }
 
 /// The path and text of a script. Error messages use them to name a line and column.
@@ -92,7 +94,7 @@ impl Source<'_> {
                     });
                 }
                 (true, false, false) => {
-                    let message = format!("{} takes {}, not {}", hook.name(), count(params.len()), defined[0]);
+                    let message = format!("{} takes {} parameters, this has {}", hook.name(), params.len(), defined[0]);
                     return Err(LoadError {
                         hint: Some(format!("write {signature}")),
                         ..self.at_function(hook, message)
@@ -108,9 +110,20 @@ impl Source<'_> {
         Ok(())
     }
 
+    /// Rejects a hook that reads a setting which the manifest does not declare. Such a setting is always absent.
+    fn settings(&self, names: &Names<'_>) -> Result<(), LoadError> {
+        let Some((setting, position)) = absent::undeclared(names).into_iter().next() else { return Ok(()) };
+        let hint = match nearest(&setting, names.settings.keys().map(|name| &**name)) {
+            Some(hint) => format!("did you mean '{hint}'?"),
+            None => format!("declare it in {} under [settings]", crate::folder::MANIFEST),
+        };
+        let message = format!("{} has no '{setting}'", names.settings_name);
+        Err(LoadError { hint: Some(hint), ..self.at(position, message) })
+    }
+
     /// Compiles the body of a hook's function as a separate program. The function's parameters become variables of the
     /// program.
-    fn body(&self, engine: &Engine, ast: &AST, hook: Hook) -> Result<Body, LoadError> {
+    fn body(&self, engine: &Engine, ast: &AST, hook: Hook, about: &About) -> Result<Body, LoadError> {
         let param_count = parameters(hook).len();
         let function = ast.iter_fn_def().find(|f| f.name == hook.name() && f.params.len() == param_count);
         let function = function.ok_or_else(|| LoadError::new(&self.path, format!("there is no {}", hook.name())))?;
@@ -126,7 +139,9 @@ impl Source<'_> {
         let statements = engine
             .compile_with_scope(&scope, alone)
             .map_err(|error| self.at(error.position(), error.err_type().to_string()))?;
-        let parameters = function.params.iter().cloned().collect();
+        let parameters: Vec<ImmutableString> = function.params.iter().cloned().collect();
+        let settings_name = parameters.last().map_or("", |name| name.as_str());
+        self.settings(&Names { ast: &statements, settings_name, settings: &about.settings })?;
         Ok(Body { parameters, ast: ast.clone_functions_only().merge(&statements) })
     }
 

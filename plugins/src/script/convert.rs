@@ -13,6 +13,7 @@ pub(super) fn to_dynamic(value: &Value) -> Dynamic {
         Value::Bool(flag) => Dynamic::from_bool(*flag),
         Value::Int(number) => Dynamic::from_int(*number),
         Value::Double(number) => Dynamic::from_float(*number),
+        Value::Decimal(number) => number.to_string().into(),
         Value::Date(ms) => format_date(*ms).into(),
         Value::String(text) => text_to_dynamic(text),
         Value::Array(items) => Dynamic::from_array(items.iter().map(to_dynamic).collect()),
@@ -28,7 +29,7 @@ pub(super) fn text_to_dynamic(text: &str) -> Dynamic {
     Dynamic::from(ImmutableString::from(text))
 }
 
-/// Converts values of the interpreter into values of the engine. Rejects values that are too large.
+/// A reader that converts values of the interpreter into values of the engine. It rejects values that are too large.
 pub(super) struct Reader {
     bytes_left: usize,
     path: String,

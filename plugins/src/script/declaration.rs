@@ -30,9 +30,9 @@ struct Function {
 /// Returns all functions of an engine, including the functions of the language.
 pub(super) fn functions(engine: &Engine) -> Functions {
     let mut functions = Functions::new();
-    // Documented functions come first, so that messages prefer their signatures.
+    // Documented functions come first, so that messages prefer their signatures. The engine has no fixed order.
     let mut all = registered(engine, true);
-    all.sort_by_key(|function| function.doc_comments.is_empty());
+    all.sort_by(|a, b| (a.doc_comments.is_empty(), &a.signature).cmp(&(b.doc_comments.is_empty(), &b.signature)));
     for function in all {
         let same = functions.entry(function.name).or_default().entry(function.num_params).or_default();
         same.push(named(&function.signature));

@@ -5,14 +5,15 @@ use std::any::Any;
 use foldwork_engine::hook::{Failure, FailureKind};
 use rhai::{Dynamic, EvalAltResult, Position};
 
+use super::absent::Names;
 use super::guard::Stop;
 use crate::limits::Limits;
 
 /// The maximum length of a message, in bytes.
 const MAX_BYTES: usize = 2_000;
 
-/// Returns the failure of a call that ended with an error.
-pub(super) fn of_error(error: EvalAltResult, limits: &Limits) -> Failure {
+/// Returns the failure of a call that ended with an error. `names` provides the names of absent values for the message.
+pub(super) fn of_error(error: EvalAltResult, limits: &Limits, names: &Names<'_>) -> Failure {
     let error = innermost(error);
     let position = error.position();
     let (kind, message) = match error {
@@ -36,8 +37,11 @@ pub(super) fn of_error(error: EvalAltResult, limits: &Limits) -> Failure {
         }
         EvalAltResult::ErrorRuntime(thrown, _) => (FailureKind::Thrown, thrown_text(&thrown)),
         mut error => {
-            error.set_position(Position::NONE);
-            (FailureKind::Thrown, lowered(&error.to_string()))
+            let message = names.message(&error).unwrap_or_else(|| {
+                error.set_position(Position::NONE);
+                lowered(&error.to_string())
+            });
+            (FailureKind::Thrown, message)
         }
     };
     Failure { kind, message: cut(message), line: line(position), column: column(position) }

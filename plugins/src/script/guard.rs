@@ -27,7 +27,11 @@ thread_local! {
     static WATCH: Cell<Option<Watch>> = const { Cell::new(None) };
     static OPERATIONS: Cell<u64> = const { Cell::new(0) };
     static LOGGED: Cell<u32> = const { Cell::new(0) };
+    static HOST_STEPS: Cell<u64> = const { Cell::new(0) };
 }
+
+/// The number of bytes that a host function reads in one step.
+const BYTES_PER_STEP: usize = 10;
 
 /// A running call on this thread. Dropping the guard ends the call.
 pub(super) struct Guard {
@@ -42,6 +46,7 @@ impl Guard {
         let deadline = now.checked_add(Duration::from_millis(limits.deadline_ms)).unwrap_or(now + FAR_FUTURE);
         OPERATIONS.set(0);
         LOGGED.set(0);
+        HOST_STEPS.set(0);
         Guard { previous: WATCH.replace(Some(Watch { deadline, memory_end, now_ms })) }
     }
 
@@ -73,10 +78,23 @@ pub(super) fn progress(operations: u64) -> Option<Dynamic> {
 
 /// Fails if the call must stop. Host functions that may run long call this function repeatedly.
 pub(super) fn checkpoint() -> Result<(), Box<EvalAltResult>> {
+    HOST_STEPS.set(HOST_STEPS.get() + 1);
     match stop() {
         Some(stop) => Err(EvalAltResult::ErrorTerminated(Dynamic::from(stop), Position::NONE).into()),
         None => Ok(()),
     }
+}
+
+/// Counts the steps of a host function that reads a whole text.
+pub(super) fn count_read(text: &str) {
+    HOST_STEPS.set(HOST_STEPS.get() + (text.len() / BYTES_PER_STEP) as u64);
+}
+
+/// Returns the number of steps of the last call on this thread: the operations of the script, the checkpoints of host
+/// functions, and the texts that they read.
+#[cfg(test)]
+pub(super) fn steps() -> u64 {
+    OPERATIONS.get() + HOST_STEPS.get()
 }
 
 /// Returns the time of the call's event, in milliseconds since the epoch. A script has no other clock.

@@ -4,6 +4,7 @@
 //! A script is a function from data to data. It is compiled and checked once. A call runs on the caller's thread within
 //! the script's limits, and the result of the call is checked strictly.
 
+mod absent;
 pub mod case;
 mod check;
 mod convert;
@@ -15,17 +16,20 @@ mod input;
 mod replaced;
 mod result;
 mod sandbox;
+#[cfg(test)]
+mod steps_tests;
 mod variables;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use foldwork_engine::hook::{About, Done, Enrich, Failure, Hook, Outcome, Plugin, Route, Tool, Work};
+use foldwork_engine::hook::{About, Done, Enrich, Failure, Hook, Outcome, Plugin, Route, Source, Tool, Work};
 use foldwork_engine::model::facts::{Assignment, Facts, Product};
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::model::violation::Violation;
 use rhai::{AST, Dynamic, Engine, ImmutableString, Scope};
 
+use self::absent::Names;
 use self::guard::Guard;
 use crate::error::LoadError;
 use crate::folder::{Folder, MANIFEST};
@@ -39,6 +43,7 @@ const STACK_BYTES: usize = 64 << 20;
 #[derive(Clone)]
 pub struct Script {
     about: About,
+    source: Source,
     /// The settings in the form in which the script receives them.
     settings: Dynamic,
     limits: Limits,
@@ -61,20 +66,39 @@ struct Body {
 }
 
 impl Script {
-    /// Reads, compiles and checks the plugin of a folder. Does not run the plugin's cases: [`case::run`] does.
+    /// Reads, compiles and checks the plugin of a folder. Does not run the plugin's cases; [`case::run`] runs them.
     pub fn load(folder: &Folder, limits: Limits) -> Result<Script, LoadError> {
         Script::load_with(folder, limits, |_| {})
     }
 
-    /// Does the same as [`Script::load`], with additional host functions.
+    /// Loads a plugin like [`Script::load`]. Lowers the limits of the plugin to `most`, if `most` is given.
+    pub(crate) fn load_within(folder: &Folder, limits: Limits, most: Option<Limits>) -> Result<Script, LoadError> {
+        let mut manifest = Manifest::read(folder, limits)?;
+        if let Some(most) = most {
+            manifest.limits = manifest.limits.at_most(most);
+        }
+        Script::compile(folder, manifest, |_| {})
+    }
+
+    /// Loads a plugin like [`Script::load`]. `extend` registers additional host functions.
     pub fn load_with(folder: &Folder, limits: Limits, extend: impl FnOnce(&mut Engine)) -> Result<Script, LoadError> {
-        let Manifest { about, limits, schemas } = Manifest::read(folder, limits)?;
+        Script::compile(folder, Manifest::read(folder, limits)?, extend)
+    }
+
+    fn compile(folder: &Folder, manifest: Manifest, extend: impl FnOnce(&mut Engine)) -> Result<Script, LoadError> {
+        let Manifest { about, limits, schemas } = manifest;
         let mut engine = sandbox::engine(&about.name, &limits);
         extend(&mut engine);
-        let hooks = on_large_stack(|| check::compile(&engine, folder, &about.hooks))?;
+        let hooks = on_large_stack(|| check::compile(&engine, folder, &about))?;
         let settings = Dynamic::from_map(convert::to_map(&about.settings));
         let schemas = schemas.map(Arc::new);
-        Ok(Script { about, settings, limits, schemas, program: Arc::new(Program { engine, hooks }) })
+        let source = Source {
+            name: about.name.clone(),
+            manifest: folder.manifest.as_str().into(),
+            script: folder.script.as_str().into(),
+            settings: Object::new(),
+        };
+        Ok(Script { about, source, settings, limits, schemas, program: Arc::new(Program { engine, hooks }) })
     }
 
     /// Returns the plugin with some of its settings overridden.
@@ -87,13 +111,26 @@ impl Script {
         let mut script = self.clone();
         script.settings = Dynamic::from_map(convert::to_map(&settings));
         script.about.settings = settings;
+        script.source.settings = overrides.clone();
         Ok(script)
+    }
+
+    /// Returns the limits of each call.
+    pub fn limits(&self) -> Limits {
+        self.limits
     }
 
     /// Returns the plugin with its deadline multiplied by `times`.
     fn with_deadline_factor(&self, times: u64) -> Script {
         let deadline_ms = self.limits.deadline_ms.saturating_mul(times);
         Script { limits: Limits { deadline_ms, ..self.limits }, ..self.clone() }
+    }
+
+    /// Returns the names that messages about a hook's failure may contain.
+    fn names<'a>(&'a self, body: &'a Body) -> Names<'a> {
+        // The last parameter of every hook is the settings.
+        let settings_name = body.parameters.last().map_or("", |name| name.as_str());
+        Names { ast: &body.ast, settings_name, settings: &self.about.settings }
     }
 
     /// Calls a hook's function and reads its result.
@@ -118,10 +155,11 @@ impl Script {
             }
             let called = engine.eval_ast_with_scope::<Dynamic>(&mut scope, &body.ast);
             let operations = Guard::operations();
-            let value = called.map_err(|error| failure::of_error(*error, limits)).and_then(|returned| {
-                let returned = result::value_of(&returned, hook, limits);
-                returned.and_then(|value| read(&value)).map_err(failure::of_result)
-            });
+            let value =
+                called.map_err(|error| failure::of_error(*error, limits, &self.names(body))).and_then(|returned| {
+                    let returned = result::value_of(&returned, hook, limits);
+                    returned.and_then(|value| read(&value)).map_err(failure::of_result)
+                });
             drop(guard);
             value.map(|value| Done { value, operations })
         };
@@ -139,6 +177,10 @@ fn on_large_stack<T>(run: impl FnOnce() -> T) -> T {
 impl Plugin for Script {
     fn about(&self) -> &About {
         &self.about
+    }
+
+    fn source(&self) -> Option<&Source> {
+        Some(&self.source)
     }
 
     fn enrich(&self, call: &Enrich<'_>) -> Outcome<Facts> {

@@ -15,7 +15,7 @@ use crate::limits::Limits;
 const SLOTS: usize = 32;
 /// The maximum number of uses of a variable between two measurements. The number grows with the size of the variable.
 const MAX_PAUSE: usize = 16;
-/// The number of items in a variable for each use that is allowed without a new measurement.
+/// The number of items in a variable that allow one further use of the variable before a new measurement.
 const ITEMS_PER_PAUSE: usize = 32;
 
 /// The size of values: the number of items in arrays and maps, and the number of bytes in texts.
@@ -25,7 +25,7 @@ struct Size {
     text: usize,
 }
 
-/// The measurements of the call that is running on this thread.
+/// The measured sizes of values in the call that is running on this thread.
 struct CallSizes {
     /// The size of the arguments. It may exceed the size that a script may create.
     argument_size: Size,

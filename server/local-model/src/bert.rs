@@ -27,7 +27,7 @@ pub struct Model {
     pooling: Pooling,
 }
 
-/// How the vectors of a text's tokens are combined into one vector.
+/// The method that combines the vectors of a text's tokens into one vector.
 #[derive(Clone, Copy)]
 enum Pooling {
     Mean,
@@ -70,7 +70,7 @@ impl Model {
         let weights = VarBuilder::from_buffered_safetensors(weights, DTYPE, &Device::Cpu).with_context(|| WEIGHTS)?;
         let bert = BertModel::load(weights, &config).with_context(|| format!("{WEIGHTS} and {CONFIG}"))?;
         let model = Model { name, bert, tokenizer, pooling };
-        // A model that cannot embed a word is rejected on start instead of failing every search.
+        // Embeds a word, so that a broken model prevents the start instead of failing every search.
         model.vectors(&["word".to_owned()]).context("a first text")?;
         Ok(model)
     }

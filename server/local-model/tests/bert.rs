@@ -1,5 +1,5 @@
-//! Tests a model from its files to its vectors: a tiny one made by the fixture, and a real one if `FOLDWORK_TEST_MODEL`
-//! names its folder.
+//! Tests that a model in a folder computes vectors: the tiny model of the fixture, and the real model in the folder
+//! that `FOLDWORK_TEST_MODEL` names, if any.
 
 mod fixture;
 
@@ -96,7 +96,7 @@ fn texts_that_are_too_long_are_truncated() {
     let whole = vectors(&open(&folder), &[&long, &format!("{long} cat"), "cat bread bread bread cat"]);
     assert!(are_the_same(&whole[0], &whole[1]), "the model has 16 positions");
 
-    // The tokens at the beginning and the end leave four words.
+    // Six tokens are four words, because the first and the last token are special tokens.
     fixture::write_json(folder.path(), "sentence_bert_config.json", &json!({ "max_seq_length": 6 }));
     let cut = vectors(&open(&folder), &["cat bread bread bread", "cat bread bread bread cat"]);
     assert!(are_the_same(&cut[0], &cut[1]));

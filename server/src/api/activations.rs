@@ -26,7 +26,7 @@ enum Revoked {
 
 #[OpenApi(tag = "Section::License")]
 impl Api {
-    /// Lists the caller's devices, oldest first, including revoked ones.
+    /// Lists the caller's devices, oldest first, including revoked devices.
     ///
     /// Only active devices count towards the plan's limit. Revoked devices do not.
     #[oai(path = "/license/activations", method = "get", operation_id = "list_activations")]

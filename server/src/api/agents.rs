@@ -4,6 +4,7 @@ use foldwork_engine::model::agent::{AgentProfile, AgentStatus};
 use foldwork_engine::model::date::format_date;
 use foldwork_engine::workspace::agents::{AgentChange, AgentView, NewAgent};
 use foldwork_engine::{Error, Writer};
+use poem::web::Data;
 use poem_openapi::param::{Header, Path, Query};
 use poem_openapi::types::MaybeUndefined;
 use poem_openapi::{ApiResponse, Object, OpenApi};
@@ -13,17 +14,19 @@ use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
 use crate::http::error::ApiResult;
 use crate::http::etag::{etag, expected};
+use crate::http::offloading::offload;
 use crate::http::routes::API;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::closed_sets::{AgentStatuses, AgentSwitch, OneOf};
 use crate::wire::idempotency::{Created, Outcome, idempotent};
 use crate::wire::json::{AnyObject, Text};
-use crate::wire::page::{Listed, PageBody, limit, read_cursor};
+use crate::wire::page::{Listed, PageBody, PageBytes, page_limit, read_cursor};
 use crate::wire::patch;
+use crate::wire::successor::{read_successor, successor_parameter};
 
 pub struct Api;
 
-/// An agent of the workspace, whose work a program or a plugin does.
+/// An agent of the workspace. A program or a plugin does its work.
 #[derive(Object, Serialize)]
 #[oai(rename = "Agent")]
 struct AgentBody {
@@ -145,6 +148,7 @@ struct RosterBody {
 
 /// An agent to register.
 #[derive(Object, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct CreateAgent {
     /// The name, which must be unique in the workspace.
     name: String,
@@ -161,20 +165,24 @@ struct CreateAgent {
 
 /// Changes to an agent. Absent fields do not change.
 #[derive(Object, Deserialize, Default)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 struct ChangeAgent {
     name: MaybeUndefined<String>,
     /// Null removes the description.
     #[oai(nullable)]
     description: MaybeUndefined<String>,
-    /// The traits, which replace the previous ones. Null removes all traits.
+    /// The traits, which replace the previous traits. Null removes all traits.
     #[oai(nullable)]
     subscribed_traits: MaybeUndefined<Vec<String>>,
-    /// The capabilities, which replace the previous ones. Null removes all capabilities.
+    /// The capabilities, which replace the previous capabilities. Null removes all capabilities.
     #[oai(nullable)]
     capabilities: MaybeUndefined<AnyObject>,
-    /// The new status. A `disabled` agent is assigned no new tasks; an `active` agent is.
+    /// The new status. The server assigns new tasks to an `active` agent, but not to a `disabled` agent.
     status: MaybeUndefined<OneOf<AgentSwitch>>,
+    /// The successor for the open tasks of an agent that becomes `disabled`: `agent:ID` or `user:ID`. Without a
+    /// successor, the tasks are assigned to nobody and wait for people.
+    #[oai(nullable)]
+    reassign_to: Option<String>,
 }
 
 #[derive(ApiResponse)]
@@ -198,7 +206,7 @@ impl Api {
     /// Lists agents, newest first. Agents whose work is done by a plugin are included.
     ///
     /// An agent is `active` if its last heartbeat is at most three heartbeat intervals old, or if a plugin does the
-    /// agent's work.
+    /// agent's work. A page may have fewer rows than `limit`, because its size in bytes is limited as well.
     #[oai(path = "/agents", method = "get", operation_id = "list_agents")]
     async fn list_agents(
         &self,
@@ -210,12 +218,15 @@ impl Api {
         Query(rows): Query<Option<u64>>,
         /// The `next_cursor` of the previous page.
         cursor: Query<Option<String>>,
+        page_bytes: Data<&PageBytes>,
     ) -> ApiResult<JsonResponse<PageBody<AgentBody>>> {
         let status = status.as_deref().map(read_status).transpose()?;
         let list = format!("{LIST}/{}", status.map_or("", AgentStatus::name));
         let before = read_cursor(&list, cursor.as_deref())?;
-        let page = access.0.list_agents(status, before, limit(rows)?).await?;
-        Ok(JsonResponse::new(&PageBody::new(page, &list, |view| AgentBody::from(&view))))
+        let page = access.0.list_agents(status, before, page_limit(rows, *page_bytes.0)?).await?;
+        let bytes = page.items.iter().map(|view| view.agent.size_bytes()).sum();
+        let page = offload(bytes, || PageBody::new(page, &list, |view| AgentBody::from(&view)));
+        Ok(JsonResponse::large(&page, bytes))
     }
 
     /// Registers an agent.
@@ -277,7 +288,8 @@ impl Api {
 
     /// Changes an agent. If a plugin does the agent's work, only the status can be changed.
     ///
-    /// Only the fields in the body change. A disabled agent is assigned no new tasks and cannot claim tasks.
+    /// Only the fields in the body change. A disabled agent is assigned no new tasks and cannot claim tasks. Its claims
+    /// end. Its open tasks are assigned to `reassign_to` or, if `reassign_to` is absent, to nobody.
     #[oai(path = "/agents/:agent_id", method = "patch", operation_id = "change_agent")]
     async fn change_agent(
         &self,
@@ -286,7 +298,7 @@ impl Api {
         body: Body<ChangeAgent>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Changed> {
-        let ChangeAgent { name, description, subscribed_traits, capabilities, status } = body.value;
+        let ChangeAgent { name, description, subscribed_traits, capabilities, status, reassign_to } = body.value;
         let status = patch::required(status, "status", "active or disabled")?;
         let change = AgentChange {
             name: patch::required(name, "name", "a string")?,
@@ -294,12 +306,14 @@ impl Api {
             subscribed_traits: patch::clearable(subscribed_traits),
             capabilities: patch::clearable(capabilities).map(AnyObject::into_object),
             is_disabled: status.as_deref().map(read_whether_disabled).transpose()?,
+            successor: read_successor(reassign_to.as_deref(), |allowed| Error::invalid_at("/reassign_to", allowed))?,
         };
         let expected = expected(if_match.as_deref())?;
         Ok(changed_response(&access.0.change_agent(&agent_id, change, expected).await?))
     }
 
-    /// Deletes an agent. The agent's tasks do not change.
+    /// Deletes an agent. The agent's claims end. Its open tasks are assigned to `reassign_to` or, if `reassign_to` is
+    /// absent, to nobody.
     ///
     /// The agent's history stays in the log. Another agent can then use the name.
     #[oai(path = "/agents/:agent_id", method = "delete", operation_id = "delete_agent")]
@@ -307,10 +321,13 @@ impl Api {
         &self,
         access: ApiWrite,
         agent_id: Path<String>,
+        /// The successor for the open tasks of the agent: `agent:ID` or `user:ID`.
+        reassign_to: Query<Option<String>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Deleted> {
         let expected = expected(if_match.as_deref())?;
-        access.0.delete_agent(&agent_id, expected).await?;
+        let successor = read_successor(reassign_to.as_deref(), successor_parameter)?;
+        access.0.delete_agent(&agent_id, expected, successor).await?;
         Ok(Deleted::Done)
     }
 }

@@ -1,22 +1,25 @@
-//! `/aggregates/query`, which runs pipelines, and `/aggregates/:aggregate_id`, which returns the folded state of one
-//! aggregate.
+//! `/aggregates/query`, which runs pipelines, and `/aggregates`: the folded states of aggregates of any type, and their
+//! deletion.
 
 use foldwork_engine::Error;
-use foldwork_engine::model::date::parse_date;
 use foldwork_engine::model::value::Value;
-use foldwork_engine::workspace::aggregates::Moment;
+use foldwork_engine::pipeline::StagePreview;
+use foldwork_engine::workspace::PageLimit;
+use foldwork_engine::workspace::aggregates::{Listing, Moment};
 use foldwork_engine::workspace::query::Query as PipelineQuery;
 use poem_openapi::param::{Header, Path, Query};
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
+use super::live::Live;
 use super::section::Section;
-use crate::auth::ApiRead;
+use crate::auth::{ApiRead, ApiWrite};
 use crate::http::error::ApiResult;
-use crate::http::etag::{etag, is_known};
+use crate::http::etag::{etag, expected, is_known};
+use crate::http::offloading::offload;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::json::{AnyObject, AnyValue, Stages};
-use crate::wire::page;
+use crate::wire::page::{self, Listed, PageBody};
 
 pub struct Api;
 
@@ -37,6 +40,11 @@ struct QueryBody {
     /// The maximum number of rows per page, 1 to 10000. If `limit` is absent, the response has all rows.
     #[oai(nullable, validator(minimum(value = "1"), maximum(value = "10000")))]
     limit: Option<u64>,
+    /// The maximum number of rows to return from after every stage, 1 to 20, as `stages`. The server counts the rows of
+    /// every stage, so a request with a preview may take longer than one without. Cannot be combined with `dry_run` or
+    /// `cursor`.
+    #[oai(nullable, validator(minimum(value = "1"), maximum(value = "20")))]
+    preview: Option<u64>,
     /// The `next_cursor` of the previous page, sent with the same pipeline. All pages show the state at the time of the
     /// first page.
     #[oai(nullable)]
@@ -63,6 +71,40 @@ struct QueryResult {
     #[oai(skip_serializing_if_is_none)]
     #[serde(skip_serializing_if = "Option::is_none")]
     warnings: Option<Vec<String>>,
+    /// The rows after every stage, in the order of the stages. Present if the request has `preview`.
+    #[oai(skip_serializing_if_is_none)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stages: Option<Vec<StageRows>>,
+}
+
+/// The rows after a stage of a pipeline. The pipeline would return these rows if it ended with this stage.
+#[derive(Object, Serialize)]
+struct StageRows {
+    /// The index of the stage in `pipeline`.
+    index: u64,
+    /// The name of the stage, as in the plan of a dry run. An alias has the name of its stage: `$set` for `$addFields`.
+    stage: String,
+    /// The exact number of rows after the stage.
+    rows: u64,
+    /// The first rows after the stage. Their maximum number is the `preview` of the request.
+    preview: Vec<AnyValue>,
+    /// Whether there are more rows than those in `preview`.
+    more: bool,
+    /// The duration of the stage in milliseconds, without the stages before it.
+    ms: f64,
+}
+
+impl From<StagePreview> for StageRows {
+    fn from(stage: StagePreview) -> StageRows {
+        StageRows {
+            index: stage.index as u64,
+            stage: stage.name,
+            rows: stage.count,
+            more: stage.count > stage.rows.len() as u64,
+            preview: stage.rows.into_iter().map(AnyValue).collect(),
+            ms: stage.us as f64 / 1_000.0,
+        }
+    }
 }
 
 #[derive(ApiResponse)]
@@ -75,25 +117,87 @@ enum State {
     Known(#[oai(header = "ETag")] String),
 }
 
+#[derive(ApiResponse)]
+enum Deleted {
+    /// The aggregate was deleted. Its history stays in the log.
+    #[oai(status = 204)]
+    Done,
+}
+
+impl Listed for AnyObject {
+    const PAGE: &'static str = "AggregatePage";
+    const DESCRIPTION: &'static str = "A page of folded states, each as `get_aggregate` returns it.";
+}
+
 #[OpenApi(tag = "Section::Aggregates")]
 impl Api {
+    /// Lists the folded states of aggregates, newest first.
+    ///
+    /// Deleted aggregates are left out. A page may have fewer rows than `limit`, because its size in bytes is limited
+    /// as well. To filter by fields or to get earlier states (`$fold` with `at`), use a pipeline.
+    #[oai(path = "/aggregates", method = "get", operation_id = "list_aggregates")]
+    async fn list_aggregates(
+        &self,
+        access: ApiRead,
+        /// Only aggregates of this type.
+        #[oai(name = "type")]
+        aggregate_type: Query<Option<String>>,
+        /// Only aggregates of the project with this id or slug.
+        project_id: Query<Option<String>>,
+        #[oai(name = "limit")] Query(rows): Query<Option<u64>>,
+        /// The `next_cursor` of the previous page.
+        cursor: Query<Option<String>>,
+        live: Live,
+    ) -> ApiResult<JsonResponse<PageBody<AnyObject>>> {
+        let listing = Listing { aggregate_type: aggregate_type.0, project: project_id.0 };
+        let list = format!("aggregates/{listing:?}");
+        let before = page::read_cursor(&list, cursor.as_deref())?;
+        let limit = PageLimit { rows: page::limit(rows)?, bytes: live.page_bytes };
+        let page = access.0.list_aggregates(&listing, before, limit).await?;
+        let bytes = page.items.iter().map(|(aggregate, _)| aggregate.size_bytes()).sum();
+        let page = offload(bytes, || {
+            PageBody::new(page, &list, |(aggregate, definition)| {
+                AnyObject::of(&aggregate.row(&definition)).unwrap_or_default()
+            })
+        });
+        Ok(JsonResponse::large(&page, bytes))
+    }
+
+    /// Deletes an aggregate. Its history stays in the log.
+    ///
+    /// The server appends `<type>.deleted`. Lists, searches and pipelines no longer include the aggregate. Its events
+    /// and its states at earlier versions and times stay readable, and `<type>.created` or an event with `restore`
+    /// restores the aggregate. Tasks, agents, projects and files have separate operations for their deletion.
+    #[oai(path = "/aggregates/:aggregate_id", method = "delete", operation_id = "delete_aggregate")]
+    async fn delete_aggregate(
+        &self,
+        access: ApiWrite,
+        aggregate_id: Path<String>,
+        #[oai(name = "If-Match")] if_match: Header<Option<String>>,
+    ) -> ApiResult<Deleted> {
+        access.0.delete_aggregate(&aggregate_id, expected(if_match.as_deref())?).await?;
+        Ok(Deleted::Done)
+    }
+
     /// Runs a fold pipeline over the workspace's events and states.
     ///
     /// The language is MongoDB's aggregation language. [Its stages, operators and variables](/docs/operators) are
     /// documented with examples; `GET /pipelines/operators` lists them. Values that JSON cannot distinguish are written
     /// as Extended JSON: a date as `{"$date": "2026-01-31T00:00:00Z"}`, or with milliseconds since 1970 instead of the
     /// text; a number as `{"$numberInt": "1"}`, `{"$numberLong": "1"}`, `{"$numberDouble": "NaN"}` or
-    /// `{"$numberDecimal": "1.5"}`, the latter two both of double precision; an id as `{"$oid":
-    /// "5ab9cbfa31c2ab715d42129e"}`; and a pattern as `{"$regularExpression": {"pattern": "^a", "options": "i"}}`.
+    /// `{"$numberDecimal": "1.5"}`, which is exact; an id as `{"$oid": "5ab9cbfa31c2ab715d42129e"}`; and a regular
+    /// expression as `{"$regularExpression": {"pattern": "^a", "options": "i"}}`.
     #[oai(path = "/aggregates/query", method = "post", operation_id = "query_aggregates")]
     async fn query_aggregates(&self, access: ApiRead, body: Body<QueryBody>) -> ApiResult<JsonResponse<QueryResult>> {
         let mut query = PipelineQuery::new(body.pipeline.0.clone());
         query.explain = body.explain.unwrap_or(false);
         query.dry_run = body.dry_run.unwrap_or(false);
+        query.preview = body.preview.map(|rows| usize::try_from(rows).unwrap_or(usize::MAX));
         query.page = page::paging(body.limit, body.cursor.as_deref())?;
         let paged = query.page.is_some() && !query.dry_run;
         let found = access.0.query(query).await?;
-        let bytes = found.rows.iter().map(Value::size_bytes).sum();
+        let shown = found.stages.iter().flatten().flat_map(|stage| &stage.rows);
+        let bytes = found.rows.iter().chain(shown).map(Value::size_bytes).sum();
         let result = QueryResult {
             count: found.rows.len() as u64,
             next_cursor: paged.then(|| AnyValue(found.next.map(page::encode_continuation).into())),
@@ -101,15 +205,16 @@ impl Api {
             explain: found.explain.map(AnyValue),
             plan: found.plan.map(AnyValue),
             warnings: Some(found.warnings).filter(|warnings| !warnings.is_empty()),
+            stages: found.stages.map(|stages| stages.into_iter().map(StageRows::from).collect()),
         };
         Ok(JsonResponse::large(&result, bytes))
     }
 
-    /// Returns the folded state of an aggregate, now or at an earlier version or time.
+    /// Returns the folded state of an aggregate, now or at an earlier version, position or time.
     ///
     /// The state has the fields that the aggregate's events set, and system fields whose names begin with `_`. Without
-    /// `version` and `at` the server returns the current state. The current state includes every event appended before
-    /// this request.
+    /// `version`, `position` and `at`, the server returns the current state. The current state includes every event
+    /// appended before this request.
     #[oai(path = "/aggregates/:aggregate_id", method = "get", operation_id = "get_aggregate")]
     async fn get_aggregate(
         &self,
@@ -117,11 +222,13 @@ impl Api {
         aggregate_id: Path<String>,
         /// The version of the event after which the state is returned.
         version: Query<Option<page::Whole>>,
-        /// The time up to which events are included in the state, RFC 3339.
+        /// The position of the log up to which events are included in the state.
+        position: Query<Option<page::Whole>>,
+        /// The time of the state, RFC 3339. Later events are left out.
         at: Query<Option<String>>,
         #[oai(name = "If-None-Match")] if_none_match: Header<Option<String>>,
     ) -> ApiResult<State> {
-        let moment = moment(version.0.map(u64::from), at.0.as_deref())?;
+        let moment = moment(version.0, position.0, at.0.as_deref())?;
         let (aggregate, definition) = access.0.aggregate(&aggregate_id, moment).await?;
         let tag = etag(aggregate.version);
         if is_known(if_none_match.as_deref(), &tag) {
@@ -132,11 +239,12 @@ impl Api {
     }
 }
 
-fn moment(version: Option<u64>, at: Option<&str>) -> Result<Moment, Error> {
-    match (version, at) {
-        (None, None) => Ok(Moment::Now),
-        (Some(version), None) => Ok(Moment::Version(version)),
-        (None, Some(at)) => parse_date(at).map(Moment::At).ok_or_else(|| Error::invalid("at must be an RFC 3339 time")),
-        (Some(_), Some(_)) => Err(Error::invalid("give version or at, not both")),
+fn moment(version: Option<page::Whole>, position: Option<page::Whole>, at: Option<&str>) -> Result<Moment, Error> {
+    match (version.map(u64::from), position.map(u64::from), at) {
+        (None, None, None) => Ok(Moment::Now),
+        (Some(version), None, None) => Ok(Moment::Version(version)),
+        (None, Some(position), None) => Ok(Moment::Position(position)),
+        (None, None, Some(at)) => page::time("at", at).map(Moment::At),
+        _ => Err(Error::invalid("expected at most one of version, position and at")),
     }
 }

@@ -3,6 +3,7 @@
 use foldwork_engine::model::aggregate::Aggregate;
 use foldwork_engine::workspace::articles::{ArticleChange, ArticleFilter, NewArticle, Perspective};
 use foldwork_engine::{Error, Writer};
+use poem::web::Data;
 use poem_openapi::param::{Header, Path, Query};
 use poem_openapi::types::MaybeUndefined;
 use poem_openapi::{ApiResponse, Object, OpenApi};
@@ -12,18 +13,20 @@ use super::section::Section;
 use crate::auth::{ApiWrite, ContentRead};
 use crate::http::error::ApiResult;
 use crate::http::etag::{etag, expected, is_known};
+use crate::http::offloading::offload;
 use crate::http::routes::API;
 use crate::wire::article::ArticleBody;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::closed_sets::{OneOf, Publication};
 use crate::wire::idempotency::{Created, Outcome, idempotent};
-use crate::wire::page::{Listed, PageBody, limit, named_cursor, not_of_this_list, read_named_cursor};
+use crate::wire::page::{Listed, PageBody, PageBytes, named_cursor, not_of_this_list, page_limit, read_named_cursor};
 use crate::wire::patch;
 
 pub struct Api;
 
 /// An article to create.
 #[derive(Object, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct CreateArticle {
     /// The id or slug of the article's project.
     #[oai(nullable)]
@@ -41,14 +44,14 @@ struct CreateArticle {
 
 /// Changes to an article. Absent fields do not change.
 #[derive(Object, Deserialize, Default)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 struct ChangeArticle {
     title: MaybeUndefined<String>,
     /// The text of the article in Markdown. Null makes the text empty.
     #[oai(nullable)]
     body: MaybeUndefined<String>,
     slug: MaybeUndefined<String>,
-    /// The tags, which replace the previous ones. Null removes all tags.
+    /// The tags, which replace the previous tags. Null removes all tags.
     #[oai(nullable)]
     tags: MaybeUndefined<Vec<String>>,
 }
@@ -88,7 +91,8 @@ const LIST: &str = "articles";
 impl Api {
     /// Lists articles, newest first. A key with only the scope `content:read` sees published revisions only.
     ///
-    /// `perspective` selects the revision to return. The filters apply to the selected revision.
+    /// `perspective` selects the revision to return. The filters apply to the selected revision. A page may have fewer
+    /// rows than `limit`, because its size in bytes is limited as well.
     #[oai(path = "/articles", method = "get", operation_id = "list_articles")]
     #[expect(clippy::too_many_arguments, reason = "one argument a query parameter")]
     async fn list_articles(
@@ -106,6 +110,7 @@ impl Api {
         status: Query<Option<OneOf<Publication>>>,
         /// The revision to return; the default is `draft`.
         perspective: Query<Option<OneOf<Publication>>>,
+        page_bytes: Data<&PageBytes>,
     ) -> ApiResult<JsonResponse<PageBody<ArticleBody>>> {
         let perspective = read_perspective(perspective.as_deref())?;
         let published = match status.as_deref() {
@@ -115,15 +120,16 @@ impl Api {
             Some(_) => return Err(Error::invalid("status must be draft or published").into()),
         };
         let filter = ArticleFilter { project: project_id.0, slug: slug.0, tag: tag.0, published };
-        let limit = limit(rows)?;
+        let limit = page_limit(rows, *page_bytes.0)?;
         let before = match read_named_cursor(LIST, cursor.as_deref())? {
             None => None,
             Some(last) => Some(access.0.place_of(&last).await?.ok_or_else(not_of_this_list)?),
         };
         let page = access.0.list_articles(&filter, perspective, before, limit).await?;
         let next_cursor = page.next.and(page.items.last()).map(|last| named_cursor(LIST, last.id.as_str()));
-        let data = page.items.iter().map(|article| ArticleBody::from(&**article)).collect();
-        Ok(JsonResponse::new(&PageBody { data, next_cursor }))
+        let bytes = page.items.iter().map(|article| article.size_bytes()).sum();
+        let data = offload(bytes, || page.items.iter().map(|article| ArticleBody::from(&**article)).collect());
+        Ok(JsonResponse::large(&PageBody { data, next_cursor }, bytes))
     }
 
     /// Creates an article, which is a draft until it is published.
@@ -164,14 +170,14 @@ impl Api {
         let tag = etag(article.version);
         Ok(match is_known(if_none_match.as_deref(), &tag) {
             true => Shown::Known(tag),
-            false => Shown::Found(JsonResponse::new(&ArticleBody::from(&*article)), tag),
+            false => Shown::Found(response(&article), tag),
         })
     }
 
     /// Changes an article.
     ///
-    /// Only the fields in the body change. Null clears the text and the tags; an article always has a title and a slug,
-    /// for which null gets 400. The published revision does not change until the article is published again.
+    /// Only the fields in the body change. Null clears the text and the tags. Null as the title or the slug gets 400,
+    /// because every article has both. The published revision does not change until the article is published again.
     #[oai(path = "/articles/:aggregate_id", method = "patch", operation_id = "update_article")]
     async fn update_article(
         &self,
@@ -237,7 +243,12 @@ impl Api {
 }
 
 fn changed(article: &Aggregate) -> Changed {
-    Changed::Done(JsonResponse::new(&ArticleBody::from(article)), etag(article.version))
+    Changed::Done(response(article), etag(article.version))
+}
+
+fn response(article: &Aggregate) -> JsonResponse<ArticleBody> {
+    let bytes = article.size_bytes();
+    JsonResponse::large(&offload(bytes, || ArticleBody::from(article)), bytes)
 }
 
 fn read_perspective(perspective: Option<&str>) -> Result<Perspective, Error> {

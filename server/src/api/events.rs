@@ -1,61 +1,37 @@
 //! Events: appending to one or several streams, and reading a stream or the log.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use foldwork_engine::model::builtin::ARTICLE;
-use foldwork_engine::model::event::{Event, Expected};
+use foldwork_engine::model::event::{Event, Expected, NewEvent};
 use foldwork_engine::model::slug::SLUG;
 use foldwork_engine::model::value::Value;
-use foldwork_engine::workspace::answers::RequestId;
-use foldwork_engine::workspace::events::{Direction, Limit, LogFilter};
-use foldwork_engine::{Appended, Error, Writer};
+use foldwork_engine::workspace::events::{Direction, Limit, LogFilter, LogPage};
+use foldwork_engine::{Appended, Error, Reader, Writer};
+use poem::web::Data;
 use poem_openapi::param::{Header, Path, Query};
-use poem_openapi::{Object, OpenApi, Union};
+use poem_openapi::{Object, OpenApi};
 use serde::Serialize;
 
+use super::durability::Durability;
 use super::follow::{Log, Start, is_stream, stream_of};
 use super::live::{Live, wait_time};
 use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
+use crate::http::archiving::Archiving;
 use crate::http::error::ApiResult;
 use crate::http::etag::expected;
 use crate::http::offloading::offload;
 use crate::http::routes::API;
+use crate::wire::appended::{AppendResponse, AppendedBody, renamed};
 use crate::wire::body::{Body, JsonResponse};
-use crate::wire::closed_sets::{EventOrder, OneOf};
+use crate::wire::closed_sets::{Durabilities, EventOrder, OneOf};
 use crate::wire::event::EventBody;
-use crate::wire::idempotency::{Created, Outcome, idempotent};
+use crate::wire::idempotency::{Created, Outcome, request_id};
 use crate::wire::new_event::{AppendBody, BatchBody, new_events};
 use crate::wire::page::{Listed, PageBody, Whole, cursor as cursor_at, limit, read_cursor};
 use crate::wire::written;
 
 pub struct Api;
-
-/// An event whose article got another slug than the request has.
-#[derive(Object, Serialize)]
-struct RenamedSlug {
-    /// The event's index in the request.
-    index: u64,
-    aggregate_id: String,
-    slug: String,
-}
-
-/// The outcome of an append.
-#[derive(Object, Serialize)]
-struct AppendedBody {
-    #[oai(skip_serializing_if_is_none)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    data: Option<Vec<EventBody>>,
-    /// The number of events that this request appended. `repeated` is the number of events that were already in the
-    /// log.
-    appended: u64,
-    repeated: u64,
-    /// The events whose articles got another slug, because of `rename_slugs`.
-    #[oai(skip_serializing_if_is_none)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    renamed: Option<Vec<RenamedSlug>>,
-}
 
 impl Listed for EventBody {
     const PAGE: &'static str = "EventPage";
@@ -70,32 +46,53 @@ struct LogPageBody {
     #[oai(nullable)]
     next_cursor: Option<String>,
     /// The position up to which the server searched the log, even if no event matched the filter. A client sends this
-    /// position as `after` to continue after this page.
+    /// position as `after` to continue after this page. With `direction=desc`, this is the position down to which the
+    /// server searched, and a client sends it as `before`.
     position: u64,
 }
 
-/// The response to an append: the event for one event, otherwise the counts.
-#[derive(Union, Serialize)]
-#[oai(one_of = true)]
-#[serde(untagged)]
-enum AppendAnswer {
-    One(Box<EventBody>),
-    Many(AppendedBody),
+/// An append as requested.
+struct Appending {
+    new: Vec<NewEvent>,
+    /// Whether the events are a list of one event.
+    list_of_one: bool,
+    /// The idempotency key, with the operation and the body that belong to its fingerprint.
+    key: Option<String>,
+    operation: String,
+    text: Vec<u8>,
+    durability: Durability,
 }
 
-/// Adds the index to an error about the only event of a list. The engine cannot distinguish such a list from a single
-/// event.
+impl Appending {
+    /// Appends the events once per idempotency key, and waits for their durability. A repeated request returns the
+    /// events of the first request.
+    async fn append(self, writer: &Writer) -> ApiResult<Appended> {
+        let Appending { new, list_of_one, key, operation, text, durability } = self;
+        let user_id = writer.caller().user_id();
+        let request = key.map(|key| request_id(user_id, &key, &operation, &text)).transpose()?;
+        drop(text);
+        let appended = in_place(writer.append_requested(new, request.as_ref()).await, list_of_one)?;
+        durability.wait(writer, &appended).await?;
+        Ok(appended)
+    }
+}
+
+/// Adds the index 0 to an error about the only event of a list. The engine cannot distinguish a list of one event from
+/// a single event.
 fn in_place<T>(result: Result<T, Error>, list_of_one: bool) -> Result<T, Error> {
     if list_of_one { result.map_err(|error| error.at_event(0)) } else { result }
 }
 
 #[OpenApi(tag = "Section::Aggregates")]
 impl Api {
-    /// Appends one event to a stream, or several (`events`) atomically.
+    /// Appends one event to a stream, or several events (`events`) atomically.
     ///
-    /// If the body is one event, the response is that event. If the body has `events`, the response has `data`,
-    /// `appended` and `repeated`.
+    /// `aggregate_type` is needed only for the first event of a stream. The response is the event. If the body has
+    /// `events`, the response is the last event, with all events in `data` and their numbers in `appended` and
+    /// `repeated`. If the events are appended, but not archived in time (`Foldwork-Durability`), the response is 503
+    /// `not_archived`.
     #[oai(path = "/aggregates/:aggregate_id/events", method = "post", operation_id = "append_event")]
+    #[expect(clippy::too_many_arguments, reason = "one argument a parameter of the request")]
     async fn append_event(
         &self,
         access: ApiWrite,
@@ -103,34 +100,39 @@ impl Api {
         body: Body<AppendBody>,
         #[oai(name = "Idempotency-Key")] key: Header<Option<String>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
-    ) -> ApiResult<Created<AppendAnswer>> {
+        #[oai(name = "Foldwork-Durability")] durability: Header<Option<OneOf<Durabilities>>>,
+        archiving: Data<&Archiving>,
+    ) -> ApiResult<Created<AppendResponse>> {
+        let durability = Durability::of(durability.as_deref(), &archiving)?;
         let Body { value, text } = body;
-        let (events, is_batch) = value.into_events();
+        let (events, is_batch) = value.into_events()?;
         let mut new = new_events(events, Some(&aggregate_id), is_batch)?;
         written::keep_numbers(&text, &mut new);
         if let Some(first) = new.first_mut().filter(|first| first.expected == Expected::Any) {
             first.expected = expected(if_match.as_deref())?;
         }
-        let list_of_one = is_batch && new.len() == 1;
-        let operation = format!("append_event/{}", *aggregate_id);
-        let make = async move |writer: Writer, request: Option<RequestId>| {
-            let appended = in_place(writer.append_requested(new, request.as_ref()).await, list_of_one)?;
-            let location = format!("{}/aggregates/{}/events", API, *aggregate_id);
-            let repeated = appended.is_repeat();
-            let body = match appended.events.first().filter(|_| !is_batch) {
-                Some(event) => AppendAnswer::One(Box::new(EventBody::from(&**event))),
-                None => AppendAnswer::Many(appended_body(&appended, true)),
-            };
-            Ok(Outcome { body, location, repeated })
+        let appending = Appending {
+            list_of_one: is_batch && new.len() == 1,
+            new,
+            key: key.0,
+            operation: format!("append_event/{}", *aggregate_id),
+            text,
+            durability,
         };
-        idempotent(&access.0, key.0, &operation, &text, make).await
+        let appended = appending.append(&access.0).await?;
+        let last = appended.events.last().ok_or_else(|| Error::invalid_at("/events", "nothing was appended"))?;
+        let last = EventBody::from(&**last);
+        let batch = is_batch.then(|| AppendedBody::new(&appended, true, None));
+        let location = format!("{}/aggregates/{}/events", API, *aggregate_id);
+        Ok(Created::of(Outcome { body: AppendResponse { last, batch }, location, repeated: appended.is_repeat() }))
     }
 
     /// Appends events to any streams, in order and atomically.
     ///
     /// This operation is meant for imports. The number of events is limited only by the maximum size of a request body.
     /// Events of one stream keep their order. An event whose `event_id` is already in the log is skipped and counted as
-    /// repeated.
+    /// repeated. If the events are appended, but not archived in time (`Foldwork-Durability`), the response is 503
+    /// `not_archived`.
     #[oai(path = "/events", method = "post", operation_id = "append_events")]
     async fn append_events(
         &self,
@@ -140,22 +142,22 @@ impl Api {
         /// `return=minimal` omits the events from the response.
         #[oai(name = "Prefer")]
         prefer: Header<Option<String>>,
+        #[oai(name = "Foldwork-Durability")] durability: Header<Option<OneOf<Durabilities>>>,
+        archiving: Data<&Archiving>,
     ) -> ApiResult<Created<AppendedBody>> {
+        let durability = Durability::of(durability.as_deref(), &archiving)?;
         let Body { value: BatchBody { events, rename_slugs }, text } = body;
         let mut new = new_events(events, None, true)?;
         written::keep_numbers(&text, &mut new);
         new.iter_mut().for_each(|event| event.renames_slug = rename_slugs.unwrap_or(false));
-        let list_of_one = new.len() == 1;
+        let slugs: Vec<Option<Value>> = new.iter().map(|event| event.payload.get(SLUG).cloned()).collect();
+        let (list_of_one, operation) = (new.len() == 1, "append_events".to_owned());
+        let appending = Appending { new, list_of_one, key: key.0, operation, text, durability };
+        let appended = appending.append(&access.0).await?;
+        let renamed = rename_slugs.filter(|renames| *renames).map(|_| renamed(&slugs, &appended));
         let with_events = !prefer.as_deref().is_some_and(|prefer| prefer.contains("return=minimal"));
-        let make = async move |writer: Writer, request: Option<RequestId>| {
-            let slugs: Vec<Option<Value>> = new.iter().map(|event| event.payload.get(SLUG).cloned()).collect();
-            let appended = in_place(writer.append_requested(new, request.as_ref()).await, list_of_one)?;
-            let repeated = appended.is_repeat();
-            let renamed = rename_slugs.filter(|renames| *renames).map(|_| renamed(&slugs, &appended));
-            let body = AppendedBody { renamed, ..appended_body(&appended, with_events) };
-            Ok(Outcome { body, location: format!("{}/events", API), repeated })
-        };
-        idempotent(&access.0, key.0, "append_events", &text, make).await
+        let body = AppendedBody::new(&appended, with_events, renamed);
+        Ok(Created::of(Outcome { body, location: format!("{}/events", API), repeated: appended.is_repeat() }))
     }
 
     /// Lists the raw events of one stream.
@@ -203,7 +205,8 @@ impl Api {
     ///
     /// Positions begin at 1, have no gaps and never change. A client that sends the `position` of each response as the
     /// next `after` sees every event once. With `wait_ms`, the server waits for new events if there are none. With
-    /// `Accept: text/event-stream`, the server streams new events as they are appended.
+    /// `Accept: text/event-stream`, the server streams new events as they are appended. With `direction=desc`, the page
+    /// begins with the newest event; waiting and streaming are possible only in the order `asc`.
     #[oai(path = "/events", method = "get", operation_id = "list_events")]
     #[expect(clippy::too_many_arguments, reason = "one argument a parameter of the request")]
     async fn list_events(
@@ -211,9 +214,16 @@ impl Api {
         access: ApiRead,
         /// The position after which the page begins.
         after: Query<Option<Whole>>,
+        /// The position before which the page begins, with `direction=desc`.
+        before: Query<Option<Whole>>,
+        /// The order: `asc` (the default) returns the oldest event first, and `desc` the newest.
+        direction: Query<Option<OneOf<EventOrder>>>,
         /// A comma-separated list of event types. Other events are left out.
         types: Query<Option<String>>,
         aggregate_type: Query<Option<String>>,
+        project_id: Query<Option<String>>,
+        /// Only events that this actor appended: `key:<id>`, `user:<id>` or `system`.
+        actor: Query<Option<String>>,
         #[oai(name = "limit")] Query(rows): Query<Option<u64>>,
         /// The maximum time to wait for an event if there is none yet, in milliseconds.
         wait_ms: Query<Option<Whole>>,
@@ -224,10 +234,16 @@ impl Api {
         live: Live,
     ) -> ApiResult<Log<LogPageBody>> {
         const LIST: &str = "events";
-        let event_types =
-            types.as_deref().unwrap_or_default().split(',').map(str::trim).filter(|name| !name.is_empty());
-        let filter =
-            LogFilter { event_types: event_types.map(str::to_owned).collect(), aggregate_type: aggregate_type.0 };
+        let named = Named { types: types.0, aggregate_type: aggregate_type.0, project: project_id.0, actor: actor.0 };
+        let filter = named.filter(&access.0).await?;
+        if read_direction(direction.as_deref())? == Direction::Backward {
+            let waits = wait_ms.0.is_some() || is_stream(accept.as_deref());
+            let before = Backwards { before: before.0, after: after.0, cursor: cursor.0, waits, rows };
+            return Ok(Log::Page(before.page(&access.0, &filter, live.page_bytes).await?));
+        }
+        if before.is_some() {
+            return Err(Error::invalid("before needs direction=desc; to read forward, give after").into());
+        }
         if is_stream(accept.as_deref()) {
             let after = Start::position(last_event_id.as_deref())?.or(after.0.map(u64::from)).unwrap_or(0);
             let permit = live.streams.enter(&access.0.record().id)?;
@@ -239,14 +255,65 @@ impl Api {
         let (page, page_now) =
             (reader.log(after, limit, &filter, wait), reader.log(after, limit, &filter, Duration::ZERO));
         let page = live.wait(reader.grant(), wait, page, page_now).await?;
-        let bytes = page.items.iter().map(|event| event.size_bytes()).sum();
-        let page = offload(bytes, || LogPageBody {
-            data: page.items.iter().map(|event| EventBody::from(&**event)).collect(),
-            next_cursor: page.next.map(|next| cursor_at(LIST, next)),
-            position: page.position,
-        });
-        Ok(Log::Page(JsonResponse::large(&page, bytes)))
+        Ok(Log::Page(log_page(&page, LIST)))
     }
+}
+
+/// The query parameters that select events.
+pub struct Named {
+    pub types: Option<String>,
+    pub aggregate_type: Option<String>,
+    pub project: Option<String>,
+    pub actor: Option<String>,
+}
+
+impl Named {
+    pub async fn filter(self, reader: &Reader) -> Result<LogFilter, Error> {
+        let names = self.types.as_deref().unwrap_or_default().split(',').map(str::trim);
+        let event_types = names.filter(|name| !name.is_empty()).map(str::to_owned).collect();
+        let project_id = match &self.project {
+            Some(project) => Some(reader.project_filter(project).await?),
+            None => None,
+        };
+        Ok(LogFilter { event_types, aggregate_type: self.aggregate_type, project_id, actor: self.actor })
+    }
+}
+
+/// The query parameters of a page of the log with the newest event first.
+struct Backwards {
+    before: Option<Whole>,
+    after: Option<Whole>,
+    cursor: Option<String>,
+    waits: bool,
+    rows: Option<u64>,
+}
+
+impl Backwards {
+    async fn page(
+        self,
+        reader: &Reader,
+        filter: &LogFilter,
+        page_bytes: usize,
+    ) -> Result<JsonResponse<LogPageBody>, Error> {
+        const LIST: &str = "events/desc";
+        if self.after.is_some() || self.waits {
+            return Err(Error::invalid("with direction=desc, give before, without after, wait_ms and streaming"));
+        }
+        let before = read_cursor(LIST, self.cursor.as_deref())?.or(self.before.map(u64::from));
+        let limit = Limit { events: limit(self.rows)?, bytes: page_bytes };
+        let page = reader.log_before(before, limit, filter).await?;
+        Ok(log_page(&page, LIST))
+    }
+}
+
+fn log_page(page: &LogPage, list: &str) -> JsonResponse<LogPageBody> {
+    let bytes = page.items.iter().map(|event| event.size_bytes()).sum();
+    let page = offload(bytes, || LogPageBody {
+        data: page.items.iter().map(|event| EventBody::from(&**event)).collect(),
+        next_cursor: page.next.map(|next| cursor_at(list, next)),
+        position: page.position,
+    });
+    JsonResponse::large(&page, bytes)
 }
 
 fn read_direction(direction: Option<&str>) -> Result<Direction, Error> {
@@ -255,22 +322,4 @@ fn read_direction(direction: Option<&str>) -> Result<Direction, Error> {
         Some("desc" | "backward") => Ok(Direction::Backward),
         Some(_) => Err(Error::invalid("direction must be asc or desc")),
     }
-}
-
-fn appended_body(appended: &Appended, with_events: bool) -> AppendedBody {
-    let repeated = appended.repeated.iter().filter(|repeated| **repeated).count() as u64;
-    let data = with_events.then(|| appended.events.iter().map(|event| EventBody::from(&**event)).collect());
-    AppendedBody { data, appended: appended.events.len() as u64 - repeated, repeated, renamed: None }
-}
-
-/// Returns the events whose slug differs from the one in the request.
-fn renamed(slugs: &[Option<Value>], appended: &Appended) -> Vec<RenamedSlug> {
-    let is_renamed = |(_, (event, slug)): &(_, (&Arc<Event>, &Option<Value>))| {
-        *event.aggregate_type == *ARTICLE && event.payload.get(SLUG) != slug.as_ref()
-    };
-    let renamed = (0..).zip(appended.events.iter().zip(slugs)).filter(is_renamed).filter_map(|(index, (event, _))| {
-        let slug = event.payload.get(SLUG)?.as_str()?.to_owned();
-        Some(RenamedSlug { index, aggregate_id: event.aggregate_id.to_string(), slug })
-    });
-    renamed.collect()
 }

@@ -9,10 +9,11 @@ use foldwork_engine::model::date::format_date;
 use foldwork_engine::model::file;
 use foldwork_engine::model::file_path::{FilePath, Place};
 use foldwork_engine::model::value::Value;
-use foldwork_engine::workspace::files::{FileLink, Incoming, NewFile, Uploaded, mime_type};
+use foldwork_engine::workspace::files::{FileLink, Incoming, NewFile, Uploaded, attachment, mime_type};
 use foldwork_engine::{Error, Writer};
 use futures_util::StreamExt;
 use poem::Request;
+use poem::web::Data;
 use poem_openapi::param::{Header, Path, Query};
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde::{Deserialize, Serialize};
@@ -25,13 +26,14 @@ use crate::http::offloading::offload;
 use crate::http::routes::API;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::idempotency::request_id;
-use crate::wire::page::{Listed, PageBody, limit, read_cursor};
+use crate::wire::page::{Listed, PageBody, PageBytes, page_limit, read_cursor};
 use crate::wire::raw_body::RawBody;
 
 pub struct Api;
 
 /// A file to store.
 #[derive(Object, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct UploadFile {
     filename: String,
     /// The bytes, in base64.
@@ -50,6 +52,7 @@ struct UploadFile {
 }
 
 #[derive(Object, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct DeleteFile {
     path: String,
 }
@@ -161,7 +164,8 @@ const BLOCK_BYTES: usize = 128 << 10;
 impl Api {
     /// Lists files, newest first.
     ///
-    /// The list has metadata only. `GET /files/{path}` returns a link to the bytes of a file.
+    /// The list has metadata only. `GET /files/{path}` returns a link to the bytes of a file. A page may have fewer
+    /// rows than `limit`, because its size in bytes is limited as well.
     #[oai(path = "/files", method = "get", operation_id = "list_files")]
     async fn list_files(
         &self,
@@ -172,10 +176,13 @@ impl Api {
         #[oai(name = "limit")] Query(rows): Query<Option<u64>>,
         /// The `next_cursor` of the previous page.
         cursor: Query<Option<String>>,
+        page_bytes: Data<&PageBytes>,
     ) -> ApiResult<JsonResponse<PageBody<FileBody>>> {
         let before = read_cursor(LIST, cursor.as_deref())?;
-        let page = access.0.list_files(prefix.as_deref(), before, limit(rows)?).await?;
-        Ok(JsonResponse::new(&PageBody::new(page, LIST, |found| FileBody::from(&*found))))
+        let page = access.0.list_files(prefix.as_deref(), before, page_limit(rows, *page_bytes.0)?).await?;
+        let bytes = page.items.iter().map(|file| file.size_bytes()).sum();
+        let page = offload(bytes, || PageBody::new(page, LIST, |found| FileBody::from(&*found)));
+        Ok(JsonResponse::large(&page, bytes))
     }
 
     /// Stores a file whose bytes are in the JSON body, encoded in base64. A file at the same path is replaced.
@@ -198,7 +205,7 @@ impl Api {
         let bytes = decoded.map_err(|error| Error::invalid_at("/data", format!("expected base64: {error}")))?;
         let mime_type = self::mime_type(mime_type.as_deref(), &filename)?;
         let new = NewFile {
-            content_disposition: download::attachment(&filename),
+            content_disposition: attachment(&filename),
             filename,
             mime_type,
             place: Place { project: project_id, aggregate_type, aggregate_id },
@@ -232,8 +239,8 @@ impl Api {
 
     /// Stores a file whose bytes are the request body. A file at the same path is replaced.
     ///
-    /// The server streams the bytes to the store, so the file may have any size. The path is the file's full path, as
-    /// in responses.
+    /// The server streams the bytes to the store, so the file may be larger than a JSON body. The setting `[files]
+    /// upload_limit_bytes` limits its size. The path is the file's full path, as in responses.
     #[oai(path = "/files/:path", method = "put", operation_id = "upload_file")]
     async fn upload_file(
         &self,
@@ -282,7 +289,7 @@ fn new_at(writer: &Writer, path: String, mime_type: Option<&str>, size: Option<u
     }
     let mime_type = self::mime_type(mime_type, &filename)?;
     Ok(NewFile {
-        content_disposition: download::attachment(&filename),
+        content_disposition: attachment(&filename),
         filename,
         mime_type,
         place,

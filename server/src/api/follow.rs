@@ -60,7 +60,7 @@ impl<T: Type> ApiResponse for Log<T> {
     }
 }
 
-/// The log or the aggregate that a stream reads, with the position at which the stream begins.
+/// The log or the aggregate that a stream reads, and the position at which the stream begins.
 pub enum Start {
     Log {
         after: u64,
@@ -116,7 +116,7 @@ pub fn stream_of<T: Type>(reader: Reader, start: Start, permit: StreamPermit, li
     sent_until(events(follower), grant, live.shutdown)
 }
 
-/// Returns the feed of an agent as a streaming response, like [`stream_of`].
+/// Returns the notifications to an agent as a streaming response, like [`stream_of`].
 pub fn stream_of_feed<T: Type>(listener: &Listener, feed: Feed, permit: StreamPermit, live: Live) -> Log<T> {
     let limit = Limit { events: PAGE, bytes: live.page_bytes };
     let pages = stream::unfold((feed, permit), move |(mut feed, permit)| async move {
@@ -179,7 +179,7 @@ fn sent_until<T: Type>(chunks: BoxStream<'static, Bytes>, mut grant: Grant, shut
     Log::Stream(Box::new(response))
 }
 
-/// The state of a stream: a reader, and the place in the log or in an aggregate up to which events were sent.
+/// The state of a stream: a reader, and the position in the log or in an aggregate up to which events were sent.
 struct Follower {
     reader: Reader,
     limit: Limit,
@@ -214,7 +214,7 @@ impl Follower {
     }
 }
 
-/// Returns the events as chunks of a streaming response.
+/// Returns the follower's events as chunks of a streaming response.
 fn events(follower: Follower) -> BoxStream<'static, Bytes> {
     let pages = stream::unfold(follower, |mut follower| async move {
         match follower.next().await {
@@ -229,7 +229,7 @@ fn events(follower: Follower) -> BoxStream<'static, Bytes> {
     pages.flat_map(|events| stream::iter(chunks(events, put_event))).boxed()
 }
 
-/// Appends an event's message to a chunk. All streams share the serialised text.
+/// Appends an event's message to a chunk. All streams share the serialised message.
 fn put_event(event: &Arc<Event>, chunk: &mut Vec<u8>) {
     let text = event.sent.text(|| {
         let text =

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use foldwork_engine::Error;
 use foldwork_engine::model::date::format_date;
 use foldwork_engine::model::graph::{Direction, Edge, facts_of};
-use foldwork_engine::workspace::graph::Node;
+use foldwork_engine::workspace::graph::{Around, Node, Then};
 use poem_openapi::param::{Path, Query};
 use poem_openapi::{Object, OpenApi};
 use serde::Serialize;
@@ -13,9 +13,11 @@ use serde::Serialize;
 use super::section::Section;
 use crate::auth::ApiRead;
 use crate::http::error::ApiResult;
+use crate::http::offloading::offload;
 use crate::wire::body::JsonResponse;
 use crate::wire::closed_sets::{EdgeDirection, OneOf};
 use crate::wire::json::AnyObject;
+use crate::wire::page::{Whole, time};
 
 pub struct Api;
 
@@ -25,7 +27,7 @@ struct GraphBody {
     /// The requested aggregate, followed by the other nodes in the order of their distance.
     nodes: Vec<NodeBody>,
     edges: Vec<EdgeBody>,
-    /// Whether nodes were left out because the graph exceeds the size limit.
+    /// Whether nodes or closed edges were left out because the graph exceeds the size limit.
     truncated: bool,
 }
 
@@ -50,15 +52,21 @@ struct NodeBody {
     deleted: bool,
 }
 
-/// An edge of the knowledge graph, with the event that it was found in.
+/// An edge of the knowledge graph, with the event in which a plugin found the edge.
 #[derive(Object, Serialize)]
 #[oai(rename = "Edge")]
-struct EdgeBody {
+pub struct EdgeBody {
     from: String,
     to: String,
     kind: String,
     weight: f64,
     source: SourceBody,
+    /// The position of the event that opened the edge: the event in which the plugin found the edge or, if the target
+    /// did not exist yet, the event that created the target.
+    position: u64,
+    /// The event in which the plugin found the edge.
+    event_id: String,
+    plugin: String,
     valid_from: String,
     /// The time at which a later event closed the edge.
     #[oai(nullable)]
@@ -68,7 +76,7 @@ struct EdgeBody {
 /// The event in which a plugin found an edge.
 #[derive(Object, Serialize)]
 #[oai(rename = "EdgeSource")]
-struct SourceBody {
+pub struct SourceBody {
     event_id: String,
     plugin: String,
 }
@@ -79,8 +87,10 @@ impl Api {
     ///
     /// Nodes are aggregates, and edges are relations that plugins found in events. Each edge names its plugin and its
     /// event, and a closed edge has the time of its end. The nearest nodes come first, and `truncated` is true if nodes
-    /// were left out.
+    /// were left out. With `at` or `position`, the response has the edges that were open then and the states at that
+    /// time. Such a response has no facts, because the server stores only the current facts.
     #[oai(path = "/aggregates/:aggregate_id/graph", method = "get", operation_id = "get_graph")]
+    #[expect(clippy::too_many_arguments, reason = "one argument a parameter of the request")]
     async fn get_graph(
         &self,
         access: ApiRead,
@@ -92,20 +102,45 @@ impl Api {
         kinds: Query<Option<String>>,
         /// The direction of the edges to follow; the default is both.
         direction: Query<Option<OneOf<EdgeDirection>>>,
-        /// Whether the response includes closed edges that start at the aggregate.
+        /// Whether the response includes closed edges that start at the aggregate, at most 1,000.
         closed: Query<Option<bool>>,
+        /// The time at which the edges were open, RFC 3339.
+        at: Query<Option<String>>,
+        /// The position of the log at which the edges were open.
+        position: Query<Option<Whole>>,
     ) -> ApiResult<JsonResponse<GraphBody>> {
         let direction = read_direction(direction.0.as_deref())?;
         let kinds = kinds.0.iter().flat_map(|kinds| kinds.split(',')).map(str::trim).filter(|kind| !kind.is_empty());
         let kinds: Vec<Arc<str>> = kinds.map(Arc::from).collect();
         let closed = closed.0.unwrap_or(false);
-        let graph = access.0.graph(&aggregate_id, depth.0.unwrap_or(1), kinds, direction, closed).await;
+        let then = match (position.0.map(u64::from), at.0.as_deref()) {
+            (None, None) => None,
+            (Some(position), None) => Some(Then::Position(position)),
+            (None, Some(at)) => Some(Then::Time(time("at", at)?)),
+            (Some(_), Some(_)) => return Err(Error::invalid("expected either at or position, not both").into()),
+        };
+        let graph = access.0.graph(&aggregate_id, depth.0.unwrap_or(1), kinds, direction, closed, then).await;
         let graph = graph?;
-        Ok(JsonResponse::new(&GraphBody {
+        let bytes = size_bytes(&graph);
+        Ok(JsonResponse::large(&offload(bytes, || GraphBody::from(&graph)), bytes))
+    }
+}
+
+/// Returns the approximate size of a graph as JSON, in bytes.
+fn size_bytes(graph: &Around) -> usize {
+    /// The estimated size of an edge, and of a node without its facts, in bytes.
+    const ENTRY_BYTES: usize = 300;
+    let facts: usize = graph.nodes.iter().map(|node| node.facts.size_bytes()).sum();
+    facts + (graph.nodes.len() + graph.edges.len()) * ENTRY_BYTES
+}
+
+impl From<&Around> for GraphBody {
+    fn from(graph: &Around) -> GraphBody {
+        GraphBody {
             nodes: graph.nodes.iter().map(NodeBody::from).collect(),
             edges: graph.edges.iter().map(|edge| EdgeBody::from(&**edge)).collect(),
             truncated: graph.truncated,
-        }))
+        }
     }
 }
 
@@ -140,6 +175,9 @@ impl From<&Edge> for EdgeBody {
             kind: edge.kind.to_string(),
             weight: edge.weight,
             source: SourceBody { event_id: edge.event_id.to_string(), plugin: edge.plugin.to_string() },
+            position: edge.opened,
+            event_id: edge.event_id.to_string(),
+            plugin: edge.plugin.to_string(),
             valid_from: format_date(edge.valid_from),
             valid_to: edge.valid_to.map(format_date),
         }

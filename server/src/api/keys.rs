@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use foldwork_engine::model::access::Scope;
+use foldwork_engine::model::closed_set::names;
 use foldwork_engine::model::date::{format_date, parse_date};
-use foldwork_engine::workspace::answers::RequestId;
 use foldwork_engine::workspace::keys::NewKey;
+use foldwork_engine::workspace::responses::RequestId;
 use foldwork_engine::{Engine, Error, Writer};
 use poem::web::Data;
 use poem_openapi::param::{Header, Path};
@@ -13,7 +14,7 @@ use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
 use super::section::Section;
-use crate::auth::{ApiRead, ApiWrite};
+use crate::auth::{AgentWrite, ApiRead, ApiWrite};
 use crate::http::error::ApiResult;
 use crate::http::routes::API;
 use crate::wire::body::{Body, JsonResponse};
@@ -24,7 +25,7 @@ use crate::wire::page::{Listed, PageBody};
 
 pub struct Api;
 
-/// The default and the longest lifetime of a sign-in code, in seconds.
+/// The default and the maximum lifetime of a sign-in code, in seconds.
 const CODE_TTL_S: u32 = 600;
 const MAX_CODE_TTL_S: u32 = 3_600;
 
@@ -43,8 +44,8 @@ struct CreateKey {
     /// every scope can create such a key, with a token or with a key that itself has `all_workspaces`.
     #[oai(nullable)]
     all_workspaces: Option<bool>,
-    /// The agents for which the key acts, at most 100. Such a key reads, works on the tasks of these agents and reports
-    /// their presence. It changes nothing else, and decides nothing (`agent_key`).
+    /// The agents for which the key acts, at most 100. Such a key can read, work on the tasks of these agents, and
+    /// report their presence. Any other change and any decision about a task is rejected (`agent_key`).
     #[oai(nullable)]
     agent_ids: Option<Vec<String>>,
 }
@@ -135,6 +136,7 @@ struct CreatedCode {
 
 /// A sign-in code to exchange.
 #[derive(Object, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct ExchangeCode {
     code: String,
     /// The name of the key; the default is the name in the request that created the code.
@@ -229,7 +231,7 @@ impl Api {
 
     /// Exchanges a sign-in code for a new key. The request needs no other credential. Each code works once.
     ///
-    /// The signed-in user enters the code in the program, and does not have to copy a key.
+    /// A user who is signed in elsewhere creates the code and enters it in the program, instead of copying a key.
     #[oai(path = "/keys/sign-in-codes/exchange", method = "post", operation_id = "exchange_sign_in_code")]
     async fn exchange_sign_in_code(
         &self,
@@ -247,7 +249,7 @@ impl Api {
 
     /// Returns the key that this request was made with.
     ///
-    /// A program can find out the scopes and the expiry time of its key with this request.
+    /// The response has the scopes and the expiry time of the key.
     #[oai(path = "/keys/self", method = "get", operation_id = "get_own_key")]
     async fn get_own_key(&self, access: ApiRead) -> ApiResult<JsonResponse<KeyBody>> {
         let key = access.0.own_key().await?;
@@ -259,9 +261,9 @@ impl Api {
     /// A key can revoke itself and any key that it could have created. Other keys can be revoked only by a key that has
     /// all their scopes (`insufficient_scope`) and expires no earlier (`outlives_caller`). A key that revokes a key it
     /// was derived from stays valid and takes the place of the revoked key. Callers who are not owners can revoke only
-    /// their own keys.
+    /// their own keys. A key that is bound to agents can revoke only itself (`agent_key`).
     #[oai(path = "/keys/:key_id", method = "delete", operation_id = "revoke_key")]
-    async fn revoke_key(&self, access: ApiWrite, key_id: Path<String>) -> ApiResult<Revoked> {
+    async fn revoke_key(&self, access: AgentWrite, key_id: Path<String>) -> ApiResult<Revoked> {
         access.0.revoke_key(&key_id).await?;
         Ok(Revoked::Done)
     }
@@ -274,10 +276,10 @@ fn new_key(body: &CreateKey) -> Result<NewKey, Error> {
     Ok(NewKey { name: body.name.clone(), scopes: read_scopes(&body.scopes)?, expires_at, opens_all, agents })
 }
 
-fn read_scopes(names: &[OneOf<Scopes>]) -> Result<Vec<Scope>, Error> {
-    let mut scopes = Vec::with_capacity(names.len());
-    for (index, name) in names.iter().enumerate() {
-        let allowed = || Scope::ALL.map(Scope::name).join(", ");
+fn read_scopes(wanted: &[OneOf<Scopes>]) -> Result<Vec<Scope>, Error> {
+    let mut scopes = Vec::with_capacity(wanted.len());
+    for (index, name) in wanted.iter().enumerate() {
+        let allowed = || names::<Scope>().join(", ");
         let unknown =
             || Error::invalid_at(format!("/scopes/{index}"), format!("unknown scope; allowed are {}", allowed()));
         scopes.push(Scope::parse(name).ok_or_else(unknown)?);

@@ -21,7 +21,7 @@ use crate::wire::plan::LimitsBody;
 
 pub struct Api;
 
-/// The time in seconds for which a validation is valid, followed by the time in seconds for which a device may then
+/// The time in seconds for which a validation is valid, and the additional time in seconds for which a device may then
 /// work offline.
 const TTL_S: i64 = 86_400;
 const GRACE_S: i64 = 604_800;
@@ -105,7 +105,7 @@ struct LicensePlan {
 struct Cache {
     ttl_seconds: i64,
     grace_seconds: i64,
-    /// The time after which the device must validate again.
+    /// The time at which the device must validate again.
     revalidate_after: String,
     /// The time until which the device may work without reaching the server.
     offline_until: String,
@@ -233,7 +233,8 @@ impl License {
 }
 
 impl Cache {
-    /// Returns the caching period of a response. The period is zero for devices that are not valid.
+    /// Returns the caching period of a response. For a device that is not valid, both ends of the period are the
+    /// current time.
     fn new(verdict: Verdict, now: i64) -> Cache {
         let (ttl_ms, grace_ms) = if verdict == Verdict::Valid { (TTL_S * 1_000, GRACE_S * 1_000) } else { (0, 0) };
         Cache {

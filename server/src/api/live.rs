@@ -1,4 +1,4 @@
-//! What the lists that grow while a client reads them need of the server, and the wait for their next items.
+//! Long polling: the wait for the next items of a list, and the state of the server that waits and streams need.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::wire::page::{PageBytes, Whole};
 /// The maximum value of `wait_ms` in milliseconds.
 const MAX_WAIT_MS: u64 = 30_000;
 
-/// The parts of the server on which a wait or a stream depends.
+/// The state of the server that a wait or a stream needs.
 pub struct Live {
     pub shutdown: Shutdown,
     /// The permits for streams.
@@ -32,8 +32,8 @@ impl<'a> FromRequest<'a> for Live {
 }
 
 impl Live {
-    /// Returns `page`, which waits up to `wait` for its first item. Fails if the caller's access ends meanwhile. When
-    /// the server shuts down, returns `page_now` without waiting longer.
+    /// Returns the result of `page`, a future that waits up to `wait` for the first item. Fails if the caller's access
+    /// ends during the wait. When the server shuts down, ends the wait and returns the result of `page_now`.
     pub async fn wait<T>(
         &self,
         mut grant: Grant,

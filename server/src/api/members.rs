@@ -3,7 +3,7 @@
 use foldwork_engine::model::access::{Invitation, Membership, Role, Scope, UserRecord};
 use foldwork_engine::model::date::format_date;
 use foldwork_engine::{Error, Member};
-use poem_openapi::param::Path;
+use poem_openapi::param::{Path, Query};
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +15,7 @@ use crate::wire::body::{Body, JsonResponse};
 use crate::wire::closed_sets::{Memberships, OneOf, Roles, Scopes};
 use crate::wire::page::{Listed, PageBody};
 use crate::wire::plan::PlanBody;
+use crate::wire::successor::{read_successor, successor_parameter};
 
 pub struct Api;
 
@@ -79,6 +80,7 @@ impl Listed for MemberBody {
 
 /// A person to invite.
 #[derive(Object, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct InviteMember {
     email: String,
     /// The role; the default is `editor`.
@@ -88,13 +90,14 @@ struct InviteMember {
 
 /// Changes to a member.
 #[derive(Object, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct ChangeMember {
     role: OneOf<Roles>,
 }
 
 #[derive(ApiResponse)]
 enum Invited {
-    /// The invitation was created. The user who signs in with the invited address can accept it.
+    /// The invitation was created. A user who signs in with the invited address can accept the invitation.
     #[oai(status = 201)]
     Done(JsonResponse<MemberBody>, #[oai(header = "Location")] String),
 }
@@ -170,10 +173,19 @@ impl Api {
 
     /// Removes a member and all their keys from the workspace immediately, or withdraws an invitation.
     ///
-    /// Content that the member created stays in the workspace.
+    /// Content that the member created stays in the workspace. The member's open tasks are assigned to `reassign_to`
+    /// or, if `reassign_to` is absent, to nobody, so that any person can take them. The keys that the member created
+    /// for agents stop working as well.
     #[oai(path = "/members/:member_id", method = "delete", operation_id = "remove_member")]
-    async fn remove_member(&self, access: OwnerWrite, member_id: Path<String>) -> ApiResult<Removed> {
-        access.0.remove_member(&member_id).await?;
+    async fn remove_member(
+        &self,
+        access: OwnerWrite,
+        member_id: Path<String>,
+        /// The successor for the open tasks of the member: `agent:ID` or `user:ID`.
+        reassign_to: Query<Option<String>>,
+    ) -> ApiResult<Removed> {
+        let successor = read_successor(reassign_to.as_deref(), successor_parameter)?;
+        access.0.remove_member(&member_id, successor).await?;
         Ok(Removed::Done)
     }
 }

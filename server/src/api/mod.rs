@@ -1,14 +1,17 @@
-//! The operations of the API: one file per section of the specification.
+//! The operations of the API, in one module per resource.
 
 mod activations;
 mod agents;
 mod aggregates;
 mod articles;
+mod backups;
 pub mod document;
+mod durability;
 mod events;
 mod files;
 mod follow;
 mod graph;
+mod history;
 mod invitations;
 mod keys;
 mod licenses;
@@ -24,10 +27,11 @@ pub mod query;
 pub mod relay;
 mod search;
 mod section;
-mod system;
+pub mod system;
 mod types;
 pub mod uploads;
 mod workspace;
+mod workspaces;
 
 use poem_openapi::OpenApiService;
 
@@ -38,13 +42,13 @@ use crate::http::routes::{API, FUNCTIONS};
 pub type Operations = (
     workspace::Api,
     projects::Api,
-    (keys::Api, members::Api, invitations::Api, plans::Api, activations::Api),
+    (keys::Api, members::Api, invitations::Api, plans::Api, activations::Api, workspaces::Api, backups::Api),
     types::Api,
     aggregates::Api,
     graph::Api,
     search::Api,
     operators::Api,
-    events::Api,
+    (events::Api, history::Api),
     articles::Api,
     (agents::Api, relay::Api),
     mailbox::Operations,
@@ -60,13 +64,13 @@ pub fn service(config: &Config) -> OpenApiService<Operations, ()> {
     let operations = (
         workspace::Api,
         projects::Api,
-        (keys::Api, members::Api, invitations::Api, plans::Api, activations::Api),
+        (keys::Api, members::Api, invitations::Api, plans::Api, activations::Api, workspaces::Api, backups::Api),
         types::Api,
         aggregates::Api,
         graph::Api,
         search::Api,
         operators::Api,
-        events::Api,
+        (events::Api, history::Api),
         articles::Api,
         (agents::Api, relay::Api),
         mailbox::OPERATIONS,

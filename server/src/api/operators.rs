@@ -4,11 +4,13 @@
 use std::fmt::Write;
 
 use foldwork_engine::Error;
+use foldwork_engine::model::closed_set::names;
 use foldwork_engine::model::json;
 use foldwork_engine::pipeline::catalogue::{Argument, Entry, Kind, catalogue};
 use poem_openapi::param::Query;
 use poem_openapi::{Object, OpenApi};
 use serde::Serialize;
+use strum::VariantArray;
 
 use super::section::Section;
 use crate::auth::ApiRead;
@@ -92,10 +94,8 @@ impl Api {
 }
 
 fn read_kind(name: &str) -> Result<Kind, Error> {
-    Kind::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
-        let known: Vec<&str> = Kind::ALL.into_iter().map(Kind::name).collect();
-        Error::invalid(format!("kind is '{name}'; allowed is {}", known.join(", ")))
-    })
+    let refused = || Error::invalid(format!("kind is '{name}'; allowed is {}", names::<Kind>().join(", ")));
+    Kind::parse(name).ok_or_else(refused)
 }
 
 impl From<Argument> for OperatorArgument {
@@ -132,6 +132,7 @@ fn title(kind: Kind) -> &'static str {
         Kind::Stage => "Stages",
         Kind::Query => "Query operators",
         Kind::Accumulator => "Accumulators",
+        Kind::Window => "Window functions",
         Kind::Expression => "Expression operators",
         Kind::Variable => "Variables",
     }
@@ -142,9 +143,9 @@ fn markdown() -> String {
     let mut text = "# The pipeline language\n\nEach example is shown with its result. \
         `GET /api/v1/pipelines/operators` returns the same list, with each example as a pipeline that can be sent.\n\n"
         .to_owned();
-    let contents = Kind::ALL.map(|kind| format!("[{}](#{})", title(kind), kind.name())).join(" · ");
-    text.push_str(&contents);
-    for kind in Kind::ALL {
+    let links = Kind::VARIANTS.iter().map(|kind| format!("[{}](#{})", title(*kind), kind.name()));
+    text.push_str(&links.collect::<Vec<_>>().join(" · "));
+    for kind in Kind::VARIANTS.iter().copied() {
         // Writing to a `String` cannot fail.
         let _ = write!(text, "\n\n<h2 id=\"{}\">{}</h2>\n", kind.name(), title(kind));
         catalogue().filter(|entry| entry.kind == kind).for_each(|entry| section(&mut text, &entry));
@@ -179,7 +180,7 @@ fn section(text: &mut String, entry: &Entry) {
     let _ = writeln!(text, "\n\n```json\n{usage}\n```\n\nover `{input}` returns `{result}`.");
 }
 
-/// Returns the HTML page that documents the language.
+/// Returns the HTML page that documents the pipeline language.
 pub fn page() -> String {
     let mut html = "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>Pipeline language</title>\
         <style>body{font:16px/1.5 sans-serif;max-width:60em;margin:2em auto;padding:0 1em}\

@@ -1,69 +1,18 @@
 //! `/parked`: listing, replaying and deleting failed steps of plugins.
 
 use foldwork_engine::Error;
-use foldwork_engine::model::date::format_date;
-use foldwork_engine::workspace::parked::{Parked, Replayed, StepId};
+use foldwork_engine::workspace::parked::StepId;
 use poem_openapi::param::{Path, Query};
-use poem_openapi::{ApiResponse, Object, OpenApi};
-use serde::{Deserialize, Serialize};
+use poem_openapi::{ApiResponse, OpenApi};
 
 use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
 use crate::http::error::ApiResult;
 use crate::wire::body::{Body, JsonResponse};
-use crate::wire::closed_sets::{Hooks, OneOf};
-use crate::wire::page::{Listed, PageBody, limit};
+use crate::wire::page::{PageBody, limit};
+use crate::wire::parked::{DeleteParked, DeletedSteps, GroupsBody, ParkedBody, ReplayParked, ReplayedBody};
 
 pub struct Api;
-
-/// A parked step: the call of one plugin's hook for one event, which failed.
-#[derive(Object, Serialize)]
-#[oai(rename = "ParkedStep")]
-pub struct ParkedBody {
-    id: String,
-    plugin: String,
-    hook: OneOf<Hooks>,
-    event_id: String,
-    event_type: String,
-    aggregate_id: String,
-    position: u64,
-    /// The kind of failure, such as `thrown`, `deadline`, `memory` or `circuit_open`.
-    kind: String,
-    /// The error message.
-    message: String,
-    /// The line in the plugin's file at which the step failed.
-    #[oai(nullable)]
-    line: Option<u32>,
-    #[oai(nullable)]
-    column: Option<u32>,
-    /// The version of the plugin at the time of the failure.
-    version: String,
-    attempts: u32,
-    parked_at: String,
-}
-
-impl Listed for ParkedBody {
-    const PAGE: &'static str = "ParkedPage";
-    const DESCRIPTION: &'static str = "A page of parked steps.";
-}
-
-/// A selection of the parked steps to replay.
-#[derive(Object, Deserialize)]
-struct ReplayParked {
-    /// The name of the plugin whose steps are replayed; the default is all plugins.
-    #[oai(nullable)]
-    plugin: Option<String>,
-}
-
-/// The result of replaying parked steps.
-#[derive(Object, Serialize)]
-struct ReplayedBody {
-    done: u64,
-    /// The steps that failed again, each with the new failure.
-    failed: Vec<ParkedBody>,
-    /// Whether parked steps remain that this request did not replay.
-    more: bool,
-}
 
 #[derive(ApiResponse)]
 enum Deleted {
@@ -110,13 +59,42 @@ impl Api {
         Ok(JsonResponse::new(&ReplayedBody::from(access.0.replay_parked(&step_id).await?)))
     }
 
-    /// Replays the parked steps of one plugin or of all plugins, oldest first.
+    /// Replays parked steps, oldest first: those of one plugin or of all plugins, those with the given ids, or those of
+    /// a group.
     ///
-    /// One request replays at most 1,000 steps. If `more` is true in the response, further steps remain.
+    /// One request replays at most 1,000 steps. If `more` is true in the response, further steps remain, and a request
+    /// with `after` continues with them. With `expected`, the request is rejected unless it selects this number of
+    /// steps (409 `count_mismatch` with `count`), so it cannot replay steps that the caller has not counted.
     #[oai(path = "/parked/replay", method = "post", operation_id = "replay_parked")]
     async fn replay_parked(&self, access: ApiWrite, body: Body<ReplayParked>) -> ApiResult<JsonResponse<ReplayedBody>> {
-        let replayed = access.0.replay_all_parked(body.plugin.as_deref()).await?;
+        let replayed = access.0.replay_selected(body.selection()?).await?;
         Ok(JsonResponse::new(&ReplayedBody::from(replayed)))
+    }
+
+    /// Lists parked steps in groups, the largest group first. The steps of a group have the same plugin, hook, kind of
+    /// failure and line.
+    ///
+    /// `POST /parked/replay` and `POST /parked/delete` accept a group together with `expected`, the number of its
+    /// steps.
+    #[oai(path = "/parked/groups", method = "get", operation_id = "list_parked_groups")]
+    async fn list_parked_groups(
+        &self,
+        access: ApiRead,
+        /// Only the steps of this plugin.
+        plugin: Query<Option<String>>,
+    ) -> ApiResult<JsonResponse<GroupsBody>> {
+        let groups = access.0.parked_groups(plugin.0.as_deref()).await?;
+        Ok(JsonResponse::new(&GroupsBody::from(groups)))
+    }
+
+    /// Deletes parked steps without running them again: the steps with the given ids, or the steps of a group.
+    ///
+    /// The plugin's facts from their events stay missing until the plugin is replayed over the log. A group requires
+    /// `expected`, the number of its steps (409 `count_mismatch` with `count`).
+    #[oai(path = "/parked/delete", method = "post", operation_id = "delete_parked")]
+    async fn delete_parked(&self, access: ApiWrite, body: Body<DeleteParked>) -> ApiResult<JsonResponse<DeletedSteps>> {
+        let deleted = access.0.delete_selected(body.selection()?).await?;
+        Ok(JsonResponse::new(&DeletedSteps { deleted }))
     }
 
     /// Deletes a parked step without running it again.
@@ -134,33 +112,4 @@ fn read_cursor(cursor: &str) -> Result<StepId, Error> {
     let text = hex::decode(cursor).ok().and_then(|bytes| String::from_utf8(bytes).ok());
     let step = text.and_then(|text| StepId::parse(&text));
     step.ok_or_else(|| Error::invalid("the cursor does not belong to this list"))
-}
-
-impl From<&Parked> for ParkedBody {
-    fn from(parked: &Parked) -> ParkedBody {
-        let Parked { id, reason } = parked;
-        ParkedBody {
-            id: id.text(),
-            plugin: id.plugin.to_string(),
-            hook: id.hook.to_string().into(),
-            event_id: reason.event_id.to_string(),
-            event_type: reason.event_type.to_string(),
-            aggregate_id: reason.aggregate_id.to_string(),
-            position: id.position,
-            kind: reason.kind.to_string(),
-            message: reason.message.clone(),
-            line: reason.line,
-            column: reason.column,
-            version: reason.version.clone(),
-            attempts: reason.attempts,
-            parked_at: format_date(reason.parked_at),
-        }
-    }
-}
-
-impl From<Replayed> for ReplayedBody {
-    fn from(replayed: Replayed) -> ReplayedBody {
-        let failed = replayed.failed.iter().map(ParkedBody::from).collect();
-        ReplayedBody { done: replayed.done, failed, more: replayed.more }
-    }
 }

@@ -19,6 +19,7 @@ pub struct Api;
 
 /// A plan to set. Absent fields have the values from the server's settings for that plan.
 #[derive(Object, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct SetPlan {
     #[oai(nullable)]
     id: Option<String>,
@@ -35,8 +36,8 @@ struct SetPlan {
 impl Api {
     /// Sets the plan of a user.
     ///
-    /// Only owners of the installation's first workspace can set plans (`operator_required`). Their own plan may have
-    /// lapsed.
+    /// Only owners of the installation's first workspace can set plans (`operator_required`). They can do so even if
+    /// their own plan has lapsed.
     #[oai(path = "/users/:user_id/plan", method = "put", operation_id = "set_plan")]
     async fn set_plan(
         &self,

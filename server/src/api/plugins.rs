@@ -1,15 +1,18 @@
-//! `/plugins`: status, dry runs, replays and resuming of plugins.
+//! `/plugins`: listing, reloading, dry-running, replaying and resuming plugins.
 
 use foldwork_engine::Error;
-use foldwork_engine::workspace::plugins::{DryRunInput, MAX_TRIALS, Tally};
+use foldwork_engine::hook::{Draft, Hook};
+use foldwork_engine::workspace::plugins::{DryRun, DryRunInput, DryRunVersion, MAX_TRIALS, Tally};
 use poem_openapi::OpenApi;
 use poem_openapi::param::Path;
 
 use super::section::Section;
-use crate::auth::{ApiRead, ApiWrite};
+use crate::auth::{ApiRead, ApiWrite, OperatorWrite};
 use crate::http::error::ApiResult;
 use crate::wire::body::{Body, JsonResponse};
-use crate::wire::plugin::{DryRunBody, DryRunResult, PluginBody, PluginList, ReplayBody, ReplayResult, ResumeResult};
+use crate::wire::parked::step_ids;
+use crate::wire::plugin::{PluginBody, PluginList, ReloadResult, ReplayBody, ReplayResult, ResumeResult, SourceBody};
+use crate::wire::trial::{DryRunBody, DryRunResult};
 
 pub struct Api;
 
@@ -32,10 +35,33 @@ impl Api {
         Ok(JsonResponse::new(&PluginBody::from(access.0.plugin(&name).await?)))
     }
 
+    /// Returns the source of a plugin: the manifest and the script that process this workspace's events.
+    ///
+    /// A native plugin, which is a part of the program, has no files.
+    #[oai(path = "/plugins/:name/source", method = "get", operation_id = "get_plugin_source")]
+    async fn get_plugin_source(&self, access: ApiRead, name: Path<String>) -> ApiResult<JsonResponse<SourceBody>> {
+        let source = access.0.plugin_source(&name).await?;
+        Ok(JsonResponse::new(&SourceBody::new(name.0, source)))
+    }
+
+    /// Loads a plugin from its current files, without a restart.
+    ///
+    /// Only owners of the installation's first workspace can do this (`operator_required`). The files are checked as at
+    /// the start of the server, and the plugin's cases are run. If the files are rejected, nothing changes, and the
+    /// response is 409 `plugin_refused` with `file`, `line` and `column`. Otherwise every workspace switches to the new
+    /// version between two events, on all servers of the store. Each event is processed by exactly one version.
+    #[oai(path = "/plugins/:name/reload", method = "post", operation_id = "reload_plugin")]
+    async fn reload_plugin(&self, access: OperatorWrite, name: Path<String>) -> ApiResult<JsonResponse<ReloadResult>> {
+        let reloaded = access.0.reload_plugin(&name).await?;
+        Ok(JsonResponse::new(&ReloadResult::new(name.0, reloaded)))
+    }
+
     /// Calls a plugin for events and returns the plugin's output. The server stores nothing.
     ///
-    /// The events are one or several events of the log, or an event in the request. The plugin is called as in normal
-    /// operation. A dry run therefore tests a plugin before it is enabled or after a change.
+    /// The input is one or several events of the log, or an event in the request. The events of the log are selected by
+    /// id, from a position on, as the last events, or by the ids of parked steps. The plugin is called as in normal
+    /// operation. With `source`, `script` and `manifest`, a dry run tests a plugin before it is enabled or reloaded. If
+    /// the script or the manifest is rejected, the response is 400 `plugin_refused` with the line and the column.
     #[oai(path = "/plugins/:name/dry-run", method = "post", operation_id = "dry_run_plugin")]
     async fn dry_run_plugin(
         &self,
@@ -43,15 +69,17 @@ impl Api {
         name: Path<String>,
         body: Body<DryRunBody>,
     ) -> ApiResult<JsonResponse<DryRunResult>> {
-        let input = dry_run_input(body.value)?;
-        let trials = access.0.dry_run(&name, input).await?;
-        Ok(JsonResponse::new(&DryRunResult { results: trials.into_iter().map(Into::into).collect() }))
+        let mut body = body.value;
+        let version = dry_run_version(&mut body)?;
+        let DryRun { trials, ended_at } = access.0.dry_run(&name, version, dry_run_input(body)?).await?;
+        Ok(JsonResponse::new(&DryRunResult { results: trials.into_iter().map(Into::into).collect(), ended_at }))
     }
 
-    /// Runs a plugin's enrichment again over the log. The new facts replace the plugin's earlier facts.
+    /// Runs a plugin's hooks `enrich` and `route` again over the log. New facts replace the plugin's earlier facts.
     ///
     /// A replay applies a changed plugin to old events. Events that the plugin has already appended are not appended
-    /// again.
+    /// again, and work is assigned only for events for which the plugin has not assigned any. A plugin without the hook
+    /// gets 400 `no_such_hook`.
     #[oai(path = "/plugins/:name/replay", method = "post", operation_id = "replay_plugin")]
     async fn replay_plugin(
         &self,
@@ -60,8 +88,11 @@ impl Api {
         body: Body<ReplayBody>,
     ) -> ApiResult<JsonResponse<ReplayResult>> {
         let from = body.from_position.map_or(1, u64::from).saturating_sub(1);
-        let Tally { events, failed, changed, edges_opened, edges_closed } = access.0.replay_plugin(&name, from).await?;
-        Ok(JsonResponse::new(&ReplayResult { events, failed, changed, edges_opened, edges_closed }))
+        let hook = body.hook.as_deref().map(replayed_hook).transpose()?;
+        let Tally { events, failed, changed, edges_opened, edges_closed, assigned, assigned_before } =
+            access.0.replay_plugin(&name, hook, from).await?;
+        let result = ReplayResult { events, failed, changed, edges_opened, edges_closed, assigned, assigned_before };
+        Ok(JsonResponse::new(&result))
     }
 
     /// Resumes a plugin that was stopped after repeated failures.
@@ -74,18 +105,45 @@ impl Api {
     }
 }
 
-fn dry_run_input(body: DryRunBody) -> Result<DryRunInput, Error> {
-    match (body.event_id, body.from_position, body.event) {
-        (Some(event_id), None, None) => Ok(DryRunInput::Event(event_id)),
-        (None, Some(position), None) => {
-            let position = u64::from(position);
-            let limit = body.limit.unwrap_or(10);
-            if !(1..=MAX_TRIALS as u64).contains(&limit) {
-                return Err(Error::invalid(format!("limit is {limit}; allowed is 1 to {MAX_TRIALS}")));
-            }
-            Ok(DryRunInput::From { position: position.saturating_sub(1), limit: limit as usize })
-        }
-        (None, None, Some(event)) => Ok(DryRunInput::New(Box::new(event.into()))),
-        _ => Err(Error::invalid("give one of event_id, from_position and event")),
+fn replayed_hook(name: &str) -> Result<Hook, Error> {
+    let hook = [Hook::Enrich, Hook::Route].into_iter().find(|hook| hook.name() == name);
+    hook.ok_or_else(|| Error::invalid_at("/hook", "expected enrich or route"))
+}
+
+fn dry_run_version(body: &mut DryRunBody) -> Result<DryRunVersion, Error> {
+    let draft = Draft { manifest: body.manifest.take(), script: body.script.take() };
+    let is_empty = draft == Draft::default();
+    match body.source.as_deref() {
+        None if is_empty => Ok(DryRunVersion::Usual),
+        Some("loaded") if is_empty => Ok(DryRunVersion::Loaded),
+        Some("loaded") => Err(Error::invalid_at(
+            "/source",
+            "script and manifest replace files of the folder, not of the loaded plugin",
+        )),
+        None | Some("folder") => Ok(DryRunVersion::Draft(draft)),
+        Some(_) => Err(Error::invalid_at("/source", "expected loaded or folder")),
     }
+}
+
+fn dry_run_input(body: DryRunBody) -> Result<DryRunInput, Error> {
+    let DryRunBody { event_id, from_position, limit, last, step_ids: steps, event, .. } = body;
+    match (event_id, from_position, last, steps, event) {
+        (Some(event_id), None, None, None, None) => Ok(DryRunInput::Event(event_id)),
+        (None, Some(position), None, None, None) => {
+            let limit = trials("limit", limit.unwrap_or(10))?;
+            Ok(DryRunInput::From { position: u64::from(position).saturating_sub(1), limit })
+        }
+        (None, None, Some(last), None, None) => Ok(DryRunInput::Last(trials("last", last)?)),
+        (None, None, None, Some(steps), None) => {
+            trials("the number of step_ids", steps.len() as u64)?;
+            Ok(DryRunInput::Steps(step_ids(&steps, "/step_ids")?))
+        }
+        (None, None, None, None, Some(event)) => Ok(DryRunInput::New(Box::new(event.into()))),
+        _ => Err(Error::invalid("expected exactly one of event_id, from_position, last, step_ids and event")),
+    }
+}
+
+fn trials(what: &str, count: u64) -> Result<usize, Error> {
+    let allowed = usize::try_from(count).ok().filter(|count| (1..=MAX_TRIALS).contains(count));
+    allowed.ok_or_else(|| Error::invalid(format!("{what} is {count}; allowed is 1 to {MAX_TRIALS}")))
 }

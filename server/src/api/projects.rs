@@ -2,6 +2,7 @@
 
 use foldwork_engine::Writer;
 use foldwork_engine::workspace::projects::NewProject;
+use poem::web::Data;
 use poem_openapi::param::{Header, Query};
 use poem_openapi::{Object, OpenApi};
 use serde::Deserialize;
@@ -9,16 +10,18 @@ use serde::Deserialize;
 use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
 use crate::http::error::ApiResult;
+use crate::http::offloading::offload;
 use crate::http::routes::API;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::idempotency::{Created, Outcome, idempotent};
-use crate::wire::page::{Listed, PageBody, limit, read_cursor};
+use crate::wire::page::{Listed, PageBody, PageBytes, page_limit, read_cursor};
 use crate::wire::project::ProjectBody;
 
 pub struct Api;
 
 /// A project to create.
 #[derive(Object, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct CreateProject {
     name: String,
     /// The slug, which must be unique in the workspace; the default is derived from the name.
@@ -39,6 +42,8 @@ const LIST: &str = "projects";
 impl Api {
     /// Lists all projects of the workspace, newest first.
     ///
+    /// A page may have fewer rows than `limit`, because its size in bytes is limited as well.
+    ///
     /// A project groups aggregates. Wherever a project's id is accepted, its slug is accepted as well.
     #[oai(path = "/projects", method = "get", operation_id = "list_projects")]
     async fn list_projects(
@@ -49,10 +54,13 @@ impl Api {
         Query(rows): Query<Option<u64>>,
         /// The `next_cursor` of the previous page.
         cursor: Query<Option<String>>,
+        page_bytes: Data<&PageBytes>,
     ) -> ApiResult<JsonResponse<PageBody<ProjectBody>>> {
         let before = read_cursor(LIST, cursor.as_deref())?;
-        let page = access.0.list_projects(before, limit(rows)?).await?;
-        Ok(JsonResponse::new(&PageBody::new(page, LIST, |project| ProjectBody::from(&*project))))
+        let page = access.0.list_projects(before, page_limit(rows, *page_bytes.0)?).await?;
+        let bytes = page.items.iter().map(|project| project.size_bytes()).sum();
+        let page = offload(bytes, || PageBody::new(page, LIST, |project| ProjectBody::from(&*project)));
+        Ok(JsonResponse::large(&page, bytes))
     }
 
     /// Creates a project.

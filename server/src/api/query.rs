@@ -1,5 +1,5 @@
-//! Rejects query parameters that an operation does not have, for every operation of the OpenAPI document. A misspelled
-//! filter would otherwise be ignored, and the response would be for another question.
+//! Rejects query parameters that an operation does not have, for every operation of the OpenAPI document. Otherwise a
+//! misspelled filter would be ignored, and the response would have unfiltered data.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

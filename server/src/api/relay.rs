@@ -27,7 +27,7 @@ pub struct Api;
 
 /// The agents to connect.
 #[derive(Object, Deserialize, Default)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 struct ConnectBody {
     /// The ids of 1 to 100 agents; the default is all agents whose work is not done by a plugin.
     #[oai(nullable)]
@@ -39,7 +39,8 @@ struct ConnectBody {
 struct Connection {
     /// The URL for clients of Supabase Realtime or Phoenix, which append `/websocket` themselves.
     url: String,
-    /// A token that permits only listening to the channels of these agents. The token expires after an hour.
+    /// A token that is valid only for the channels of these agents. The token expires after an hour, or earlier
+    /// together with the caller's key or token.
     anon_key: String,
     expires_at: String,
     channels: Vec<ChannelBody>,
@@ -58,6 +59,7 @@ struct ChannelBody {
 
 /// The agents to mark as online.
 #[derive(Object, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct HeartbeatBody {
     agent_ids: Vec<String>,
 }
@@ -97,8 +99,8 @@ struct FeedPage {
 impl Api {
     /// Marks agents as online, and returns the URL and the token for their channels.
     ///
-    /// Clients of Supabase Realtime and Phoenix can use the response as it is. The token permits only listening,
-    /// because clients send the token as part of a URL.
+    /// Clients of Supabase Realtime and Phoenix can use the response unchanged. The token is valid only for the
+    /// channels, because clients send the token as part of a URL.
     #[oai(path = "/agents/connect", method = "post", operation_id = "connect_agents")]
     async fn connect_agents(
         &self,

@@ -15,7 +15,7 @@ pub struct Api;
 
 /// A search query and its filters.
 #[derive(Object, Deserialize, Default)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 struct SearchBody {
     /// The text to find: words of a label, or the beginning of a word. Typing errors and another word order are
     /// tolerated.
@@ -49,8 +49,8 @@ struct SearchHit {
     #[oai(nullable)]
     project_id: Option<String>,
     label: String,
-    /// The score from 0 to 1. Without an embedding, the score is the highest value in `match`. With an embedding, the
-    /// score fuses the hit's ranks in the text search and in the vector search.
+    /// The total score from 0 to 1. Without an embedding, it is the highest score in `match`. With an embedding, it
+    /// combines the hit's ranks in the text search and in the vector search.
     score: f64,
     r#match: SearchMatch,
     #[oai(rename = "_last_event_at")]
@@ -58,18 +58,18 @@ struct SearchHit {
     last_event_at: String,
 }
 
-/// The similarity of the aggregate and the query by each measure, from 0 to 1.
+/// The similarity of the aggregate and the query as separate scores, each from 0 to 1.
 #[derive(Object, Serialize)]
 struct SearchMatch {
-    /// The measure with the highest value.
+    /// The name of the highest score.
     kind: OneOf<MatchKinds>,
-    /// The value for an equal label. Case, accents and punctuation are ignored.
+    /// The score for an equal label. Case, accents and punctuation are ignored.
     exact: f64,
-    /// The value for a label that begins with the query or, with less weight, has a word that begins with the query.
+    /// The score for a label that begins with the query or, with less weight, has a word that begins with the query.
     prefix: f64,
     /// The share of trigrams that the label and the query have in common.
     trigram: f64,
-    /// The value for words that the label and the query have in common, in any order and with typing errors.
+    /// The score for words that the label and the query have in common, in any order and with typing errors.
     token_set: f64,
     /// The BM25 score of the label and the body.
     bm25: f64,
@@ -107,7 +107,8 @@ impl Api {
     /// Searches aggregates by their labels: exactly, by prefix, by similarity, and by words of label and body.
     ///
     /// Typing errors, another word order and missing accents are tolerated, and the last word may be incomplete. Each
-    /// hit has a value for each measure. Hits with equal scores are ordered by their last change, newest first.
+    /// hit has the scores that make up its total score. Hits with equal total scores are ordered by their last change,
+    /// newest first.
     #[oai(path = "/aggregates/search", method = "post", operation_id = "search_aggregates")]
     async fn search_aggregates(
         &self,

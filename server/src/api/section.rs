@@ -11,6 +11,8 @@ pub enum Section {
     Keys,
     /// Members of the workspace, their invitations and their plans.
     Members,
+    /// All workspaces, users and backups of the installation, for its operators.
+    Operators,
     /// Licenses of apps on devices: validating, activating and revoking devices.
     License,
     /// Aggregate types, events, folded states and pipelines.

@@ -1,13 +1,21 @@
-//! `/system`: the consumers of the log, and rebuilding the knowledge graph.
+//! `/system`: the running server, the consumers of the log, and rebuilding the knowledge graph.
 
-use foldwork_engine::workspace::system::{Follower, Rebuilt};
+use std::sync::Arc;
+
+use foldwork_engine::Engine;
+use foldwork_engine::model::date::format_date;
+use foldwork_engine::workspace::system::{Follower, LeaderStatus, Rebuilt};
+use poem::web::Data;
 use poem_openapi::{Object, OpenApi};
 use serde::Serialize;
 
 use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
+use crate::config::Config;
 use crate::http::error::ApiResult;
 use crate::wire::body::JsonResponse;
+use crate::wire::closed_sets::{OneOf, ServerCounts, StoreKinds};
+use crate::wire::page::MAX_LIMIT;
 
 pub struct Api;
 
@@ -18,6 +26,24 @@ struct Consumers {
     /// The position of the log's last event.
     head: u64,
     consumers: Vec<ConsumerBody>,
+    /// The server that runs the plugins and timers of the workspace, or null if the store belongs to one server.
+    #[oai(nullable)]
+    leader: Option<LeaderBody>,
+}
+
+/// The server that runs the plugins and timers of a workspace.
+#[derive(Object, Serialize)]
+#[oai(rename = "Leader")]
+struct LeaderBody {
+    /// The id of the server, or null while no server runs them. Each start of a server has a new id.
+    #[oai(nullable)]
+    server_id: Option<String>,
+    /// Whether the server that responds to this request is the leader.
+    is_here: bool,
+    /// A number that grows when another server takes over.
+    epoch: u64,
+    /// The number of milliseconds since the server that responds last read what other servers have appended.
+    pulse_age_ms: u64,
 }
 
 /// A consumer of the log.
@@ -49,8 +75,94 @@ struct RebuildResult {
     parked: u64,
 }
 
+/// The server that handles the request.
+#[derive(Object, Serialize)]
+#[oai(rename = "SystemInfo")]
+struct SystemInfo {
+    version: String,
+    /// The time at which this server started.
+    started_at: String,
+    /// The number of seconds since this server started.
+    uptime_s: u64,
+    store: OneOf<StoreKinds>,
+    servers: OneOf<ServerCounts>,
+    limits: LimitsBody,
+}
+
+/// The limits in the configuration of the server. The plan of a workspace's owner may have further limits.
+#[derive(Object, Serialize, Clone)]
+#[oai(rename = "SystemLimits")]
+pub struct LimitsBody {
+    /// The maximum size of a request with a JSON body, in bytes.
+    body_bytes: u64,
+    /// The maximum number of rows in a page of a list.
+    page_rows: u64,
+    /// The size at which a page of events ends, in bytes.
+    page_bytes: u64,
+    /// The time limit of a pipeline, in milliseconds.
+    pipeline_ms: u64,
+    /// The memory limit of a pipeline, in bytes.
+    pipeline_bytes: u64,
+    /// The maximum number of open event streams in a workspace.
+    event_streams: u64,
+    /// The maximum number of open sockets of agents in a workspace.
+    sockets: u64,
+    /// The maximum number of requests of a key per minute, or null without a limit.
+    #[oai(nullable)]
+    requests_per_minute: Option<u32>,
+}
+
+/// The settings that `/system/info` shows. Handlers receive them as request data.
+#[derive(Clone)]
+pub struct Configured {
+    store: &'static str,
+    limits: LimitsBody,
+}
+
+impl Configured {
+    pub fn of(config: &Config) -> Configured {
+        let store = match config.store.url.split_once("://") {
+            Some(("mem", _)) => "memory",
+            Some(("surrealkv", _)) => "folder",
+            _ => "service",
+        };
+        let limits = LimitsBody {
+            body_bytes: config.http.body_limit_bytes as u64,
+            page_rows: MAX_LIMIT,
+            page_bytes: config.http.page_bytes as u64,
+            pipeline_ms: config.pipeline.timeout_ms,
+            pipeline_bytes: config.pipeline.memory_bytes as u64,
+            event_streams: config.http.event_streams_per_workspace as u64,
+            sockets: config.realtime.sockets_per_workspace as u64,
+            requests_per_minute: Some(config.http.rate_limit_per_minute).filter(|limit| *limit > 0),
+        };
+        Configured { store, limits }
+    }
+}
+
 #[OpenApi(tag = "Section::Plugins")]
 impl Api {
+    /// Returns the version of the server, its start time, the kind of its store, and its limits.
+    ///
+    /// The configuration of the server sets these limits, which apply to every workspace.
+    #[oai(path = "/system/info", method = "get", operation_id = "get_system_info")]
+    async fn get_system_info(
+        &self,
+        _access: ApiRead,
+        engine: Data<&Arc<Engine>>,
+        configured: Data<&Configured>,
+    ) -> ApiResult<JsonResponse<SystemInfo>> {
+        let running = engine.running();
+        Ok(JsonResponse::new(&SystemInfo {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            started_at: format_date(running.started_at),
+            uptime_s: running.now.saturating_sub(running.started_at).max(0).unsigned_abs() / 1_000,
+            store: configured.store.into(),
+            servers: if running.is_exclusive { "one" } else { "several" }.into(),
+            limits: configured.limits.clone(),
+        }))
+    }
+
     /// Lists the consumers of the log with their positions.
     ///
     /// `lag` is the number of events in the log that a consumer has not applied yet.
@@ -58,7 +170,8 @@ impl Api {
     async fn list_consumers(&self, access: ApiRead) -> ApiResult<JsonResponse<Consumers>> {
         let followers = access.0.followers().await?;
         let consumers = followers.into_iter().map(ConsumerBody::from).collect();
-        Ok(JsonResponse::new(&Consumers { head: access.0.position(), consumers }))
+        let leader = access.0.leader().await?.map(LeaderBody::from);
+        Ok(JsonResponse::new(&Consumers { head: access.0.position(), consumers, leader }))
     }
 
     /// Rebuilds the knowledge graph from the log. The old graph serves requests until the new graph is complete.
@@ -68,6 +181,17 @@ impl Api {
     async fn rebuild_graph(&self, access: ApiWrite) -> ApiResult<JsonResponse<RebuildResult>> {
         let Rebuilt { events, nodes, edges, parked } = access.0.rebuild_graph().await?;
         Ok(JsonResponse::new(&RebuildResult { events, nodes, edges, parked }))
+    }
+}
+
+impl From<LeaderStatus> for LeaderBody {
+    fn from(LeaderStatus { leader, is_here, beat_age }: LeaderStatus) -> LeaderBody {
+        LeaderBody {
+            server_id: leader.server.map(|id| id.to_string()),
+            is_here,
+            epoch: leader.epoch,
+            pulse_age_ms: u64::try_from(beat_age.as_millis()).unwrap_or(u64::MAX),
+        }
     }
 }
 

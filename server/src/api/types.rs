@@ -1,11 +1,13 @@
 //! `/aggregates/define` and `/aggregate-types`: defining and reading aggregate types.
 
 use foldwork_engine::model::definition::{Definition, Field, Fold};
+use foldwork_engine::workspace::PageLimit;
 use foldwork_engine::workspace::types::{Defined, Schema};
 use poem_openapi::param::{Path, Query};
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde::Serialize;
 
+use super::live::Live;
 use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
 use crate::http::error::ApiResult;
@@ -13,7 +15,7 @@ use crate::http::routes::API;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::closed_sets::{FieldFolds, FieldTypes, OneOf};
 use crate::wire::json::{AnyObject, AnyValue, Number};
-use crate::wire::page::{Listed, PageBody};
+use crate::wire::page::{Listed, PageBody, limit, read_cursor};
 use crate::wire::received::Forwarded;
 
 pub struct Api;
@@ -49,6 +51,15 @@ struct FieldDefinition {
     #[oai(nullable)]
     #[serde(skip_serializing_if = "Option::is_none")]
     personal: Option<bool>,
+    /// Whether search finds aggregates by this field, which must have the type string or array. If no field of a type
+    /// has `search`, search finds the aggregates by all fields of type string.
+    #[oai(nullable)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    search: Option<bool>,
+    /// The weight of each word of the field in a search, from 1 (the default) to 10.
+    #[oai(nullable)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    search_weight: Option<u32>,
     /// The rule that combines the field's values; the default keeps the last value.
     #[oai(nullable)]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,10 +68,53 @@ struct FieldDefinition {
     #[oai(nullable)]
     #[serde(skip_serializing_if = "Option::is_none")]
     reference_type: Option<String>,
+    /// Whether the referenced aggregate must exist when an event refers to it.
+    #[oai(nullable)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    must_exist: Option<bool>,
+    /// The items of an array.
+    #[oai(nullable)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    items: Option<Box<ItemDefinition>>,
+    /// The fields of an object, which may have other fields as well.
+    #[oai(nullable)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fields: Option<Vec<FieldDefinition>>,
+}
+
+/// The items of an array. The properties are those of a field.
+#[derive(Object, Serialize)]
+struct ItemDefinition {
+    r#type: OneOf<FieldTypes>,
+    #[oai(nullable)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    r#enum: Option<Vec<AnyValue>>,
+    #[oai(nullable)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    min: Option<Number>,
+    #[oai(nullable)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max: Option<Number>,
+    #[oai(nullable)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pattern: Option<String>,
+    #[oai(nullable)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reference_type: Option<String>,
+    #[oai(nullable)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    must_exist: Option<bool>,
+    #[oai(nullable)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    items: Option<Box<ItemDefinition>>,
+    #[oai(nullable)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fields: Option<Vec<FieldDefinition>>,
 }
 
 /// The definition of an aggregate type.
-// The engine reads a definition itself, because it also reads stored ones, and reports everything that is wrong.
+// This type only describes the schema. The engine parses definitions, because it also parses stored definitions, and
+// reports all violations at once.
 #[derive(Object)]
 struct TypeDefinition {
     type_name: String,
@@ -96,8 +150,18 @@ struct AggregateTypeSchema {
     fields: Vec<FieldDefinition>,
     builtin: bool,
     managed: bool,
+    /// The fields by which search finds the aggregates of the type, in addition to the labels that plugins found.
+    searched: Vec<SearchedField>,
     /// The schemas of the event types: the declared fields, and the fields that occur in the log with their types.
     event_schemas: Vec<EventSchema>,
+}
+
+/// A field by which search finds aggregates.
+#[derive(Object, Serialize)]
+struct SearchedField {
+    field: String,
+    /// The weight of each word of the field.
+    weight: u32,
 }
 
 /// The schema of an event type.
@@ -109,6 +173,21 @@ struct EventSchema {
     /// Maps each field to the types of its values in the log.
     #[serde(skip_serializing_if = "Option::is_none")]
     seen: Option<AnyObject>,
+}
+
+/// A current or past definition of a type.
+#[derive(Object, Serialize)]
+struct PastDefinition {
+    type_name: String,
+    /// The position of the last event that was appended before the definition.
+    position: u64,
+    /// The definition in the form that `define_type` accepts.
+    definition: AnyObject,
+}
+
+impl Listed for PastDefinition {
+    const PAGE: &'static str = "PastDefinitionPage";
+    const DESCRIPTION: &'static str = "A page of the current and past definitions of types.";
 }
 
 impl Listed for AggregateType {
@@ -128,7 +207,7 @@ enum DefinedType {
 
 #[OpenApi(tag = "Section::Aggregates")]
 impl Api {
-    /// Defines an aggregate type, or extends an existing one.
+    /// Defines an aggregate type, or extends an existing type.
     ///
     /// Fields and traits may be added to an existing type. A change that is incompatible with the existing definition
     /// is a conflict whose response lists the differences, unless `force` is given. Built-in types cannot be changed.
@@ -156,15 +235,41 @@ impl Api {
     ///
     /// Built-in and custom types are on one page.
     #[oai(path = "/aggregate-types", method = "get", operation_id = "list_types")]
-    async fn list_types(&self, access: ApiRead) -> JsonResponse<PageBody<AggregateType>> {
-        let data = access.0.list_types().iter().map(|definition| AggregateType::from(&**definition)).collect();
-        JsonResponse::new(&PageBody { data, next_cursor: None })
+    async fn list_types(&self, access: ApiRead) -> ApiResult<JsonResponse<PageBody<AggregateType>>> {
+        let data = access.0.list_types().await?.iter().map(|definition| AggregateType::from(&**definition)).collect();
+        Ok(JsonResponse::new(&PageBody { data, next_cursor: None }))
+    }
+
+    /// Lists the current and past definitions of types, oldest first.
+    ///
+    /// An export needs earlier definitions, because an event is valid under the definition that its type had when the
+    /// event was appended. Built-in types are not listed.
+    #[oai(path = "/aggregate-types/definitions", method = "get", operation_id = "list_definitions")]
+    async fn list_definitions(
+        &self,
+        access: ApiRead,
+        #[oai(name = "limit")] Query(rows): Query<Option<u64>>,
+        /// The `next_cursor` of the previous page.
+        cursor: Query<Option<String>>,
+        live: Live,
+    ) -> ApiResult<JsonResponse<PageBody<PastDefinition>>> {
+        const LIST: &str = "definitions";
+        let start = read_cursor(LIST, cursor.as_deref())?.unwrap_or(0);
+        let limit = PageLimit { rows: limit(rows)?, bytes: live.page_bytes };
+        let page = access.0.past_definitions(start, limit).await?;
+        let bytes = page.items.iter().map(|past| past.declaration.size_bytes()).sum();
+        let page = PageBody::new(page, LIST, |past| PastDefinition {
+            definition: AnyObject::of(&past.declaration).unwrap_or_default(),
+            type_name: past.type_name,
+            position: past.position,
+        });
+        Ok(JsonResponse::large(&page, bytes))
     }
 
     /// Returns the schema of a type: its fields, its traits, and the fields of its events, both as declared and as
     /// found in the log.
     ///
-    /// Types without declared events also have the fields found in the log.
+    /// The fields found in the log are present also for types without declared events.
     #[oai(path = "/aggregate-types/:type_name/schema", method = "get", operation_id = "get_type_schema")]
     async fn get_type_schema(
         &self,
@@ -189,10 +294,27 @@ impl From<&Field> for FieldDefinition {
             pattern: field.pattern.as_deref().map(str::to_owned),
             label: field.label.then_some(true),
             personal: field.personal.then_some(true),
+            search: field.search.then_some(true),
+            search_weight: (field.search_weight != 1).then_some(field.search_weight),
             fold: (field.fold != Fold::Last).then(|| field.fold.name().into()),
             reference_type: field.reference_type.as_deref().map(str::to_owned),
+            must_exist: field.must_exist.then_some(true),
+            items: field.items.as_deref().map(|items| Box::new(items.into())),
+            fields: inner(field),
         }
     }
+}
+
+impl From<&Field> for ItemDefinition {
+    fn from(item: &Field) -> ItemDefinition {
+        let FieldDefinition { r#type, r#enum, min, max, pattern, reference_type, must_exist, items, fields, .. } =
+            item.into();
+        ItemDefinition { r#type, r#enum, min, max, pattern, reference_type, must_exist, items, fields }
+    }
+}
+
+fn inner(field: &Field) -> Option<Vec<FieldDefinition>> {
+    (!field.fields.is_empty()).then(|| field.fields.iter().map(FieldDefinition::from).collect())
 }
 
 impl From<&Definition> for AggregateType {
@@ -224,13 +346,15 @@ impl From<&Schema> for AggregateTypeSchema {
             seen: schema.observed.iter().find(|(seen, _)| seen == name).map(|(_, seen)| seen.clone().into()),
         });
         let event_schemas = event_schemas.collect();
-        AggregateTypeSchema { type_name, display_name, traits, fields, builtin, managed, event_schemas }
+        let searched = schema.definition.searched();
+        let searched = searched.map(|(field, weight)| SearchedField { field: field.to_owned(), weight }).collect();
+        AggregateTypeSchema { type_name, display_name, traits, fields, builtin, managed, searched, event_schemas }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use foldwork_engine::model::declaration::{FIELD_KEYS, KEYS};
+    use foldwork_engine::model::declaration::{FIELD_KEYS, ITEM_KEYS, KEYS};
     use poem_openapi::registry::Registry;
     use poem_openapi::types::Type;
 
@@ -246,5 +370,6 @@ mod tests {
         };
         assert_eq!(keys("TypeDefinition"), KEYS);
         assert_eq!(keys("FieldDefinition"), FIELD_KEYS);
+        assert_eq!(keys("ItemDefinition"), ITEM_KEYS);
     }
 }

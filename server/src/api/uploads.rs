@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use foldwork_engine::Engine;
+use foldwork_engine::workspace::files::attachment;
 use poem::web::Data;
 use poem_openapi::OpenApi;
 use poem_openapi::param::Query;
 
 use super::files::{Stored, stored};
 use super::section::Section;
-use crate::download;
 use crate::http::error::ApiResult;
 use crate::wire::raw_body::RawBody;
 
@@ -19,10 +19,10 @@ pub struct Api;
 impl Api {
     /// Stores the file that a link was created for. The request body is the file's bytes.
     ///
-    /// The tool `upload_file_link` of `/mcp` creates links. A link is valid for 15 minutes and fixes what may be
-    /// stored: the path, the media type and the maximum size. The body's own media type is ignored. The upload is made
-    /// as the user who created the link, and the link becomes invalid when that user's key, membership or plan ends. If
-    /// the file has changed since the link was created, including by an upload through the same link, the upload is
+    /// The tool `upload_file_link` of `/mcp` creates links. A link is valid for 15 minutes and determines the path, the
+    /// media type and the maximum size of the file. The body's own media type is ignored. The upload is made as the
+    /// user who created the link, and the link becomes invalid when that user's key, membership or plan ends. If the
+    /// file has changed since the link was created, including by an upload through the same link, the upload is
     /// rejected (409 `file_changed`).
     #[oai(path = "/uploads", method = "put", operation_id = "upload_linked_file")]
     async fn upload_linked_file(
@@ -36,7 +36,7 @@ impl Api {
         let upload = body.upload.at_most(linked.max_bytes());
         let announced = upload.announced;
         let bytes = upload.blocks()?;
-        let content_disposition = download::attachment(linked.filename());
+        let content_disposition = attachment(linked.filename());
         Ok(stored(&linked.store(announced, content_disposition, bytes).await?))
     }
 }

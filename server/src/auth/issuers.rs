@@ -1,4 +1,4 @@
-//! Passes the settings of authentication and plans to the engine, and fetches the signing keys of issuers.
+//! Passes the settings of authentication and plans to the engine, with a fetcher of the issuers' signing keys.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +37,7 @@ fn issuer(config: &Issuer) -> anyhow::Result<IssuerSettings> {
             Trust::Secret(secret.with_context(|| format!("{issuer}: {variable} is not set"))?.into_bytes())
         }
         (url, "") => Trust::KeySet { url: url.to_owned() },
-        _ => bail!("[[auth.issuers]] {issuer}: either jwks_url or hs256_secret_env, not both"),
+        _ => bail!("[[auth.issuers]] {issuer}: expected either jwks_url or hs256_secret_env, got both"),
     };
     Ok(IssuerSettings {
         issuer: issuer.clone(),
@@ -67,7 +67,7 @@ fn plan(config: &PlanConfig) -> anyhow::Result<OfferedPlan> {
     })
 }
 
-/// Fetches key sets over HTTP.
+/// The HTTP client that fetches the key sets of issuers.
 struct Fetcher {
     http: reqwest::Client,
 }

@@ -1,8 +1,9 @@
-//! The guards of handlers. A guard is a parameter of a handler that authenticates the bearer token and holds a handle.
+//! The guards of handlers. A guard is a parameter of a handler. It authenticates the bearer token and holds a handle,
+//! through which the handler calls the engine.
 //!
-//! The OpenAPI document derives an operation's requirements from the name of the guard's scheme. The name lists scopes,
-//! of which a caller needs one, or `all` for every scope. The minimum role follows after `@`. `session` requires a
-//! token of an identity provider and no scope.
+//! The OpenAPI document derives an operation's requirements from the name of the guard's scheme. The name is a list of
+//! scopes separated by `|`, of which a caller needs one, or `all` for every scope. The minimum role follows after `@`.
+//! The name `session` requires a token of an identity provider and no scope.
 //!
 //! A guard exists only for a caller with the required rights, and holds a handle for exactly these rights. Code with a
 //! guard needs no further checks and cannot exceed the caller's rights.
@@ -12,6 +13,8 @@ mod issuers;
 use std::sync::Arc;
 
 use foldwork_engine::model::access::Caller;
+use foldwork_engine::model::excerpt::excerpt_of;
+use foldwork_engine::workspace::Consistency;
 use foldwork_engine::{
     AgentWriter, ContentReader, Engine, Error, Listener, McpReader, McpWriter, Operator, Owner, ProfileReader, Reader,
     Right, SignedIn, Unlocker, Writer,
@@ -21,62 +24,63 @@ use poem::Request;
 use poem_openapi::SecurityScheme;
 use poem_openapi::auth::Bearer;
 
-use crate::http::bearer::{Verified, bearer};
+use crate::http::bearer::{Identity, Verified, WORKSPACE, bearer};
 use crate::http::error::ApiError;
 
 pub use issuers::decide;
 
-/// The header that selects one of a user's workspaces.
-pub const WORKSPACE: &str = "foldwork-workspace";
+/// The query parameter of reads that selects whether the store is asked for the newest events.
+pub const CONSISTENCY: &str = "consistency";
 
-/// Grants reading of data. Requires `api:read`.
+/// The guard of operations that read data. Requires `api:read`.
 #[derive(SecurityScheme)]
 #[oai(ty = "bearer", rename = "api:read", checker = "guard::<Reader>")]
 pub struct ApiRead(pub Reader);
 
-/// Grants writing of data. Requires `api:write`.
+/// The guard of operations that write data. Requires `api:write`.
 #[derive(SecurityScheme)]
 #[oai(ty = "bearer", rename = "api:write@editor", checker = "guard::<Writer>")]
 pub struct ApiWrite(pub Writer);
 
-/// Grants work on tasks for agents. Requires `api:write`. A key that is bound to agents works for its agents only.
+/// The guard of operations of agents on tasks. Requires `api:write`. A key that is bound to agents acts only for these
+/// agents.
 #[derive(SecurityScheme)]
 #[oai(ty = "bearer", rename = "api:write@editor", checker = "guard::<AgentWriter>")]
 pub struct AgentWrite(pub AgentWriter);
 
-/// Grants listening to the channels and feeds of agents. Requires `api:read`.
+/// The guard of operations that read the channels and feeds of agents. Requires `api:read`.
 #[derive(SecurityScheme)]
 #[oai(ty = "bearer", rename = "api:read", checker = "guard::<Listener>")]
 pub struct AgentListen(pub Listener);
 
-/// Grants reading of content. Requires `content:read` (published only) or `api:read`.
+/// The guard of operations that read content. Requires `content:read` (published content only) or `api:read`.
 #[derive(SecurityScheme)]
 #[oai(ty = "bearer", rename = "content:read|api:read", checker = "guard::<ContentReader>")]
 pub struct ContentRead(pub ContentReader);
 
-/// Grants reading of the caller's profile. Requires `profile:read` or `api:read`.
+/// The guard of operations that read the caller's profile. Requires `profile:read` or `api:read`.
 #[derive(SecurityScheme)]
 #[oai(ty = "bearer", rename = "profile:read|api:read", checker = "guard::<ProfileReader>")]
 pub struct ProfileRead(pub ProfileReader);
 
-/// Grants managing the members of a workspace. Requires every scope and the role `owner`.
+/// The guard of operations that manage the members of a workspace. Requires every scope and the role `owner`.
 #[derive(SecurityScheme)]
 #[oai(ty = "bearer", rename = "all@owner", checker = "guard::<Owner>")]
 pub struct OwnerWrite(pub Owner);
 
-/// Grants operating the installation. Requires every scope and the role `owner` in the installation's first workspace.
-/// The owner's plan may have lapsed.
+/// The guard of operations on the installation. Requires every scope and the role `owner` in the installation's first
+/// workspace. The owner's plan may have lapsed.
 #[derive(SecurityScheme)]
 #[oai(ty = "bearer", rename = "all@operator", checker = "guard::<Operator>")]
 pub struct OperatorWrite(pub Operator);
 
-/// Grants validating and deactivating devices. Requires `extension:unlock`.
+/// The guard of operations that validate and deactivate devices. Requires `extension:unlock`.
 #[derive(SecurityScheme)]
 #[oai(ty = "bearer", rename = "extension:unlock", checker = "guard::<Unlocker>")]
 pub struct Unlock(pub Unlocker);
 
-/// Grants accepting and declining invitations. Requires a token of an identity provider. The user need not be a member
-/// of any workspace.
+/// The guard of operations on the caller's own invitations. Requires a token of an identity provider. The user need not
+/// be a member of any workspace.
 #[derive(SecurityScheme)]
 #[oai(ty = "bearer", rename = "session", checker = "signed_in")]
 pub struct Session(pub SignedIn);
@@ -84,7 +88,8 @@ pub struct Session(pub SignedIn);
 async fn signed_in(request: &Request, _: Bearer) -> poem::Result<SignedIn> {
     let (engine, token) = engine_and_token(request).map_err(ApiError::from)?;
     let signed_in = engine.signed_in(token).await.map_err(ApiError::from)?;
-    mark_verified(request);
+    let identity = Identity { user_id: Some(signed_in.user_id().into()), key_id: None, workspace_id: None };
+    mark_verified(request, identity);
     Ok(signed_in)
 }
 
@@ -98,14 +103,29 @@ pub async fn enter<R: Right>(request: &Request) -> poem::Result<R> {
 }
 
 async fn try_enter<R: Right>(request: &Request) -> Result<R, Error> {
-    let (engine, caller) = caller(request).await?;
-    engine.enter(caller).await
+    let consistency = consistency(request)?;
+    let (engine, caller) = caller(request, consistency).await?;
+    engine.enter_with(caller, consistency).await
 }
 
-/// Returns the access rights of an MCP client that acts for the caller. `upload_url` is the part of an upload URL
+/// Returns the consistency that a read asks for. Operations that write have no such parameter.
+fn consistency(request: &Request) -> Result<Consistency, Error> {
+    // The handler reports a query that cannot be parsed.
+    let sent: Vec<(String, String)> = request.params().unwrap_or_default();
+    match sent.iter().find(|(name, _)| name == CONSISTENCY).map(|(_, value)| &**value) {
+        None | Some("strong") => Ok(Consistency::Strong),
+        Some("eventual") => Ok(Consistency::Eventual),
+        Some(other) => {
+            let other = excerpt_of(other);
+            Err(Error::invalid(format!("{CONSISTENCY}: unknown value '{other}'; expected strong or eventual")))
+        }
+    }
+}
+
+/// Returns the access rights of an MCP client, which are those of the caller. `upload_url` is the part of an upload URL
 /// before the link.
 pub async fn model_access(request: &Request, upload_url: String) -> Result<mcp::Access, Error> {
-    let (engine, caller) = caller(request).await?;
+    let (engine, caller) = caller(request, Consistency::Strong).await?;
     let reader = engine.enter::<McpReader>(caller.clone()).await?.into_reader();
     let writer = match engine.enter::<McpWriter>(caller).await {
         Ok(writer) => Ok(writer.into_writer()),
@@ -118,13 +138,16 @@ pub async fn model_access(request: &Request, upload_url: String) -> Result<mcp::
     Ok(mcp::Access { reader, writer, upload_url: upload_url.into() })
 }
 
-/// Authenticates the caller of a request. Runs for every request.
-async fn caller(request: &Request) -> Result<(&Engine, Caller), Error> {
+/// Authenticates the caller of a request in the workspace that the header [`WORKSPACE`] selects.
+async fn caller(request: &Request, consistency: Consistency) -> Result<(&Engine, Caller), Error> {
     let (engine, token) = engine_and_token(request)?;
     // Reads a header that is not text as an empty id, which matches no workspace.
     let workspace = request.headers().get(WORKSPACE).map(|name| name.to_str().unwrap_or_default());
-    let caller = engine.authenticate_in(token, workspace).await?;
-    mark_verified(request);
+    let caller = match consistency {
+        Consistency::Strong => engine.authenticate_in(token, workspace).await?,
+        Consistency::Eventual => engine.authenticate_eventually(token, workspace).await?,
+    };
+    mark_verified(request, Identity::from(&caller));
     Ok((engine, caller))
 }
 
@@ -134,8 +157,8 @@ fn engine_and_token(request: &Request) -> Result<(&Engine, &str), Error> {
     Ok((request.data::<Arc<Engine>>().expect("the application adds its engine to each request"), token))
 }
 
-fn mark_verified(request: &Request) {
+fn mark_verified(request: &Request, identity: Identity) {
     if let Some(verified) = request.data::<Verified>() {
-        verified.mark();
+        verified.mark(identity);
     }
 }

@@ -7,10 +7,11 @@ use std::mem;
 const MAX_BYTES: usize = 512 * 1024;
 const MAX_EVENTS: usize = 256;
 const OPENING: &str = r#"{"events":["#;
-/// The server gives articles other slugs instead of refusing slugs that are taken.
+/// The end of a request body. With `rename_slugs`, the server gives an article another slug if the slug is taken or not
+/// valid.
 const CLOSING: &str = r#"],"rename_slugs":true}"#;
 
-/// The source of an event, for error messages.
+/// The place of an event in the source, for error messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// A line of a file, numbered from 1.
@@ -24,15 +25,15 @@ pub enum Origin {
 pub struct Batch {
     /// The body of the request.
     pub body: String,
-    /// The source of each event, in the order of the events.
+    /// The place of each event in the source, in the order of the events.
     pub origins: Vec<Origin>,
     /// The distinct projects that the events name.
     pub projects: Vec<String>,
-    /// The read position in the source after the last event of the batch.
+    /// The position in the source after the last event of the batch, for the progress bar.
     pub read: u64,
 }
 
-/// Collects events into batches.
+/// A collector that combines events into batches.
 #[derive(Debug, Default)]
 pub struct Batcher {
     open: Batch,
@@ -42,7 +43,7 @@ impl Batcher {
     /// Adds an event's JSON to the open batch. If the event does not fit, returns the open batch and starts a new batch
     /// with the event.
     pub fn push(&mut self, json: &str, project: Option<&str>, origin: Origin, read: u64) -> Option<Batch> {
-        let full = if self.has_room_for(json) { None } else { self.take() };
+        let full = if self.fits(json) { None } else { self.take() };
         let open = &mut self.open;
         open.body.push_str(if open.origins.is_empty() { OPENING } else { "," });
         open.body.push_str(json);
@@ -66,7 +67,7 @@ impl Batcher {
         Some(batch)
     }
 
-    fn has_room_for(&self, json: &str) -> bool {
+    fn fits(&self, json: &str) -> bool {
         let bytes = self.open.body.len() + 1 + json.len() + CLOSING.len();
         self.open.origins.is_empty() || (self.open.origins.len() < MAX_EVENTS && bytes <= MAX_BYTES)
     }
@@ -78,7 +79,7 @@ impl Batch {
         self.origins.len() as u64
     }
 
-    /// Describes the source of the events for an error message. `index` selects a single event.
+    /// Returns the place of the events in the source for an error message. `index` selects a single event.
     pub fn whereabouts(&self, index: Option<usize>) -> String {
         if let Some(origin) = index.and_then(|index| self.origins.get(index)) {
             return origin.to_string();

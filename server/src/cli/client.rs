@@ -61,7 +61,7 @@ pub struct Refusal {
 
 /// A successful response.
 #[derive(Debug)]
-pub struct Answer {
+pub struct Success {
     pub replayed: bool,
     pub body: String,
 }
@@ -132,7 +132,7 @@ impl Client {
     }
 
     /// Sends a request once and reads the whole response.
-    pub(super) async fn call(&self, request: RequestBuilder) -> Result<Answer, CallError> {
+    pub(super) async fn call(&self, request: RequestBuilder) -> Result<Success, CallError> {
         let response = request.send().await.map_err(CallError::Unreachable)?;
         let status = response.status();
         if !status.is_success() {
@@ -140,7 +140,7 @@ impl Client {
         }
         let replayed = response.headers().get("idempotency-replayed").is_some_and(|value| value == "true");
         let body = response.text().await.map_err(CallError::Unreachable)?;
-        Ok(Answer { replayed, body })
+        Ok(Success { replayed, body })
     }
 }
 
@@ -156,7 +156,7 @@ impl Client {
     }
 }
 
-impl Answer {
+impl Success {
     /// Parses the response's JSON.
     pub(super) fn json<T: DeserializeOwned>(&self) -> Result<T, CallError> {
         foldwork_engine::model::json::read(self.body.as_bytes()).map_err(CallError::Unreadable)

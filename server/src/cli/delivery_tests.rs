@@ -26,7 +26,8 @@ fn lines(count: usize) -> String {
 
 async fn import_text(client: &Client, text: String) -> anyhow::Result<Tally> {
     let input = Input::from_reader(Cursor::new(text), None)?;
-    deliver(client, &Progress::start(None), |outlet| import::read_lines(input, outlet, &Progress::start(None))).await
+    deliver(client, &Progress::start(None), |outlet| import::read_lines(input, None, outlet, &Progress::start(None)))
+        .await
 }
 
 fn shared_store() -> (Arc<Mutex<Store>>, impl FnMut(&Request) -> Reply + Send + 'static) {
@@ -173,7 +174,7 @@ async fn an_export_can_be_imported_elsewhere() {
     let other = Stub::start(other_reply).await;
     for (appended, repeated) in [(7, 0), (0, 7)] {
         let input = Input::open(&scratch.file()).expect("readable");
-        let source = |outlet: &mut _| import::read_lines(input, outlet, &Progress::start(None));
+        let source = |outlet: &mut _| import::read_lines(input, None, outlet, &Progress::start(None));
         let tally = deliver(&other.client(), &Progress::start(None), source).await.expect("imported");
         assert_eq!(tally, Tally { appended, repeated });
     }

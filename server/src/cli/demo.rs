@@ -1,5 +1,5 @@
-//! The presentation of `foldwork demo`: the import of a repository's history, three sample queries, and commands to try
-//! next.
+//! The presentation of `foldwork demo`: a link to the dashboard, the import of a repository's history, three sample
+//! queries, work that waits for approval, and commands to try next.
 
 use std::io::Write;
 use std::path::Path;
@@ -7,19 +7,22 @@ use std::path::Path;
 use anyhow::Context as _;
 use foldwork_engine::clock::{Clock, SystemClock};
 use jiff::Timestamp;
-use reqwest::Method;
+use reqwest::{Method, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::client::Client;
-use super::git;
 use super::output::{print, print_line};
 use super::progress::Progress;
 use super::table::Table;
+use super::{dashboard, git};
+
+/// The time in which the printed link can be opened, in minutes. The import of a large repository takes a while.
+const LINK_MINUTES: u32 = 60;
 
 /// The response to a pipeline request.
 #[derive(Debug, Deserialize)]
-struct Answer {
+struct QueryResponse {
     results: Vec<Value>,
 }
 
@@ -42,12 +45,52 @@ pub fn key(file: &Path) -> anyhow::Result<String> {
     }
 }
 
-/// Imports the repository that a folder belongs to, answers three questions about it, and prints commands to try next.
+/// Prints a link to the dashboard, imports the repository of a folder, prints the answers to three questions about the
+/// repository, and prints commands to try next. Also saves a view and publishes an article, so that the dashboard shows
+/// a view and tasks.
 ///
 /// A folder outside of any repository, or a repository without Markdown, leads to a message instead of an error.
-pub async fn present(client: &Client, repo: &Path) -> anyhow::Result<()> {
+pub async fn present(client: &Client, repo: &Path, has_dashboard: bool) -> anyhow::Result<()> {
+    if has_dashboard {
+        print_line(&format!("in a browser, once: {}", dashboard::link(client, LINK_MINUTES).await?))?;
+    }
     let most_revised = if import(client, repo).await? { ask_questions(client).await? } else { None };
+    if let Some(article) = most_revised.as_deref() {
+        save_view(client).await?;
+        publish(client, article).await?;
+    }
     print(&next_steps(client, most_revised.as_deref()))
+}
+
+/// Saves the pipeline of the second question as a view for the dashboard. Later runs change nothing, because the event
+/// has a fixed id.
+async fn save_view(client: &Client) -> anyhow::Result<()> {
+    let event = json!({
+        "aggregate_type": "view",
+        "event_type": "view.created",
+        "event_id": "demo-view-most-revised",
+        "payload": {
+            "name": "Most revised articles",
+            "description": "Which articles were revised most, and how long ago?",
+            "pipeline": revisions_pipeline(),
+        },
+    });
+    let request = client.request(Method::POST, &["aggregates", "most-revised", "events"]).json(&event);
+    match client.call(request).await {
+        // Ignores a conflict, because an earlier version of the program may have saved another view.
+        Err(error) if !error.has_status(StatusCode::CONFLICT) => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Publishes an article unless it is already published. The plugin `trait_router` then assigns tasks to the shipped
+/// agents, and their proposals wait for approval.
+async fn publish(client: &Client, article: &str) -> anyhow::Result<()> {
+    let found: Value = client.call(client.request(Method::GET, &["articles", article])).await?.json()?;
+    if found.get("status").and_then(Value::as_str) != Some("published") {
+        client.call(client.request(Method::POST, &["articles", article, "publish"])).await?;
+    }
+    Ok(())
 }
 
 /// Imports the repository. Returns false if the folder has no repository or the history has no Markdown.
@@ -118,7 +161,7 @@ async fn ask(client: &Client, question: &str, pipeline: &Value) -> anyhow::Resul
 
 async fn query(client: &Client, pipeline: &Value) -> anyhow::Result<Vec<Value>> {
     let request = client.request(Method::POST, &["aggregates", "query"]).json(&json!({"pipeline": pipeline}));
-    let response: Answer = client.call(request).await?.json()?;
+    let response: QueryResponse = client.call(request).await?.json()?;
     Ok(response.results)
 }
 

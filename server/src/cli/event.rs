@@ -39,8 +39,8 @@ pub struct Event<'a> {
     pub restore: Option<bool>,
 }
 
-/// Assigns ids to events without an id. The ids are derived from the lines and their ordinals, so every import of a
-/// file assigns the same ids, and equal lines have different ids.
+/// The generator of ids for events without an id. An id is derived from the event and its number in its stream, so
+/// every import of a file assigns the same ids, and equal lines have different ids.
 #[derive(Debug, Default)]
 pub struct LineIds {
     /// The number of events of each stream so far, by a digest of the stream's id, which takes less memory than the id.

@@ -18,13 +18,12 @@ use super::portable::store::{OpenStore, StoreArguments};
 use super::progress::Progress;
 use super::projects::Projects;
 
-/// The type whose events name bytes.
+/// The aggregate type of files. The events of files refer to stored bytes.
 const FILE: &str = "file";
 
 /// Writes a workspace as NDJSON: its projects, the definitions of its types, and its events, oldest first.
 ///
-/// Files are left out unless `--files` names a folder for their bytes. With `--offline`, the definitions have their
-/// history, and `--with-members` is possible.
+/// Files are left out unless `--files` names a folder for their bytes. `--with-members` needs `--offline`.
 #[derive(clap::Args, Debug)]
 pub struct Arguments {
     /// The file to write, compressed if its name ends in .zst or .gz; `-` is standard output.
@@ -67,7 +66,7 @@ pub struct Written {
     pub left_out: u64,
 }
 
-/// The fields of an event that an export needs to know. All other fields are carried as they are.
+/// The fields of an event that the export reads or changes. All other fields are copied.
 #[derive(Debug, Deserialize)]
 struct Stored<'a> {
     #[serde(borrow)]
@@ -83,8 +82,7 @@ struct Stored<'a> {
     payload: &'a RawValue,
 }
 
-/// Exports a workspace and prints a summary to standard output, or to standard error if the events go to standard
-/// output.
+/// Exports a workspace. Prints a summary to standard output or, if the events are written there, to standard error.
 pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let Arguments { output: path, files, with_members, selection, store, connection } = arguments;
     let progress = Progress::start(None);
@@ -102,7 +100,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     };
     let time = progress.finish();
     let Written { events, left_out, position } = exported?;
-    let files = if left_out == 0 { String::new() } else { format!(", {left_out} of files left out") };
+    let files = if left_out == 0 { String::new() } else { format!(", {left_out} events of files left out") };
     let closing = format!("exported {events} events up to position {position}{files} in {time}");
     if path == Path::new("-") {
         progress.note(&closing);
@@ -154,7 +152,7 @@ pub async fn write_file(
     Ok(exporting.written)
 }
 
-/// The definitions that are not written yet, a few at a time.
+/// The definitions that are not written yet. They are fetched in pages.
 struct Definitions {
     next: std::vec::IntoIter<Definition>,
     read: usize,
@@ -166,7 +164,7 @@ struct Exporting<'a> {
     files: Option<Folder>,
     projects: Projects,
     definitions: Definitions,
-    /// The aggregates that were deleted by an event that was read, and not restored since.
+    /// The aggregates that are deleted after the events read so far.
     deleted: HashSet<String>,
     written: Written,
 }
@@ -177,7 +175,7 @@ impl Definitions {
         Ok(Self { read: first.len(), next: first.into_iter() })
     }
 
-    /// Returns the next definition if it was made before the event at `position`.
+    /// Returns the next definition if it was defined before the event at `position` was appended.
     async fn before(&mut self, source: &Source<'_>, position: u64) -> anyhow::Result<Option<Definition>> {
         if self.next.as_slice().is_empty() {
             let more = source.definitions(self.read).await?;
@@ -244,7 +242,7 @@ impl Exporting<'_> {
                 self.projects = self.source.projects().await?;
                 self.write_projects(output, listed)?;
             }
-            // Another workspace may have another id for the project.
+            // Writes the slug, because the project may have another id in the workspace that imports the file.
             let slug = self.projects.slug(id).unwrap_or(id);
             put("project_id", to_raw_value(slug)?);
         }
@@ -256,7 +254,8 @@ impl Exporting<'_> {
         Ok(())
     }
 
-    /// Returns whether an event restores its aggregate, and has a verb that does not say so.
+    /// Returns whether an event restores its aggregate although its verb is not `created`. Such an event needs the flag
+    /// `restore` in the export.
     fn restores(&mut self, event: &Stored<'_>) -> bool {
         match event.event_type.split_once('.') {
             Some((_, "deleted")) => {
@@ -267,8 +266,8 @@ impl Exporting<'_> {
         }
     }
 
-    /// Returns the aggregates that have an event of deletion up to a position. Those that were restored are among them,
-    /// which does no harm: an event that restores what is not deleted is an event like others.
+    /// Returns the aggregates that have an event `<type>.deleted` up to a position. Aggregates that were restored later
+    /// are included. The flag `restore` has no effect on an event of an aggregate that is not deleted.
     async fn deleted_before(&self, position: u64) -> anyhow::Result<HashSet<String>> {
         let mut deleted = HashSet::new();
         if position == 0 {
@@ -312,7 +311,7 @@ impl Exporting<'_> {
 }
 
 impl Selection {
-    /// Returns whether an event is selected by its type and by that of its aggregate.
+    /// Returns whether the selection includes an event, by the type of the event and the type of its aggregate.
     pub fn admits(&self, event_type: &str, aggregate_type: &str) -> bool {
         (self.types.is_empty() || self.types.iter().any(|name| name == event_type))
             && self.aggregate_type.as_ref().is_none_or(|name| name == aggregate_type)

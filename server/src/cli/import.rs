@@ -1,29 +1,35 @@
-//! `foldwork import`: imports what `export` wrote, other events in an NDJSON file, or a git repository's history.
+//! `foldwork import`: imports an export, other events in an NDJSON file, or the history of a git repository.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
+use serde::Deserialize;
 
 use super::batch::Origin;
-use super::client::Connection;
+use super::client::{Client, Connection};
 use super::event::{Event, LineIds};
 use super::git;
 use super::input::Input;
 use super::output;
+use super::portable::folder::Folder;
 use super::portable::lines::Line;
 use super::portable::restore::{Restored, restore};
 use super::portable::store::StoreArguments;
 use super::progress::Progress;
-use super::sender::{Outlet, deliver};
+use super::sender::{Outlet, Tally, deliver};
+use super::uploads::NamedFile;
 
-/// The aggregate types to which only their own operations append. A server imports no events of these types.
-const MANAGED_TYPES: [&str; 4] = ["agent", "file", "project", "task"];
+/// The aggregate types whose events only special operations append. A server imports no events of these types.
+const MANAGED_TYPES: [&str; 4] = ["agent", FILE, "project", "task"];
+/// The type of files, which an import through a server uploads.
+const FILE: &str = "file";
 
-/// Imports events in order, with the projects and types that an export has.
+/// Imports events in order. The projects and types of an export are created as well.
 ///
-/// An import may be repeated: events that are already there are not appended again. Through a server, events are
-/// appended as new ones of the caller, and tasks, agents and files are left out, because only their own operations may
-/// append them. With `--offline`, an export is taken back whole, with positions, times and actors.
+/// An import may be repeated: events that were imported before are not appended again. If a server imports the file,
+/// the caller becomes the actor of the events. Files are uploaded from the folder `--files`. Tasks and agents are left
+/// out, because only their own operations may append them. With `--offline`, an export is restored completely, with
+/// versions, times and actors.
 #[derive(clap::Args, Debug)]
 #[command(subcommand_negates_reqs = true)]
 pub struct Arguments {
@@ -31,7 +37,7 @@ pub struct Arguments {
     #[arg(required = true)]
     file: Option<PathBuf>,
     /// The folder with the bytes of files, as `export --files` wrote it.
-    #[arg(long, value_name = "FOLDER", requires = "offline")]
+    #[arg(long, value_name = "FOLDER")]
     files: Option<PathBuf>,
     #[command(subcommand)]
     source: Option<Source>,
@@ -41,10 +47,18 @@ pub struct Arguments {
     connection: Connection,
 }
 
+/// The mark of an event of a file whose bytes the folder has.
+#[derive(Deserialize)]
+struct Kept {
+    #[serde(default)]
+    bytes: bool,
+}
+
 /// A source other than a file of events.
 #[derive(clap::Subcommand, Debug)]
 enum Source {
-    /// The Markdown history of a git repository: an article per file, an event per commit that changed it.
+    /// The Markdown history of a git repository. Each file becomes an article, and each commit that changes the file
+    /// becomes an event.
     Git(git::Arguments),
 }
 
@@ -52,7 +66,7 @@ enum Source {
 pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let Arguments { file, files, source, store, connection } = arguments;
     if store.offline {
-        let (None, Some(file)) = (source, file) else { bail!("--offline imports a file, and no git repository") };
+        let (None, Some(file)) = (source, file) else { bail!("--offline requires a file, not a git repository") };
         return run_offline(&store, &file, files.as_deref()).await;
     }
     let client = connection.client()?;
@@ -65,8 +79,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
         (None, Some(file)) => {
             let input = Input::open(&file)?;
             let progress = Progress::start(input.size_bytes());
-            let bar = progress.clone();
-            let imported = deliver(&client, &progress, move |outlet| read_lines(input, outlet, &bar)).await;
+            let imported = import_lines(&client, input, files.as_deref(), &progress).await;
             (imported.with_context(|| named(&file)), progress)
         }
         (None, None) => bail!("expected a file or `git REPO`"),
@@ -75,27 +88,56 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     output::print_line(&format!("imported {} in {time}", imported?))
 }
 
+/// Imports a file through a server. `files` is the folder with the bytes of files.
+pub async fn import_file(
+    client: &Client,
+    file: &Path,
+    files: Option<&Path>,
+    progress: &Progress,
+) -> anyhow::Result<Tally> {
+    import_lines(client, Input::open(file)?, files, progress).await
+}
+
+async fn import_lines(
+    client: &Client,
+    input: Input,
+    files: Option<&Path>,
+    progress: &Progress,
+) -> anyhow::Result<Tally> {
+    let (bar, folder) = (progress.clone(), files.map(Folder::open).transpose()?);
+    deliver(client, progress, move |outlet| read_lines(input, folder.as_ref(), outlet, &bar)).await
+}
+
 async fn run_offline(store: &StoreArguments, file: &Path, files: Option<&Path>) -> anyhow::Result<()> {
     let input = Input::open(file)?;
     let engine = store.engine().await?;
     let progress = Progress::start(input.size_bytes());
     let imported = restore(engine, store.workspace.as_deref(), input, files, &progress).await;
     let time = progress.finish();
-    let Restored { tally, members, keys, .. } = imported.with_context(|| named(file))?;
+    let Restored { tally, members, keys, left_out, .. } = imported.with_context(|| named(file))?;
     let people = match (members, keys) {
         (0, 0) => String::new(),
         _ => format!(", {members} members, {keys} keys"),
     };
-    output::print_line(&format!("imported {tally}{people} in {time}"))
+    let own = match left_out {
+        0 => String::new(),
+        _ => format!(", {left_out} events of plugins' agents left out, which the workspace has registered itself"),
+    };
+    output::print_line(&format!("imported {tally}{people}{own} in {time}"))
 }
 
-/// Returns the name of a file in errors.
+/// Returns the name of a file in error messages.
 fn named(file: &Path) -> String {
     if file == Path::new("-") { "standard input".to_owned() } else { file.display().to_string() }
 }
 
-/// Sends what each line has to the outlet.
-pub(super) fn read_lines(mut input: Input, outlet: &mut Outlet, progress: &Progress) -> anyhow::Result<()> {
+/// Passes the content of each line to the outlet.
+pub(super) fn read_lines(
+    mut input: Input,
+    files: Option<&Folder>,
+    outlet: &mut Outlet,
+    progress: &Progress,
+) -> anyhow::Result<()> {
     let mut ids = LineIds::default();
     let (mut is_export, mut has_ended, mut left_out, mut has_people) = (false, false, 0_u64, false);
     loop {
@@ -126,8 +168,17 @@ pub(super) fn read_lines(mut input: Input, outlet: &mut Outlet, progress: &Progr
             Line::Event(text) => text,
         };
         let mut event = Event::parse(text).with_context(at)?;
+        if let (FILE, Some(folder)) = (&*event.aggregate_type, files)
+            && serde_json::from_str::<Kept>(text).with_context(at)?.bytes
+        {
+            let mut file: NamedFile =
+                serde_json::from_str(event.payload.get()).with_context(|| format!("line {number}: /payload"))?;
+            file.project = event.project_id.as_deref().map(str::to_owned);
+            outlet.upload(file, folder.clone(), number)?;
+            continue;
+        }
         if MANAGED_TYPES.contains(&&*event.aggregate_type) {
-            // The lines of an export describe the projects.
+            // Events of projects are not counted, because other lines of an export describe the projects.
             left_out += u64::from(event.aggregate_type != "project");
             continue;
         }
@@ -138,12 +189,13 @@ pub(super) fn read_lines(mut input: Input, outlet: &mut Outlet, progress: &Progr
     }
     if left_out > 0 {
         progress.note(&format!(
-            "warning: {left_out} events of tasks, agents and files are left out; \
-             an import into a stopped server's store takes them: import --offline"
+            "warning: {left_out} events of tasks, agents{} are left out; \
+             to import them, stop the server and use import --offline",
+            if files.is_some() { " and earlier versions of files" } else { " and files (--files uploads files)" }
         ));
     }
     if has_people {
-        progress.note("warning: members and keys are left out; import --offline takes them");
+        progress.note("warning: members and keys are left out; only import --offline imports members and keys");
     }
     ensure!(!is_export || has_ended, "the file ends before its last line: it was cut off");
     Ok(())

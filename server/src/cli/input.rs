@@ -15,7 +15,7 @@ const MAX_LINE_BYTES: u64 = 64 * 1024 * 1024;
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// Lines of text, read one at a time.
+/// A file or standard input that is read line by line.
 pub struct Input {
     reader: Box<dyn BufRead + Send>,
     consumed: Arc<AtomicU64>,

@@ -1,4 +1,4 @@
-//! `foldwork keys`: creates, lists and revokes API keys.
+//! `foldwork keys`: creates, lists and revokes API keys, and creates a new owner key while the server is stopped.
 
 use std::io::{self, Write};
 
@@ -9,9 +9,10 @@ use serde_json::{Value, json};
 
 use super::client::{Client, Connection};
 use super::output::{print, print_line};
+use super::reset;
 use super::table::Table;
 
-/// Creates, lists and revokes API keys.
+/// Creates, lists and revokes API keys, and creates a new owner key while the server is stopped.
 #[derive(clap::Args, Debug)]
 pub struct Arguments {
     #[command(subcommand)]
@@ -30,7 +31,7 @@ enum Action {
         /// The scopes of the key, such as `api:read,content:read`.
         #[arg(long, value_delimiter = ',', default_value = "api:read,api:write")]
         scopes: Vec<String>,
-        /// The expiry time of the key, such as 2026-12-31T00:00:00Z; without it the key does not expire.
+        /// The expiry time of the key, such as 2026-12-31T00:00:00Z; by default, the key does not expire.
         #[arg(long)]
         expires_at: Option<String>,
         /// Prints the whole record as JSON.
@@ -48,6 +49,9 @@ enum Action {
         /// The id of the key, as shown by `keys list`.
         id: String,
     },
+    /// Creates a new key with every scope for the owner of the first workspace, and prints it to standard output. The
+    /// server must be stopped.
+    Reset(reset::Arguments),
 }
 
 #[derive(Debug, Deserialize)]
@@ -59,13 +63,14 @@ struct Page {
 
 /// Runs a subcommand of `foldwork keys`.
 pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
-    let client = arguments.connection.client()?;
+    let client = || arguments.connection.client();
     match arguments.action {
         Action::Create { name, scopes, expires_at, json } => {
-            create(&client, &name, &scopes, expires_at.as_deref(), json).await
+            create(&client()?, &name, &scopes, expires_at.as_deref(), json).await
         }
-        Action::List { json } => list(&client, json).await,
-        Action::Revoke { id } => revoke(&client, &id).await,
+        Action::List { json } => list(&client()?, json).await,
+        Action::Revoke { id } => revoke(&client()?, &id).await,
+        Action::Reset(arguments) => reset::run(arguments).await,
     }
 }
 

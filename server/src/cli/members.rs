@@ -25,7 +25,7 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
-    /// Invites an e-mail address. The user who signs in with this address may accept the invitation.
+    /// Invites an e-mail address. A user who signs in with this address can accept the invitation.
     Invite {
         email: String,
         /// The role: owner, editor or viewer.
@@ -43,6 +43,10 @@ enum Action {
     Remove {
         /// The id, as shown by `members list`.
         id: String,
+        /// The successor for the member's open tasks: `user:ID` or `agent:ID`; by default, the tasks are assigned to
+        /// nobody.
+        #[arg(long)]
+        reassign_to: Option<String>,
     },
 }
 
@@ -64,8 +68,9 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
             let request = client.request(Method::PATCH, &["members", &id]).json(&json!({"role": role}));
             print(&listing([&client.call(request).await?.json()?]))
         }
-        Action::Remove { id } => {
-            client.call(client.request(Method::DELETE, &["members", &id])).await?;
+        Action::Remove { id, reassign_to } => {
+            let successor: Vec<(&str, String)> = reassign_to.map(|to| ("reassign_to", to)).into_iter().collect();
+            client.call(client.request(Method::DELETE, &["members", &id]).query(&successor)).await?;
             print_line(&format!("removed {id}"))
         }
     }

@@ -1,7 +1,10 @@
 //! The commands of the program: some call a server over HTTP, and some work without a server.
 
+mod archive;
+mod backup;
 mod batch;
 pub mod client;
+pub mod dashboard;
 #[cfg(test)]
 mod delivery_tests;
 pub mod demo;
@@ -19,12 +22,16 @@ pub mod portable;
 pub mod progress;
 mod projects;
 mod rebuild;
+mod reset;
+mod restore;
 mod retry;
 pub mod sender;
 #[cfg(test)]
 mod stub;
 mod table;
 mod types;
+mod uploads;
+mod workspaces;
 
 use std::io;
 use std::process::ExitCode;
@@ -32,31 +39,45 @@ use std::process::ExitCode;
 /// A command other than `serve`.
 #[derive(clap::Subcommand, Debug)]
 pub enum Command {
-    /// Creates, lists and revokes API keys.
+    /// Creates, lists and revokes API keys, and creates a new owner key while the server is stopped.
     Keys(keys::Arguments),
+    /// Prints a link that signs a browser in to the dashboard once.
+    Dashboard(dashboard::Arguments),
     /// Lists, invites, changes and removes members of the workspace.
     Members(members::Arguments),
     /// Sets the plans of users.
     Plans(plans::Arguments),
-    /// Imports what `export` wrote, other events in an NDJSON file, or a git repository's history.
+    /// Lists, renames and deletes workspaces of the installation.
+    Workspaces(workspaces::Arguments),
+    /// Lists the users of the installation.
+    Users(workspaces::UserArguments),
+    /// Imports an export, other events in an NDJSON file, or the history of a git repository.
     Import(import::Arguments),
     /// Writes the workspace as NDJSON that `import` reads, and the bytes of its files to a folder.
     Export(export::Arguments),
+    /// Creates the key of backups, lists the backups of a server, and verifies an archive without a server.
+    Backup(backup::Arguments),
+    /// Restores the installation or one workspace from an archive, while the server is stopped.
+    Restore(restore::Arguments),
     /// Rebuilds data that is derived from the log.
     Rebuild(rebuild::Arguments),
     /// Lists plugins, and runs the test cases of scripted plugins without a server.
     Plugins(plugins::Arguments),
 }
 
-/// Runs a command. Returns the exit code. If `run` returns an error, the caller prints the error with its causes and
-/// exits with code 1.
+/// Runs a command and returns the exit code. The caller prints an error with its causes and exits with code 1.
 pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
     let outcome = match command {
         Command::Keys(arguments) => keys::run(arguments).await,
+        Command::Dashboard(arguments) => dashboard::run(arguments).await,
         Command::Members(arguments) => members::run(arguments).await,
         Command::Plans(arguments) => plans::run(arguments).await,
+        Command::Workspaces(arguments) => workspaces::run(arguments).await,
+        Command::Users(arguments) => workspaces::run_users(arguments).await,
         Command::Import(arguments) => import::run(arguments).await,
         Command::Export(arguments) => export::run(arguments).await,
+        Command::Backup(arguments) => backup::run(arguments).await,
+        Command::Restore(arguments) => restore::run(arguments).await,
         Command::Rebuild(arguments) => rebuild::run(arguments).await,
         Command::Plugins(arguments) => plugins::run(arguments),
     };

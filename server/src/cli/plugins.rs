@@ -20,15 +20,19 @@ pub struct Arguments {
 
 #[derive(clap::Subcommand, Debug)]
 enum Action {
-    /// Runs the test cases stored with the scripts. Prints a line for each case, and a difference for each failed one.
+    /// Runs the test cases stored with the scripts. Prints a line for each case, the log of the script, and a
+    /// difference for each failed case.
     Test {
-        /// The folder of a plugin or of several; the default is the configured folder and the shipped plugins.
+        /// The folder of a plugin or of several plugins; the default is the configured folder and the shipped plugins.
         folder: Option<PathBuf>,
+        /// Fails if a plugin has no cases.
+        #[arg(long)]
+        strict: bool,
     },
     /// Lists plugins with their descriptions and the events that they are called for.
     List {
-        /// The folder of a plugin or of several; the default is the configured folder, the shipped plugins and the
-        /// native ones.
+        /// The folder of a plugin or of several plugins; the default is the configured folder, the shipped plugins and
+        /// the native plugins.
         folder: Option<PathBuf>,
     },
 }
@@ -37,13 +41,13 @@ enum Action {
 pub fn run(arguments: Arguments) -> anyhow::Result<()> {
     let config = Config::load(None)?;
     match arguments.action {
-        Action::Test { folder } => test(&config, folder.as_deref()),
+        Action::Test { folder, strict } => test(&config, folder.as_deref(), strict),
         Action::List { folder } => list(&config, folder.as_deref()),
     }
 }
 
-fn test(config: &Config, folder: Option<&Path>) -> anyhow::Result<()> {
-    let (mut passed, mut failed) = (0, 0);
+fn test(config: &Config, folder: Option<&Path>, strict: bool) -> anyhow::Result<()> {
+    let (mut passed, mut failed, mut untested) = (0, 0, 0);
     for folder in folders(config, folder)? {
         let outcomes = folder.and_then(|folder| {
             let script = Script::load(&folder, config.plugins.limits)?;
@@ -55,7 +59,11 @@ fn test(config: &Config, folder: Option<&Path>) -> anyhow::Result<()> {
                 print_line(&format!("refused  {refused}"))?;
             }
             Ok((plugin, outcomes)) => {
-                for case::Outcome { name, failure } in outcomes {
+                if outcomes.is_empty() {
+                    untested += 1;
+                    print_line(&format!("warning  {plugin}: no cases in cases.toml, so nothing is tested"))?;
+                }
+                for case::Outcome { name, failure, logged } in outcomes {
                     match failure {
                         None => {
                             passed += 1;
@@ -66,14 +74,18 @@ fn test(config: &Config, folder: Option<&Path>) -> anyhow::Result<()> {
                             print_line(&format!("failed   {plugin}: {name}\n{failure}"))?;
                         }
                     }
+                    for line in logged {
+                        print_line(&format!("         {line}"))?;
+                    }
                 }
             }
         }
     }
     print_line(&format!("{passed} passed, {failed} failed"))?;
-    match failed {
-        0 => Ok(()),
-        failed => anyhow::bail!("{failed} of {} cases failed", passed + failed),
+    match (failed, untested) {
+        (0, untested) if strict && untested > 0 => anyhow::bail!("{untested} plugins have no cases"),
+        (0, _) => Ok(()),
+        (failed, _) => anyhow::bail!("{failed} of {} cases failed", passed + failed),
     }
 }
 

@@ -29,7 +29,7 @@ impl Progress {
         progress
     }
 
-    /// Sets the total and replaces the spinner by a bar.
+    /// Sets the total and replaces the spinner with a bar.
     pub fn set_total(&self, total: u64) {
         self.bar.set_length(total);
         self.style(KNOWN);
@@ -42,7 +42,7 @@ impl Progress {
         self.bar.set_message(format!("{} events, {rate:.0}/s", HumanCount(events)));
     }
 
-    /// Shows the current activity before the first event is counted.
+    /// Shows the current activity until the first event is counted.
     pub fn say(&self, what: &'static str) {
         self.bar.set_message(what);
     }

@@ -1,4 +1,4 @@
-//! Finds projects of the workspace by id or slug, and creates missing projects that an import names.
+//! Finds projects of the workspace by id or slug, and creates the missing projects of an import.
 
 use std::collections::{HashMap, HashSet};
 
@@ -46,18 +46,23 @@ impl Projects {
         self.slugs.get(id).map(String::as_str)
     }
 
+    /// Returns the id of the project with this slug.
+    pub fn id(&self, slug: &str) -> Option<&str> {
+        self.slugs.iter().find(|(_, known)| *known == slug).map(|(id, _)| id.as_str())
+    }
+
     /// Returns whether a project with this id or slug is known.
     pub fn contains(&self, name: &str) -> bool {
         self.names.contains(name)
     }
 
-    /// Returns the projects that were listed.
+    /// Returns the projects that were fetched from the server.
     pub fn listed(&self) -> &[Project] {
         &self.listed
     }
 
-    /// Creates a project with the slug `name`, unless a project with this id or slug exists. `about` is what an export
-    /// says about the project.
+    /// Creates a project with the slug `name`, unless a project with this id or slug exists. `about` is the project as
+    /// described in an export.
     pub async fn ensure(
         &mut self,
         client: &Client,

@@ -23,10 +23,11 @@ pub struct Arguments {
 
 #[derive(clap::Subcommand, Debug)]
 enum What {
-    /// The knowledge graph: facts from plugins, and the edges that follow from them.
+    /// Rebuilds the knowledge graph: the facts from plugins, and the edges that are derived from the facts.
     Graph,
 }
 
+/// Runs a subcommand of `foldwork rebuild`.
 pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let client = arguments.connection.client()?;
     match arguments.what {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use reqwest::RequestBuilder;
 
-use super::client::{Answer, CallError, Client};
+use super::client::{CallError, Client, Success};
 
 /// The maximum number of attempts of a call, and the waits between attempts.
 #[derive(Clone, Debug)]
@@ -41,7 +41,7 @@ pub async fn call(
     client: &Client,
     note: impl Fn(&str),
     request: impl Fn() -> RequestBuilder,
-) -> Result<Answer, CallError> {
+) -> Result<Success, CallError> {
     let retry_policy = client.retry_policy();
     let mut attempt = 1;
     loop {

@@ -4,6 +4,8 @@ use std::fmt;
 use std::thread;
 
 use anyhow::{Context, anyhow};
+use foldwork_engine::model::excerpt::excerpt_of;
+use foldwork_engine::model::slug;
 use reqwest::Method;
 use reqwest::header::CONTENT_TYPE;
 use serde::Deserialize;
@@ -13,11 +15,13 @@ use tokio::sync::mpsc;
 use super::batch::{Batch, Batcher, Origin};
 use super::client::{CallError, Client};
 use super::event::Event;
+use super::portable::folder::Folder;
 use super::portable::lines::{Definition, Project};
 use super::progress::Progress;
 use super::projects::Projects;
 use super::retry;
 use super::types::Types;
+use super::uploads::{NamedFile, Uploads};
 
 /// The number of batches that are buffered while a request is in flight.
 const QUEUE_CAPACITY: usize = 2;
@@ -37,12 +41,21 @@ pub struct Outlet {
     parcels: mpsc::Sender<Parcel>,
 }
 
-/// What a source hands to the sender, in the order of the source.
+/// An item that a source passes to the sender. The sender keeps the order of the source.
 enum Parcel {
     Events(Batch),
     /// A definition of a type, from a line with this number.
     Definition(Definition, u64),
     Project(Project),
+    /// A file with its bytes.
+    File(FileLine),
+}
+
+/// The line of a file's event.
+struct FileLine {
+    file: NamedFile,
+    folder: Folder,
+    line: u64,
 }
 
 #[derive(Deserialize)]
@@ -53,12 +66,46 @@ struct Appended {
     renamed: Vec<Renamed>,
 }
 
-/// An article that got another slug than its event has, because another article has that slug.
+/// An article that got another slug than the slug in its event, because that slug is taken or not valid.
 #[derive(Deserialize)]
-struct Renamed {
+pub struct Renamed {
     index: usize,
     aggregate_id: String,
     slug: String,
+    #[serde(default)]
+    refused: Option<String>,
+    #[serde(default)]
+    reason: String,
+}
+
+impl Renamed {
+    /// Describes an event that got another slug. `index` is the place of the event among those appended with it.
+    pub fn new(index: usize, aggregate_id: &str, slug: &str, refused: Option<&str>) -> Renamed {
+        let is_valid = refused.is_none_or(slug::is_valid);
+        Renamed {
+            index,
+            aggregate_id: aggregate_id.to_owned(),
+            slug: slug.to_owned(),
+            refused: refused.map(str::to_owned),
+            reason: if is_valid { "taken" } else { "invalid" }.to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Renamed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { aggregate_id, slug, .. } = self;
+        match &self.refused {
+            Some(refused) if self.reason == "invalid" => {
+                write!(f, "'{}' is not a slug: {}", excerpt_of(refused), slug::EXPECTED)?;
+            }
+            Some(refused) => {
+                write!(f, "another article of the project has the slug '{}'", excerpt_of(refused))?;
+            }
+            None => f.write_str("another article of the project got the slug that the article had")?,
+        }
+        write!(f, "; '{aggregate_id}' gets the slug '{slug}'")
+    }
 }
 
 /// Reads a source and sends its events in order. If the source fails, the events before the error are still sent.
@@ -75,7 +122,7 @@ where
 }
 
 impl Outlet {
-    /// Adds one event. `read` is the read position in the source after the event.
+    /// Adds one event. `read` is the position in the source after the event.
     pub fn push(&mut self, event: &Event<'_>, origin: Origin, read: u64) -> anyhow::Result<()> {
         let json = event.to_json()?;
         match self.batcher.push(&json, event.project_id.as_deref(), origin, read) {
@@ -90,10 +137,16 @@ impl Outlet {
         self.hand_over(Parcel::Definition(definition, line))
     }
 
-    /// Adds what an export says about a project.
+    /// Adds a project that an export describes.
     pub fn describe(&mut self, project: Project) -> anyhow::Result<()> {
         self.finish()?;
         self.hand_over(Parcel::Project(project))
+    }
+
+    /// Adds a file whose bytes are in a folder.
+    pub fn upload(&mut self, file: NamedFile, folder: Folder, line: u64) -> anyhow::Result<()> {
+        self.finish()?;
+        self.hand_over(Parcel::File(FileLine { file, folder, line }))
     }
 
     fn run(parcels: mpsc::Sender<Parcel>, source: impl FnOnce(&mut Self) -> anyhow::Result<()>) -> anyhow::Result<()> {
@@ -103,7 +156,7 @@ impl Outlet {
         read.and(rest)
     }
 
-    /// Hands over the events that were added.
+    /// Passes the events of the open batch to the sender.
     fn finish(&mut self) -> anyhow::Result<()> {
         match self.batcher.take() {
             Some(rest) => self.hand_over(Parcel::Events(rest)),
@@ -124,7 +177,7 @@ async fn send_all(
 ) -> anyhow::Result<()> {
     let note = |text: &str| progress.note(text);
     let mut projects = Projects::load(client, note).await?;
-    let mut types = Types::default();
+    let (mut types, mut uploads) = (Types::default(), Uploads::default());
     while let Some(parcel) = parcels.recv().await {
         let batch = match parcel {
             Parcel::Events(batch) => batch,
@@ -134,6 +187,17 @@ async fn send_all(
             }
             Parcel::Project(project) => {
                 projects.ensure(client, &project.slug, Some(&project), note).await?;
+                continue;
+            }
+            Parcel::File(FileLine { file, folder, line }) => {
+                if let Some(project) = &file.project {
+                    projects.ensure(client, project, None, note).await?;
+                }
+                let stored = uploads.store(client, &projects, &folder, &file, &note).await;
+                match stored.with_context(|| format!("line {line}"))? {
+                    true => tally.appended += 1,
+                    false => tally.repeated += 1,
+                }
                 continue;
             }
         };
@@ -158,16 +222,14 @@ async fn send(client: &Client, progress: &Progress, batch: &Batch) -> Result<Tal
     };
     let response = retry::call(client, |text| progress.note(text), request).await?;
     let Appended { appended, repeated, renamed } = response.json()?;
-    for Renamed { index, aggregate_id, slug } in renamed {
-        let place = batch.whereabouts(Some(index));
-        progress
-            .note(&format!("warning: {place}: the slug is taken or not valid; '{aggregate_id}' has the slug '{slug}'"));
+    for renamed in renamed {
+        progress.note(&format!("warning: {}: {renamed}", batch.whereabouts(Some(renamed.index))));
     }
     let repeated = repeated.unwrap_or(if response.replayed { batch.len() } else { 0 });
     Ok(Tally { appended: appended.unwrap_or(batch.len().saturating_sub(repeated)), repeated })
 }
 
-/// Adds to an error the places in the source from which the batch's events come.
+/// Adds the place of the batch's events in the source to an error.
 fn explain(error: CallError, client: &Client, batch: &Batch) -> anyhow::Error {
     let index = match &error {
         CallError::Refused(refusal) => refusal.body.get("index").and_then(Value::as_u64),
@@ -183,12 +245,12 @@ fn explain(error: CallError, client: &Client, batch: &Batch) -> anyhow::Error {
 }
 
 impl Tally {
-    /// Returns the number of sent events that the server has.
+    /// Returns the number of sent events that are on the server.
     pub fn total(&self) -> u64 {
         self.appended.saturating_add(self.repeated)
     }
 
-    /// Adds to an error the number of events sent before the error.
+    /// Adds the number of events that were sent before an error to the error.
     pub(super) fn with_progress(self, error: anyhow::Error) -> anyhow::Error {
         if self.total() == 0 { error } else { error.context(format!("stopped after {self}")) }
     }
@@ -198,5 +260,26 @@ impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plural = if self.appended == 1 { "" } else { "s" };
         write!(f, "{} event{plural} ({} already there)", self.appended, self.repeated)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_warning_names_the_refused_slug_and_the_reason() {
+        let shown = |refused: Option<&str>, reason: &str| {
+            let (aggregate_id, slug) = ("a-1".to_owned(), "x-2".to_owned());
+            let refused = refused.map(str::to_owned);
+            Renamed { index: 0, aggregate_id, slug, refused, reason: reason.to_owned() }.to_string()
+        };
+        assert_eq!(
+            shown(Some("x"), "taken"),
+            "another article of the project has the slug 'x'; 'a-1' gets the slug 'x-2'"
+        );
+        let invalid = shown(Some("a b"), "invalid");
+        assert!(invalid.starts_with("'a b' is not a slug: expected 1 to 200 characters"), "{invalid}");
+        assert!(shown(None, "taken").contains("that the article had; 'a-1' gets"), "{}", shown(None, "taken"));
     }
 }

@@ -86,6 +86,15 @@ impl Store {
                 )
             }
             ("GET", "/api/v1/aggregate-types") => (200, "", json!({"data": self.types, "next_cursor": null})),
+            ("GET", "/api/v1/aggregate-types/definitions") => {
+                let is_own = |known: &&Value| known["managed"] == false;
+                let past = |known: &Value| {
+                    let (name, fields) = (&known["type_name"], &known["fields"]);
+                    json!({"type_name": name, "position": 0, "definition": {"type_name": name, "fields": fields}})
+                };
+                let data: Vec<Value> = self.types.iter().filter(is_own).map(past).collect();
+                (200, "", json!({"data": data, "next_cursor": null}))
+            }
             ("POST", "/api/v1/aggregates/define") => {
                 self.types.retain(|known| known["type_name"] != request.body["type_name"]);
                 let mut defined = request.body.clone();

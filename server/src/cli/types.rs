@@ -1,4 +1,4 @@
-//! Defines the types that an export has, on a server.
+//! Defines the types of an export on a server.
 
 use std::collections::HashMap;
 
@@ -10,18 +10,18 @@ use super::client::Client;
 use super::portable::source::declaration_of;
 use super::retry;
 
-/// The types of the server, and those that the file has defined so far.
+/// The types on the server, and the types that the file has defined so far.
 #[derive(Debug, Default)]
 pub struct Types {
-    /// The definitions on the server, by the name of the type. Read with the first definition of the file.
+    /// The definitions on the server, by the name of the type. Fetched at the first definition of the file.
     present: Option<HashMap<String, Value>>,
     /// The last definition of each type in the file.
     defined: HashMap<String, Value>,
 }
 
 impl Types {
-    /// Defines a type that the server lacks, and redefines one that it has as the file had it before. Any other
-    /// definition on the server stays: it may be a later one of the same file.
+    /// Defines a type if the server does not have it, or if the server has the previous definition in the file. Any
+    /// other definition on the server stays, because it may come from a later line of the same file.
     pub async fn define(&mut self, client: &Client, definition: Value, note: &dyn Fn(&str)) -> anyhow::Result<()> {
         let Some(name) = definition.get("type_name").and_then(Value::as_str).map(str::to_owned) else {
             bail!("/definition/type_name: required string");

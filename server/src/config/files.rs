@@ -1,7 +1,8 @@
-//! Settings of files: where they are stored, and their limits.
+//! Settings of files: their store and their limits.
 
 use serde::{Deserialize, Serialize};
 
+/// Settings of files.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Files {

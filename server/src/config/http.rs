@@ -2,11 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Network;
+
+/// Settings of the HTTP server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Http {
     pub listen: String,
     pub public_url: String,
+    pub trusted_proxies: Vec<Network>,
     pub body_limit_bytes: usize,
     pub bodies_in_flight_bytes: usize,
     pub body_timeout_s: u64,
@@ -19,6 +23,7 @@ pub struct Http {
     pub event_streams_per_workspace: usize,
     pub stalled_reader_s: u64,
     pub idle_timeout_s: u64,
+    pub stop_delay_s: u64,
     pub stop_timeout_s: u64,
 }
 
@@ -27,6 +32,7 @@ impl Default for Http {
         Http {
             listen: "127.0.0.1:8080".into(),
             public_url: String::new(),
+            trusted_proxies: Vec::new(),
             body_limit_bytes: 1 << 20,
             bodies_in_flight_bytes: 256 << 20,
             body_timeout_s: 30,
@@ -39,6 +45,7 @@ impl Default for Http {
             event_streams_per_workspace: 1_000,
             stalled_reader_s: 60,
             idle_timeout_s: 75,
+            stop_delay_s: 0,
             stop_timeout_s: 6,
         }
     }

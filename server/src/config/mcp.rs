@@ -2,13 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Settings of the Model Context Protocol.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Mcp {
     pub allowed_hosts: Vec<String>,
     pub allowed_origins: Vec<String>,
     pub message_bytes: usize,
-    pub answer_bytes: usize,
+    pub response_bytes: usize,
 }
 
 impl Default for Mcp {
@@ -17,7 +18,7 @@ impl Default for Mcp {
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             message_bytes: 512 << 10,
-            answer_bytes: 256 << 10,
+            response_bytes: 256 << 10,
         }
     }
 }

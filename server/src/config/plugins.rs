@@ -10,12 +10,15 @@ use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+/// Settings of plugins.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plugins {
     /// The names of the enabled plugins, in the order in which their hooks are called.
     pub enabled: Vec<String>,
     pub folder: String,
     pub threads: usize,
+    /// Whether a plugin is reloaded when its files change.
+    pub watch: bool,
     pub limits: Limits,
     /// The settings of each plugin, from the tables `[plugins.<name>]`.
     pub settings: BTreeMap<String, Object>,
@@ -29,13 +32,15 @@ impl Default for Plugins {
                 .to_vec(),
             folder: "scripts".into(),
             threads: 2,
+            watch: false,
             limits: Limits::default(),
             settings: BTreeMap::new(),
         }
     }
 }
 
-// `Deserialize` is implemented by hand, because the plugins' tables are on the same level as the common settings.
+// `Serialize` and `Deserialize` are not derived, because the plugins' tables are on the same level as the common
+// settings.
 
 impl Serialize for Plugins {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -43,6 +48,7 @@ impl Serialize for Plugins {
         map.serialize_entry("enabled", &self.enabled)?;
         map.serialize_entry("folder", &self.folder)?;
         map.serialize_entry("threads", &self.threads)?;
+        map.serialize_entry("watch", &self.watch)?;
         map.serialize_entry("limits", &self.limits)?;
         for (name, settings) in &self.settings {
             map.serialize_entry(name, settings)?;
@@ -73,6 +79,7 @@ impl<'de> Visitor<'de> for Section {
                 "enabled" => plugins.enabled = map.next_value::<Names>()?.0,
                 "folder" => plugins.folder = map.next_value()?,
                 "threads" => plugins.threads = map.next_value()?,
+                "watch" => plugins.watch = map.next_value()?,
                 "limits" => plugins.limits = map.next_value()?,
                 _ => {
                     let wrong = |error| {
@@ -90,7 +97,7 @@ impl<'de> Visitor<'de> for Section {
     }
 }
 
-/// A list of names. In an environment variable, the names are separated by commas.
+/// A list of names, or a text with names that are separated by commas.
 struct Names(Vec<String>);
 
 impl<'de> Deserialize<'de> for Names {

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The limits on the WebSockets of agents.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Realtime {

@@ -7,6 +7,7 @@ use poem::http::StatusCode;
 use poem::web::{Data, Json};
 use poem::{IntoResponse, Response, handler};
 
+use crate::http::archiving::Archiving;
 use crate::http::shutdown::Shutdown;
 
 /// Returns 200 while the process can respond.
@@ -17,13 +18,13 @@ pub fn healthz() -> Json<serde_json::Value> {
 
 /// Returns 200 if the store is readable and writable and the server is not shutting down.
 #[handler]
-pub async fn readyz(engine: Data<&Arc<Engine>>, shutdown: Data<&Shutdown>) -> Response {
+pub async fn readyz(engine: Data<&Arc<Engine>>, shutdown: Data<&Shutdown>, archiving: Data<&Archiving>) -> Response {
     let unready = |reason: &str| {
         Json(serde_json::json!({"status": "unavailable", "reason": reason}))
             .with_status(StatusCode::SERVICE_UNAVAILABLE)
             .into_response()
     };
-    if shutdown.has_begun() {
+    if shutdown.is_announced() {
         return unready("stopping");
     }
     match engine.health().await {
@@ -33,6 +34,11 @@ pub async fn readyz(engine: Data<&Arc<Engine>>, shutdown: Data<&Shutdown>) -> Re
             // workspaces.
             if let (failed @ 1.., Some(body)) = (engine.workspaces_failed(), body.as_object_mut()) {
                 body.insert("workspaces_failed".into(), failed.into());
+            }
+            // A problem with backups does not affect requests either.
+            let warnings = archiving.warnings();
+            if let (false, Some(body)) = (warnings.is_empty(), body.as_object_mut()) {
+                body.insert("warnings".into(), warnings.into());
             }
             Json(body).into_response()
         }

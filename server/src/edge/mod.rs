@@ -1,9 +1,14 @@
-//! The layers around all routes: request ids, tracing spans, limits, cross-origin rules, and the shape of errors.
+//! The layers around all routes: request ids, tracing spans, metrics, the access log, limits, cross-origin rules, and
+//! the shape of errors.
 
-mod answer;
 pub mod health;
 mod paths;
 mod rate;
+mod recorded;
+mod response;
+mod routing;
+
+use std::sync::Arc;
 
 use poem::http::Method;
 use poem::middleware::Cors;
@@ -11,13 +16,16 @@ use poem::{Endpoint, EndpointExt, Response};
 
 use crate::config::Config;
 use crate::http::bodies;
-use crate::http::routes::Methods;
+use crate::http::client_address::TrustedProxies;
+use crate::http::routes::{Methods, Operations};
+use routing::Routing;
 
 /// The response headers that scripts of other origins may read.
-const EXPOSED: [&str; 11] = [
+const EXPOSED: [&str; 12] = [
     "content-disposition",
     "content-range",
     "etag",
+    "foldwork-workspace",
     "link",
     "location",
     "retry-after",
@@ -27,10 +35,11 @@ const EXPOSED: [&str; 11] = [
     "www-authenticate",
     "idempotency-replayed",
 ];
-const ALLOWED: [&str; 19] = [
+const ALLOWED: [&str; 20] = [
     "authorization",
     "apikey",
     "content-type",
+    "foldwork-durability",
     "foldwork-workspace",
     "x-client-info",
     "idempotency-key",
@@ -54,15 +63,24 @@ pub fn around<E: Endpoint + 'static>(
     routes: E,
     config: &Config,
     methods: Methods,
+    operations: Operations,
 ) -> impl Endpoint<Output = Response> + use<E> {
     let bodies = bodies::Bodies::new(config);
-    // Boxes the routes. Without the box, the future of every layer would contain the whole state of the routes.
+    // Boxes the routes, because otherwise the future of every layer would contain the whole state of the routes.
     let routes = routes.map_to_response().boxed();
     let routes = routes.around(move |endpoint, request| bodies::with_share(bodies.clone(), endpoint, request));
     let limited = rate::Limited::new(routes, &config.http);
+    let (routing, logs) = (Arc::new(Routing { methods, operations }), config.log.access);
     // Puts this layer inside the cross-origin rules, so that error responses also have the cross-origin headers.
-    let wrapped = answer::Answering::new(limited, methods).with(cors()).around(answer::shape_refusal);
-    wrapped.before(paths::one_segment)
+    let wrapped =
+        response::UniformResponses::new(limited, routing.clone()).with(cors()).around(response::shape_refusal);
+    let recorded = move |endpoint, request| recorded::recorded(routing.clone(), logs, endpoint, request);
+    let proxies = TrustedProxies::new(&config.http.trusted_proxies);
+    wrapped.around(recorded).before(paths::one_segment).before(move |mut request| {
+        let client = proxies.client_of(&request);
+        request.set_data(client);
+        std::future::ready(Ok(request))
+    })
 }
 
 fn cors() -> Cors {

@@ -5,8 +5,8 @@
 //! limit of its address with invented tokens.
 
 use std::collections::HashMap;
-use std::hash::Hash;
-use std::net::{IpAddr, Ipv6Addr};
+use std::hash::{BuildHasher, Hash, RandomState};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
@@ -19,16 +19,20 @@ use sha2::{Digest, Sha256};
 
 use crate::config::Http;
 use crate::http::bearer::{Verified, bearer};
+use crate::http::client_address::ClientAddress;
 use crate::http::error::ApiError;
 
 /// The interval between removals of callers whose allowance is full.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
-/// The time without requests after which a token counts as unverified again.
+/// The time without requests after which a valid token is removed from memory, if the maximum number of tokens is in
+/// memory.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
-/// The maximum number of callers in memory. While this many are in memory, all requests are rejected.
+/// The maximum number of callers in memory. While this many are in memory, callers share allowances.
 const MAX_CALLERS: usize = 100_000;
+/// The number of shared allowances.
+const SHARED: u64 = 65_536;
 
-/// Calls the inner endpoint while the caller's allowance lasts.
+/// An endpoint with rate limits. It calls the inner endpoint if the caller's allowance is not used up.
 pub struct Limited<E> {
     inner: E,
     keys: Option<Allowances<[u8; 32]>>,
@@ -52,7 +56,7 @@ impl<E> Limited<E> {
         })
     }
 
-    /// Records the result of authenticating a token.
+    /// Records whether a token is valid.
     fn found(&self, token: [u8; 32], is_valid: bool) {
         let mut valid = self.valid.lock();
         if !is_valid {
@@ -69,8 +73,11 @@ impl<E> Limited<E> {
 
     fn admit(&self, request: &Request, token: Option<&[u8; 32]>) -> Result<(), ApiError> {
         match token.filter(|token| self.is_valid(token)) {
-            Some(token) => self.keys.as_ref().map_or(Ok(()), |keys| keys.take(token)),
-            None => self.addresses.as_ref().map_or(Ok(()), |addresses| addresses.take(&address(request))),
+            Some(token) => self.keys.as_ref().map_or(Ok(()), |keys| keys.take(token, token)),
+            None => {
+                let address = address(request);
+                self.addresses.as_ref().map_or(Ok(()), |addresses| addresses.take(&address, neighbours(address)))
+            }
         }
     }
 }
@@ -78,21 +85,20 @@ impl<E> Limited<E> {
 impl<E: Endpoint> Endpoint for Limited<E> {
     type Output = Response;
 
-    async fn call(&self, mut request: Request) -> poem::Result<Response> {
+    async fn call(&self, request: Request) -> poem::Result<Response> {
         if self.keys.is_none() && self.addresses.is_none() {
             return self.inner.call(request).await.map(IntoResponse::into_response);
         }
         let token: Option<[u8; 32]> = bearer(&request).map(|token| Sha256::digest(token).into());
         self.admit(&request, token.as_ref())?;
-        let verified = Verified::default();
-        request.set_data(verified.clone());
+        let verified = request.data::<Verified>().cloned().unwrap_or_default();
         let response = self.inner.call(request).await.map(IntoResponse::into_response);
         if let Some(token) = token {
             let is_refused = match &response {
                 Ok(response) => response.status() == StatusCode::UNAUTHORIZED,
                 Err(error) => error.status() == StatusCode::UNAUTHORIZED,
             };
-            // Only 401 shows that the token is invalid. Other responses may not depend on the token.
+            // Only 401 proves that the token is invalid. Other errors may have other causes.
             if is_refused {
                 self.found(token, false);
             } else if verified.is_marked() && !self.is_valid(&token) {
@@ -100,7 +106,7 @@ impl<E: Endpoint> Endpoint for Limited<E> {
                 // Counts this first request of the token. If the request uses up the allowance, the next request is
                 // rejected.
                 if let Some(keys) = &self.keys {
-                    let _ = keys.take(&token);
+                    let _ = keys.take(&token, token);
                 }
             }
         }
@@ -109,8 +115,15 @@ impl<E: Endpoint> Endpoint for Limited<E> {
 }
 
 /// The remaining allowances of callers.
+///
+/// While [`MAX_CALLERS`] callers are in memory, all callers whose group has the same hash share one allowance. This
+/// limits the memory. A client with very many addresses can neither evade its limit nor use up the allowances of all
+/// other clients.
 struct Allowances<K: Hash + Eq + Clone> {
     limiter: DefaultKeyedRateLimiter<K>,
+    shared: DefaultKeyedRateLimiter<u64>,
+    hasher: RandomState,
+    max_callers: usize,
     swept: Mutex<Instant>,
 }
 
@@ -118,15 +131,25 @@ impl<K: Hash + Eq + Clone> Allowances<K> {
     /// Creates the allowances for a limit, or returns `None` for 0 requests per minute, which means no limit.
     fn new(per_minute: u32) -> Option<Allowances<K>> {
         let quota = Quota::per_minute(NonZeroU32::new(per_minute)?);
-        Some(Allowances { limiter: RateLimiter::keyed(quota), swept: Mutex::new(Instant::now()) })
+        Some(Allowances {
+            limiter: RateLimiter::keyed(quota),
+            shared: RateLimiter::keyed(quota),
+            hasher: RandomState::new(),
+            max_callers: MAX_CALLERS,
+            swept: Mutex::new(Instant::now()),
+        })
     }
 
-    fn take(&self, caller: &K) -> Result<(), ApiError> {
+    /// Takes one request from a caller's allowance or, if too many callers are in memory, from the allowance of its
+    /// group.
+    fn take(&self, caller: &K, group: impl Hash) -> Result<(), ApiError> {
         self.sweep();
-        if self.limiter.len() >= MAX_CALLERS {
-            return Err(refusal(SWEEP_INTERVAL.as_secs()));
-        }
-        self.limiter.check_key(caller).map_err(|until| {
+        let taken = if self.limiter.len() < self.max_callers {
+            self.limiter.check_key(caller)
+        } else {
+            self.shared.check_key(&(self.hasher.hash_one(group) % SHARED))
+        };
+        taken.map_err(|until| {
             let wait = until.wait_time_from(DefaultClock::default().now());
             refusal(wait.as_secs() + 1)
         })
@@ -139,6 +162,8 @@ impl<K: Hash + Eq + Clone> Allowances<K> {
             *swept = Instant::now();
             self.limiter.retain_recent();
             self.limiter.shrink_to_fit();
+            self.shared.retain_recent();
+            self.shared.shrink_to_fit();
         }
     }
 }
@@ -148,16 +173,58 @@ fn refusal(wait_s: u64) -> ApiError {
         .with_header(header::RETRY_AFTER, HeaderValue::from(wait_s))
 }
 
-/// Returns the address of a request. An IPv6 address is reduced to its /64 network, because a client usually has a
-/// whole /64 network.
+/// Returns the address of a request's client. An IPv6 address is reduced to its /64 network, because a client usually
+/// has a whole /64 network.
 fn address(request: &Request) -> IpAddr {
-    let address = request.remote_addr().as_socket_addr().map(std::net::SocketAddr::ip);
-    match address.map(|address| address.to_canonical()) {
-        Some(IpAddr::V6(address)) => {
-            let network = u128::from(address) >> 64 << 64;
-            IpAddr::V6(Ipv6Addr::from(network))
-        }
-        Some(address) => address,
+    match request.data::<ClientAddress>() {
+        Some(ClientAddress(IpAddr::V6(address))) => network_of(*address, 64),
+        Some(ClientAddress(address)) => *address,
         None => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+    }
+}
+
+/// Returns the network whose addresses probably belong to one client: /24 of IPv4, and /48 of IPv6.
+fn neighbours(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(address) => IpAddr::V4(Ipv4Addr::from(u32::from(address) >> 8 << 8)),
+        IpAddr::V6(address) => network_of(address, 48),
+    }
+}
+
+fn network_of(address: Ipv6Addr, bits: u32) -> IpAddr {
+    let host = 128 - bits;
+    IpAddr::V6(Ipv6Addr::from(u128::from(address) >> host << host))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crowd_of_addresses_shares_allowances_and_shuts_nobody_out() {
+        const CROWD: u32 = 500;
+        let mut allowances = Allowances::<IpAddr>::new(2).expect("a limit");
+        allowances.max_callers = CROWD as usize;
+        let take = |address: [u8; 4]| {
+            let address = IpAddr::from(address);
+            allowances.take(&address, neighbours(address)).is_ok()
+        };
+        for number in 0..CROWD {
+            let [_, _, high, low] = number.to_be_bytes();
+            assert!(take([10, 0, high, low]));
+        }
+        // All addresses of the network with very many addresses now share one allowance.
+        let admitted = (0..=255).filter(|last| take([10, 1, 0, *last])).count();
+        assert_eq!(admitted, 2);
+        // Other networks are admitted. By chance, very few of them share their allowance with the network above.
+        let admitted = (0..=255).filter(|third| take([192, 0, *third, 1])).count();
+        assert!(admitted > 240, "{admitted}");
+    }
+
+    #[test]
+    fn addresses_of_one_client_are_grouped() {
+        let group = |text: &str| neighbours(text.parse().expect("an address")).to_string();
+        assert_eq!(group("192.0.2.7"), "192.0.2.0");
+        assert_eq!(group("2001:db8:1:2::"), "2001:db8:1::");
     }
 }

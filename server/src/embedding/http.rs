@@ -29,7 +29,7 @@ struct EmbeddingRequest<'a> {
 }
 
 #[derive(Deserialize)]
-struct Answered {
+struct EmbeddingResponse {
     data: Vec<Embedded>,
 }
 
@@ -62,7 +62,7 @@ impl Http {
             let excerpt: String = response.text().await?.chars().take(MAX_ERROR_CHARS).collect();
             anyhow::bail!("the service returned {status}: {excerpt}");
         }
-        let mut body: Answered = response.json().await?;
+        let mut body: EmbeddingResponse = response.json().await?;
         ensure!(body.data.len() == texts.len(), "the service returned {} vectors", body.data.len());
         // Sorts the vectors by index, because the service does not guarantee their order.
         body.data.sort_by_key(|embedded| embedded.index);

@@ -1,5 +1,7 @@
 //! Error responses: one JSON shape for every failure, and the only place that maps errors to status codes.
 
+use std::sync::Arc;
+
 use foldwork_engine::error::{Error, event_pointer};
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::pipeline::error::Code;
@@ -17,6 +19,10 @@ pub struct ApiError {
     pub body: Object,
     pub headers: Vec<(header::HeaderName, HeaderValue)>,
 }
+
+/// The code of an error, attached to its response.
+#[derive(Debug, Clone)]
+pub struct ErrorCode(pub Arc<str>);
 
 impl ApiError {
     pub fn new(status: StatusCode, code: &str, message: impl Into<String>) -> ApiError {
@@ -36,7 +42,7 @@ impl ApiError {
         ApiError::new(StatusCode::BAD_REQUEST, "invalid_body", error.to_string())
     }
 
-    /// Adds the index of the event that the error is about.
+    /// Adds the index of the event that caused the error.
     fn at_event(self, index: Option<usize>) -> ApiError {
         match index {
             Some(index) => self.with("index", index as i64),
@@ -101,8 +107,8 @@ impl From<Error> for ApiError {
     }
 }
 
-/// Builds the response for a pipeline error. `code` is MongoDB's number and `error` is MongoDB's message. The fields
-/// after these are not MongoDB's.
+/// Builds the response for a pipeline error. `code` is MongoDB's number and `error` is MongoDB's message. The other
+/// fields are not MongoDB's.
 fn pipeline_error(error: foldwork_engine::pipeline::error::Error) -> ApiError {
     let mut body = Object::new();
     body.push("error", error.message.as_str());
@@ -113,6 +119,9 @@ fn pipeline_error(error: foldwork_engine::pipeline::error::Error) -> ApiError {
     body.push("code_name", error.code_name());
     if let Some(stage) = error.stage {
         body.push("stage", stage as i64);
+    }
+    if let Some(pointer) = error.pointer() {
+        body.push("pointer", pointer);
     }
     if let Some(hint) = error.hint {
         body.push("hint", hint);
@@ -140,6 +149,9 @@ impl ResponseError for ApiError {
         for (name, value) in &self.headers {
             response.headers_mut().insert(name.clone(), value.clone());
         }
+        if let Some(code) = self.body.get("code").and_then(Value::as_str) {
+            response.set_data(ErrorCode(code.into()));
+        }
         response
     }
 }
@@ -151,7 +163,7 @@ impl IntoResponse for ApiError {
 }
 
 impl ApiResponse for ApiError {
-    /// Declares no responses here, because `api/document/answers.rs` adds the errors of each operation to the OpenAPI
+    /// Declares no responses, because `api/document/responses.rs` adds the errors of each operation to the OpenAPI
     /// document.
     fn meta() -> MetaResponses {
         MetaResponses { responses: Vec::new() }

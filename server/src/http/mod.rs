@@ -1,8 +1,10 @@
-//! HTTP code that all parts of the server share: errors, tokens, entity tags, bodies, streams and the shutdown. No code
-//! in this module depends on a particular operation.
+//! HTTP code that all parts of the server share: errors, tokens, entity tags, bodies, streams, the archiver and the
+//! shutdown. No code in this module depends on a particular operation.
 
+pub mod archiving;
 pub mod bearer;
 pub mod bodies;
+pub mod client_address;
 pub mod error;
 pub mod etag;
 pub mod offloading;

@@ -14,8 +14,8 @@ pub fn offload<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     if bytes > INLINE_BYTES { offload::offload(work) } else { work() }
 }
 
-/// Runs a task that processes about `bytes` bytes. If `bytes` is large, the task runs on a thread for blocking work, and
-/// completes even if the returned future is dropped.
+/// Runs a task that processes about `bytes` bytes. If `bytes` is large, the task runs on a thread for blocking work,
+/// and completes even if the returned future is dropped.
 pub async fn offload_task<T: Send + 'static>(bytes: usize, task: impl Future<Output = T> + Send + 'static) -> T {
     if bytes <= INLINE_BYTES {
         return task.await;

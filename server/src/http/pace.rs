@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Measures the rate of one body against a minimum number of bytes per time window. Only time spent waiting for the
+/// The check of one body's rate against a minimum number of bytes per time window. Only time spent waiting for the
 /// client counts, so a slow disk does not lower the measured rate.
 pub struct Pace {
     window: Duration,
@@ -40,7 +40,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// Returns for how many seconds, at most 1,000, a client that sends `bytes` bytes per second is accepted.
+    /// Returns the number of seconds, at most 1,000, for which a client may send `bytes` bytes per second.
     fn lasts(pace: &mut Pace, bytes: usize) -> usize {
         let is_in_time = |_: &usize| {
             let is_in_time = pace.patience() >= SECOND;

@@ -19,7 +19,8 @@ impl PublicUrl {
         PublicUrl { set: (!set.is_empty()).then(|| set.into()), listen: config.http.listen.as_str().into() }
     }
 
-    /// Returns the scheme and the host for this client, without a trailing slash.
+    /// Returns the base of URLs for this client, without a trailing slash: the configured URL, or the scheme and host
+    /// of the request.
     pub fn base(&self, request: &Request) -> String {
         if let Some(set) = &self.set {
             return set.to_string();
@@ -33,7 +34,7 @@ impl PublicUrl {
     }
 }
 
-/// Returns whether text may be the host of a URL.
+/// Returns whether a text has only characters that the host of a URL may have.
 fn is_host(host: &str) -> bool {
     !host.is_empty()
         && host.len() <= 255

@@ -1,5 +1,7 @@
 //! The paths under which the parts of the application are mounted.
 
+use std::collections::HashMap;
+
 /// The base path of the API.
 pub const API: &str = "/api/v1";
 /// The base path of the operations that apps on devices call.
@@ -11,6 +13,8 @@ pub const REALTIME: &str = "/realtime/v1";
 
 /// The routes: the segments of each path, and the methods that the path allows.
 pub type Methods = Vec<(Vec<String>, Vec<String>)>;
+/// The methods of each route that are operations of the OpenAPI document, with the operations' ids.
+pub type Operations = HashMap<String, Vec<(String, String)>>;
 
 /// Returns the part of an upload URL before the value of the parameter `link`.
 pub fn upload_url_prefix(public_url: &str) -> String {

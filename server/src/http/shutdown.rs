@@ -1,6 +1,7 @@
 //! The shutdown of the server: a signal that the shutdown has begun, and guards that delay the end of the process.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -8,6 +9,8 @@ use tokio_util::sync::CancellationToken;
 /// The shutdown signal of the server, shared by all tasks that depend on it.
 #[derive(Clone, Default)]
 pub struct Shutdown {
+    /// Whether the shutdown will begin soon.
+    announced: Arc<AtomicBool>,
     begun: CancellationToken,
     /// The number of [`Held`] values that delay the end.
     held: Arc<watch::Sender<usize>>,
@@ -18,6 +21,16 @@ pub struct Shutdown {
 pub struct Held(Arc<watch::Sender<usize>>);
 
 impl Shutdown {
+    /// Announces that the shutdown will begin soon. Until then, requests are served as before.
+    pub fn announce(&self) {
+        self.announced.store(true, Ordering::Release);
+    }
+
+    /// Returns whether the shutdown has begun or was announced.
+    pub fn is_announced(&self) -> bool {
+        self.announced.load(Ordering::Acquire) || self.has_begun()
+    }
+
     pub fn begin(&self) {
         self.begun.cancel();
     }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use foldwork_engine::metric::{Counted, Metric};
 use parking_lot::Mutex;
 use poem::http::{HeaderValue, StatusCode, header};
 
@@ -11,12 +12,14 @@ use super::error::ApiError;
 /// The time after which a rejected client may retry, in seconds.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("5");
 
-/// Counts the open streams of every workspace.
+/// The counts of open streams per workspace, and their limit.
 #[derive(Clone)]
 pub struct Streams {
-    /// The name of the streams in error messages.
+    /// The plural name of the streams in error messages, such as `event streams`.
     what: &'static str,
     allowed: usize,
+    /// The gauge of all open streams.
+    gauge: &'static Metric,
     open: Arc<Mutex<HashMap<Arc<str>, usize>>>,
 }
 
@@ -24,12 +27,14 @@ pub struct Streams {
 pub struct StreamPermit {
     workspace: Arc<str>,
     streams: Streams,
+    _counted: Counted,
 }
 
 impl Streams {
-    /// Creates a counter that allows `allowed` streams per workspace. `what` names the streams in error messages.
-    pub fn new(allowed: usize, what: &'static str) -> Streams {
-        Streams { what, allowed, open: Arc::default() }
+    /// Creates a counter that allows `allowed` streams per workspace. `what` names the streams in error messages, and
+    /// `gauge` counts the streams of all workspaces.
+    pub fn new(allowed: usize, what: &'static str, gauge: &'static Metric) -> Streams {
+        Streams { what, allowed, gauge, open: Arc::default() }
     }
 
     /// Returns a permit for one more stream of a workspace, or an error if the limit is reached.
@@ -42,7 +47,8 @@ impl Streams {
             return Err(error.with_header(header::RETRY_AFTER, RETRY_AFTER));
         }
         open.insert(workspace.clone(), count + 1);
-        Ok(StreamPermit { workspace: workspace.clone(), streams: self.clone() })
+        let (streams, counted) = (self.clone(), Counted::begin(self.gauge));
+        Ok(StreamPermit { workspace: workspace.clone(), streams, _counted: counted })
     }
 }
 

@@ -40,8 +40,8 @@ impl Sender {
     }
 }
 
-/// Returns whether only the server may use this event name. Clients compare event names without regard to case, and
-/// their rules for this differ. The function is case-insensitive under the rules of all clients together.
+/// Returns whether only the server may use this event name. Clients ignore the case of event names, each by its own
+/// rules. The function ignores case by the rules of all clients together.
 pub fn is_reserved(event: &str) -> bool {
     event.trim().to_uppercase().to_lowercase().starts_with(OWN_EVENTS)
 }
@@ -61,25 +61,25 @@ struct Meta<'a> {
     id: &'a str,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     replayed: bool,
-    /// The client that sent the message. Absent in deliveries by the server. The server sets this field, so a client
+    /// The client that sent the message. Absent in messages from the server. The server sets this field, so a client
     /// cannot omit or forge its identity.
     #[serde(skip_serializing_if = "Option::is_none")]
     sender: Option<&'a str>,
 }
 
 impl Broadcast {
-    /// Returns the message for a delivery to an agent.
+    /// Creates the message that delivers a notification to an agent.
     pub fn delivery(delivery: &Delivery, replayed: bool) -> Arc<Broadcast> {
         let meta = Some(Meta { id: delivery.id(), replayed, sender: None });
         Broadcast::of_json(delivery.news.name(), &delivery::payload(delivery), meta)
     }
 
-    /// Returns the message for a client's JSON.
+    /// Creates the message with a client's JSON.
     pub fn of_client(sender: &Sender, event: &str, payload: &RawValue) -> Arc<Broadcast> {
         Broadcast::of_json(event, payload, Some(sender.meta()))
     }
 
-    /// Returns the message for a client's bytes.
+    /// Creates the message with a client's bytes.
     pub fn of_client_bytes(sender: &Sender, event: String, data: Vec<u8>) -> Arc<Broadcast> {
         let meta = serde_json::to_string(&sender.meta()).unwrap_or_default();
         Arc::new(Broadcast::Bytes { event, meta, data })

@@ -12,6 +12,7 @@ use super::frame::{self, Head, Inbound, Version};
 use super::queue::{Outgoing, Queue};
 use super::session::Session;
 use crate::http::shutdown::Shutdown;
+use crate::metric::{SOCKET_MESSAGES, SOCKETS_CLOSED};
 
 /// The maximum time to wait for the peer's reply to a close frame.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -39,7 +40,7 @@ enum End {
     Gone,
     /// The server shuts down.
     Stopped,
-    /// The right to listen has ended.
+    /// The client's right to listen has ended.
     Revoked,
     /// The socket's queue has overflowed, because the peer reads too slowly.
     Slow,
@@ -53,6 +54,7 @@ impl Connection {
     /// Serves the socket until the connection ends or the server closes the socket.
     pub async fn serve(mut self) {
         let end = self.run().await;
+        SOCKETS_CLOSED.add(&[end.name()], 1);
         tracing::debug!(?end, number = self.number, "a socket ends");
         if end == End::Stopped {
             tokio::time::sleep(SLICE_DELAY * (self.number % CLOSE_SLICES) as u32).await;
@@ -61,7 +63,7 @@ impl Connection {
             self.session.end_all("the right to listen has ended");
             let _ = timeout(CLOSE_TIMEOUT, write_waiting(&mut self.socket, self.version, &self.queue)).await;
         }
-        // Dropping the session leaves the channels, so that no more messages are queued while the socket closes.
+        // Drops the session, which leaves its channels, so that no more messages are queued while the socket closes.
         drop(self.session);
         if let Some((code, reason)) = end.close() {
             let closing = async {
@@ -91,18 +93,20 @@ impl Connection {
             let inbound = match frame {
                 Some(Ok(Message::Text(text))) => frame::read_text(self.version, &text),
                 Some(Ok(Message::Binary(bytes))) => frame::read_bytes(self.version, &bytes),
-                // The library replies to pings. After a close frame the socket must be polled until its stream ends.
+                // The WebSocket library replies to pings. After a close frame, the socket must be polled until its
+                // stream ends.
                 Some(Ok(_)) => continue,
                 Some(Err(error)) if error.kind() == std::io::ErrorKind::Other => return End::Malformed,
                 Some(Err(_)) | None => return End::Gone,
             };
+            SOCKET_MESSAGES.add(&["received"], 1);
             if let Some(end) = self.take(inbound).await {
                 return end;
             }
         }
     }
 
-    /// Handles a message. An invalid message is dropped but counts towards the message limit.
+    /// Handles a message. `None` is an invalid message, which is dropped but counts towards the message limit.
     async fn take(&mut self, inbound: Option<Inbound>) -> Option<End> {
         let Connection { session, shutdown, .. } = self;
         tokio::select! {
@@ -131,6 +135,18 @@ impl Connection {
 }
 
 impl End {
+    /// Returns the reason as the value of a metric's label.
+    fn name(self) -> &'static str {
+        match self {
+            End::Gone => "gone",
+            End::Stopped => "stopped",
+            End::Revoked => "revoked",
+            End::Slow => "slow",
+            End::Silent => "silent",
+            End::Malformed => "malformed",
+        }
+    }
+
     fn close(self) -> Option<(CloseCode, &'static str)> {
         match self {
             End::Gone => None,
@@ -144,14 +160,18 @@ impl End {
 }
 
 async fn write_waiting(socket: &mut WebSocketStream, version: Version, queue: &Queue) -> std::io::Result<()> {
-    let mut has_written = false;
+    let mut written = 0;
     while let Some(outgoing) = queue.pop() {
         if let Some(message) = serialise(version, queue, outgoing) {
             socket.feed(message).await?;
-            has_written = true;
+            written += 1;
         }
     }
-    if has_written { socket.flush().await } else { Ok(()) }
+    if written == 0 {
+        return Ok(());
+    }
+    SOCKET_MESSAGES.add(&["sent"], written);
+    socket.flush().await
 }
 
 /// Serialises a message for this client, or returns `None` if the client cannot read the message.

@@ -6,9 +6,9 @@ use serde_json::value::RawValue;
 /// The version of a client's serialiser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
-    /// Messages are JSON objects.
+    /// Version one: messages are JSON objects.
     One,
-    /// Messages are JSON arrays or binary frames.
+    /// Version two: messages are JSON arrays or binary frames.
     Two,
 }
 
@@ -43,7 +43,7 @@ pub struct Inbound {
 #[derive(Debug)]
 pub enum Payload {
     Json(Box<RawValue>),
-    /// A message to the other clients, with the name of its event and its payload.
+    /// A message to the other clients of the channel, with the name of its event and its payload.
     User {
         event: String,
         body: Body,
@@ -52,7 +52,7 @@ pub enum Payload {
     Bytes,
 }
 
-/// The payload of a message to the other clients.
+/// The payload of a message to the other clients of the channel.
 #[derive(Debug)]
 pub enum Body {
     Json(Box<RawValue>),
@@ -193,8 +193,8 @@ fn push_json(text: &mut String, value: &impl Serialize) {
     text.push_str(&serde_json::to_string(value).unwrap_or_default());
 }
 
-/// Serialises a client's bytes as a binary broadcast frame, the only kind of binary frame that clients understand.
-/// `meta` is JSON. Returns `None` if the topic, the event or `meta` is too long.
+/// Serialises a client's bytes as a binary broadcast frame, the only kind of binary frame that clients support. `meta`
+/// is JSON. Returns `None` if the topic, the event or `meta` is too long.
 pub fn write_bytes(topic: &str, event: &str, meta: &str, data: &[u8]) -> Option<Vec<u8>> {
     let length = |text: &str| u8::try_from(text.len()).ok();
     let head = [USER_BROADCAST, length(topic)?, length(event)?, length(meta)?, RAW];

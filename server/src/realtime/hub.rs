@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use foldwork_engine::metric::Counted;
 use foldwork_engine::workspace::events::Limit;
 use foldwork_engine::workspace::feed::{Feed, Item};
 use foldwork_engine::{Error, Listener};
@@ -20,8 +21,9 @@ use tokio::task::AbortHandle;
 use super::broadcast::Broadcast;
 use super::line::Line;
 use super::presence::{Diff, Present};
+use crate::metric::{CHANNELS_JOINED, FEED_DELIVERIES};
 
-/// The number of events that the follower reads in one step.
+/// The maximum number and size of the events that the follower reads in one step.
 const PAGE: Limit = Limit { events: 256, bytes: 4 << 20 };
 /// The maximum time that the follower waits for new events in one step.
 const WAIT: Duration = Duration::from_secs(30);
@@ -50,14 +52,14 @@ pub struct HubGuard {
 pub struct Hub {
     channels: Mutex<Channels>,
     next_member: AtomicU64,
-    /// Limits the number of members that read the log concurrently.
+    /// The semaphore that limits the number of members that read the log concurrently.
     pub readers: Semaphore,
     follower: Mutex<Option<AbortHandle>>,
 }
 
 #[derive(Default)]
 struct Channels {
-    /// The position up to which events were sent to live members.
+    /// The position of the last event that was sent to the members that have caught up.
     position: u64,
     by_agent: HashMap<Arc<str>, Channel>,
 }
@@ -94,6 +96,7 @@ pub struct Membership {
     pub id: u64,
     /// The follower's position when the member joined.
     pub joined_at: u64,
+    _counted: Counted,
 }
 
 impl Drop for Membership {
@@ -173,11 +176,11 @@ impl Hub {
         let mut channels = self.channels();
         let joined_at = channels.position;
         channels.by_agent.entry(agent.clone()).or_default().members.insert(id, member);
-        Membership { hub: self.clone(), agent, id, joined_at }
+        Membership { hub: self.clone(), agent, id, joined_at, _counted: Counted::begin(&CHANNELS_JOINED) }
     }
 
-    /// Makes a member live that has received all events up to `position`. Returns false if the follower has already
-    /// passed `position`.
+    /// Makes a member live. The member must have received all events up to `position`. Returns false, without an
+    /// effect, if the follower has already passed `position`.
     pub fn go_live(&self, agent: &str, member: u64, position: u64) -> bool {
         let mut channels = self.channels();
         let is_all = position >= channels.position;
@@ -197,7 +200,7 @@ impl Hub {
         others.for_each(|(_, member)| member.tell(message));
     }
 
-    /// Sets a member's presence data. Returns false if the channel has no capacity for the data.
+    /// Sets a member's presence data. Returns false if the data of the channel would become too large.
     pub fn track(&self, membership: &Membership, key: &str, meta: Map<String, Value>) -> bool {
         let reference = format!("{:x}", self.next_member.fetch_add(1, Ordering::Relaxed));
         let mut channels = self.channels();
@@ -239,6 +242,7 @@ impl Hub {
     /// Sends each item of a page to the live members of its channel, and sets the hub's position to `position`.
     fn route(&self, items: Vec<Item>, position: u64) {
         let mut channels = self.channels();
+        let mut delivered = 0;
         for item in items {
             match item {
                 Item::Delivery(delivery) => {
@@ -247,7 +251,10 @@ impl Hub {
                     let mut due = channel.members.values().filter(is_due).peekable();
                     if due.peek().is_some() {
                         let message = Broadcast::delivery(&delivery, false);
-                        due.for_each(|member| member.tell(&message));
+                        for member in due {
+                            member.tell(&message);
+                            delivered += 1;
+                        }
                     }
                 }
                 Item::AgentDeleted(agent) => {
@@ -257,6 +264,7 @@ impl Hub {
             }
         }
         channels.position = channels.position.max(position);
+        FEED_DELIVERIES.add(&[], delivered);
     }
 }
 
@@ -267,7 +275,7 @@ impl Channel {
     }
 }
 
-/// Follows the log until the hub stops.
+/// Sends the events of the log to the live members until the hub stops.
 async fn follow(hub: Arc<Hub>, mut feed: Feed) {
     loop {
         match feed.wait(PAGE, WAIT).await {

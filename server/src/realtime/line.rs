@@ -11,7 +11,7 @@ use super::queue::{Outgoing, Queue};
 const REPLY: &str = "phx_reply";
 const CLOSE: &str = "phx_close";
 
-/// Sends messages of one channel to one socket, through the socket's queue.
+/// The sender of one channel's messages to one socket, through the socket's queue.
 pub struct Line {
     pub queue: Arc<Queue>,
     pub version: Version,

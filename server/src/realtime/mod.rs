@@ -29,10 +29,11 @@ use queue::{Bound, Queue};
 use session::{Admitted, Session};
 
 use crate::config;
-use crate::http::bearer::Verified;
+use crate::http::bearer::{Identity, Verified};
 use crate::http::error::ApiError;
 use crate::http::shutdown::Shutdown;
 use crate::http::streams::Streams;
+use crate::metric::SOCKETS_OPEN;
 
 /// The paths below [`REALTIME`](crate::http::routes::REALTIME), each with its method.
 pub const METHODS: [(&str, &str); 4] =
@@ -45,7 +46,7 @@ const BUFFER: usize = 4 << 10;
 pub struct Realtime {
     hubs: Hubs,
     settings: Arc<config::Realtime>,
-    /// Counts the open sockets of every workspace.
+    /// The counts of open sockets per workspace, and their limit.
     sockets: Streams,
     numbers: Arc<AtomicU64>,
 }
@@ -55,7 +56,7 @@ impl Realtime {
         Realtime {
             hubs: Hubs::default(),
             settings: Arc::new(settings.clone()),
-            sockets: Streams::new(settings.sockets_per_workspace, "sockets"),
+            sockets: Streams::new(settings.sockets_per_workspace, "sockets", &SOCKETS_OPEN),
             numbers: Arc::default(),
         }
     }
@@ -80,7 +81,7 @@ impl Realtime {
         let engine = request.data::<Arc<Engine>>().expect("the application adds its engine to each request");
         let listener = engine.listen(credential).await?;
         if let Some(verified) = request.data::<Verified>() {
-            verified.mark();
+            verified.mark(Identity::from(listener.caller()));
         }
         Ok(listener)
     }

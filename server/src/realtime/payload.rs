@@ -67,7 +67,7 @@ fn flag<'de, D: Deserializer<'de>>(from: D) -> Result<Option<bool>, D::Error> {
     })
 }
 
-/// The payload of a message with a new token.
+/// The payload of a message that replaces the token of a socket.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct NewToken {

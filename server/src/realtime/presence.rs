@@ -103,14 +103,14 @@ mod tests {
     #[test]
     fn presence_changes_contain_references() {
         let mut present = Present::default();
-        let joined = present.track(1, "k", data("one"), "r1".into()).expect("room");
+        let joined = present.track(1, "k", data("one"), "r1".into()).expect("within the limits");
         assert_eq!(joined.payload(), r#"{"joins":{"k":{"metas":[{"text":"one","phx_ref":"r1"}]}},"leaves":{}}"#);
-        let changed = present.track(1, "k", data("two"), "r2".into()).expect("room");
+        let changed = present.track(1, "k", data("two"), "r2".into()).expect("within the limits");
         assert_eq!(
             changed.payload(),
             r#"{"joins":{"k":{"metas":[{"text":"two","phx_ref":"r2","phx_ref_prev":"r1"}]}},"leaves":{"k":{"metas":[{"text":"one","phx_ref":"r1"}]}}}"#
         );
-        present.track(2, "k", data("other"), "r3".into()).expect("room");
+        present.track(2, "k", data("other"), "r3".into()).expect("within the limits");
         assert_eq!(present.state().matches("phx_ref\":").count(), 2);
         assert!(present.untrack(1).expect("it was there").payload().contains("\"leaves\":{\"k\""));
         assert!(present.untrack(1).is_none());

@@ -38,11 +38,11 @@ pub struct Bound {
 pub struct Queue {
     bound: Bound,
     waiting: Mutex<Waiting>,
-    /// Wakes the socket's task when a message was added or the queue has overflowed.
+    /// The signal that wakes the socket's task after a message was added or the queue has overflowed.
     filled: Notify,
-    /// Wakes tasks that wait for capacity in the queue.
+    /// The signal that wakes tasks that wait for capacity in the queue.
     emptied: Notify,
-    /// Whether the peer understands binary frames.
+    /// Whether the peer supports binary frames.
     pub takes_bytes: AtomicBool,
 }
 
@@ -109,7 +109,7 @@ impl Queue {
         }
     }
 
-    /// Waits until the queue has capacity for a message that can wait. After an overflow, the call never returns.
+    /// Waits until the queue has capacity for a message that can wait. Waits forever after an overflow.
     pub async fn capacity(&self) {
         loop {
             let emptied = self.emptied.notified();
@@ -133,7 +133,7 @@ impl Queue {
         self.waiting.lock()
     }
 
-    /// Records that the peer has sent a binary frame, and therefore understands binary frames.
+    /// Records that the peer has sent a binary frame, and therefore supports binary frames.
     pub fn peer_sent_bytes(&self) {
         self.takes_bytes.store(true, Ordering::Relaxed);
     }

@@ -22,7 +22,7 @@ const MAX_EVENTS: usize = 100;
 /// The pause after an error of the store.
 const RETRY_DELAY: Duration = Duration::from_millis(500);
 
-/// A client's request for acknowledged events that the server sends again.
+/// A client's request to send acknowledged events again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Replay {
@@ -66,7 +66,7 @@ impl Missed {
         tokio::time::sleep(RETRY_DELAY).await;
     }
 
-    /// Sends the acknowledged events that the client requested again. Returns the log position after which unsent
+    /// Sends the acknowledged events that the client requests again. Returns the log position after which the unsent
     /// events begin.
     async fn begin(&self) -> Result<u64, Error> {
         let cursor = self.listener.cursor(&self.agent).await?;

@@ -1,4 +1,4 @@
-//! Handles the messages of a socket, with the socket's channels, its token and its limits.
+//! The state of a socket, and the handling of its messages.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use super::queue::Queue;
 use super::replay::Missed;
 use crate::config::Realtime;
 
-/// The name of the event with which an agent acknowledges a log position.
+/// The name of the event that acknowledges a log position.
 const ACKNOWLEDGE: &str = "ack";
 
 /// The state of a socket.
@@ -30,7 +30,7 @@ pub struct Session {
     pub grant: Grant,
     engine: Arc<Engine>,
     listener: Listener,
-    /// The token that the listener was created with.
+    /// The token that authenticated `listener`.
     token: String,
     hub: HubGuard,
     queue: Arc<Queue>,
@@ -200,7 +200,7 @@ impl Session {
             Ok(agent) => Ok((agent, join.config)),
             Err(Error::NotFound { .. }) => Err(unauthorized()),
             Err(error) => {
-                tracing::warn!(%error, "a channel cannot be joined");
+                tracing::warn!(%error, "failed to join a channel");
                 Err("Unavailable: try again".into())
             }
         }
@@ -300,7 +300,7 @@ impl Session {
         let config = &channel.config.broadcast;
         let except = (config.to_self != Some(true)).then_some(channel.membership.id);
         self.hub.hub.say(&channel.membership.agent, &message, except);
-        // Acknowledges by default, because a client without a configured `ack` may wait for an acknowledgement.
+        // Acknowledges by default, because a client that does not set `ack` may wait for an acknowledgement.
         if config.ack != Some(false) {
             line.ok(reference);
         }

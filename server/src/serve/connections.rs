@@ -24,7 +24,9 @@ use tokio::task::JoinSet;
 
 use super::socket::Socket;
 use crate::config::Http;
+use crate::http::client_address::TrustedProxies;
 use crate::http::shutdown::Shutdown;
+use crate::metric::{CONNECTIONS_LIMIT, CONNECTIONS_OPEN, REJECTIONS};
 
 /// The pause after a failed accept. Without the pause, a process without free file descriptors would retry in a busy
 /// loop.
@@ -50,6 +52,7 @@ pub struct Serving {
 impl Serving {
     pub fn new(application: BoxEndpoint<'static, Response>, address: SocketAddr, settings: &Http) -> Serving {
         let Http { max_connections, max_connections_per_address, idle_timeout_s, stalled_reader_s, .. } = *settings;
+        CONNECTIONS_LIMIT.set(&[], max_connections as f64);
         Serving {
             application,
             address: LocalAddr(address.into()),
@@ -58,6 +61,7 @@ impl Serving {
             permits: Arc::new(Permits {
                 max: max_connections,
                 max_per_address: max_connections_per_address,
+                unlimited: TrustedProxies::new(&settings.trusted_proxies),
                 taken: Mutex::default(),
             }),
         }
@@ -122,7 +126,7 @@ async fn serve(serving: Arc<Serving>, socket: Socket, from: SocketAddr, shutdown
     let silence = async {
         tokio::time::sleep(serving.idle).await;
         if has_requested.load(Ordering::Relaxed) {
-            // After the first request the limits of the HTTP protocol apply.
+            // After the first request, the HTTP library applies its own time limits.
             std::future::pending::<()>().await;
         }
     };
@@ -162,6 +166,8 @@ pub struct Permits {
     max: usize,
     /// The maximum number of connections per address. 0 means no limit.
     max_per_address: usize,
+    /// The trusted proxies, which have no limit because each of them connects for many clients.
+    unlimited: TrustedProxies,
     taken: Mutex<Taken>,
 }
 
@@ -191,12 +197,12 @@ impl Permits {
             return Err(Refusal::Full);
         }
         let of_address = taken.by_address.get(&address).copied().unwrap_or(0);
-        if self.max_per_address > 0 && of_address >= self.max_per_address {
+        if self.max_per_address > 0 && of_address >= self.max_per_address && !self.unlimited.contains(address) {
             return Err(Refusal::TooManyOfOne);
         }
         taken.all += 1;
         taken.by_address.insert(address, of_address + 1);
-        metrics::gauge!("foldwork_connections_open").set(taken.all as f64);
+        CONNECTIONS_OPEN.set(&[], taken.all as f64);
         Ok(ConnectionPermit { permits: self.clone(), address })
     }
 }
@@ -205,7 +211,7 @@ impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         let mut taken = self.permits.taken.lock();
         taken.all -= 1;
-        metrics::gauge!("foldwork_connections_open").set(taken.all as f64);
+        CONNECTIONS_OPEN.set(&[], taken.all as f64);
         if let Some(count) = taken.by_address.get_mut(&self.address) {
             *count -= 1;
             if *count == 0 {
@@ -223,6 +229,11 @@ fn refuse(stream: TcpStream, refusal: Refusal) {
             ("429 Too Many Requests", "too_many_connections", "too many connections from this address")
         }
     };
+    let reason = match refusal {
+        Refusal::Full => ["503", "connections"],
+        Refusal::TooManyOfOne => ["429", "too_many_connections"],
+    };
+    REJECTIONS.add(&reason, 1);
     tracing::debug!(status, "a connection was rejected");
     let id = uuid::Uuid::now_v7();
     let body = format!(r#"{{"error":"{message}","code":"{code}","request_id":"{id}"}}"#);

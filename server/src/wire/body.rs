@@ -13,6 +13,7 @@ use poem_openapi::{ApiExtractor, ApiExtractorType, ApiResponse, ExtractParamOpti
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::unknown_fields::unknown_fields;
 use crate::http::bodies;
 use crate::http::error::ApiError;
 use crate::http::offloading::offload;
@@ -63,9 +64,15 @@ impl<T: Type + DeserializeOwned> ParsePayload for Body<T> {
         if read.trim_ascii_start().first() == Some(&b'[') {
             return Err(malformed("the body must be an object"));
         }
-        let value = offload(read.len(), || json::read(read)).map_err(malformed)?;
+        let parsed = offload(read.len(), || json::read(read).map_err(|error| refused::<T>(read, error)));
+        let value = parsed.map_err(malformed)?;
         Ok(Body { value, text })
     }
+}
+
+/// Returns the error message for a rejected body. If the body has unknown fields, the message names only these fields.
+fn refused<T: Type>(body: &[u8], error: serde_json::Error) -> String {
+    unknown_fields::<T>(body).map_or_else(|| error.to_string(), |unknown| unknown.to_string())
 }
 
 fn malformed(error: impl std::fmt::Display) -> poem::Error {
@@ -106,7 +113,7 @@ impl<'a, T: Type + DeserializeOwned> ApiExtractor<'a> for Body<T> {
     }
 }
 
-/// A serialised JSON response. The OpenAPI document describes the type that is serialised.
+/// A serialised JSON response. `T` is the schema in the OpenAPI document.
 pub struct JsonResponse<T> {
     pub text: Vec<u8>,
     shown: PhantomData<fn() -> T>,

@@ -7,17 +7,21 @@ use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::ops::Deref;
 
+use foldwork_engine::archive::{Outcome, RestoreStatus};
 use foldwork_engine::hook::{Hook, OnError};
 use foldwork_engine::model::access::{Role, Scope};
 use foldwork_engine::model::agent::AgentStatus;
+use foldwork_engine::model::closed_set::names;
 use foldwork_engine::model::definition::{FieldType, Fold};
 use foldwork_engine::model::facts::Priority;
+use foldwork_engine::model::graph::Direction;
 use foldwork_engine::model::plan::PlanStatus;
 use foldwork_engine::model::task::content::Role as Speaker;
 use foldwork_engine::model::task::view::WaitingOn;
 use foldwork_engine::model::task::{Action, SourceType, Status};
 use foldwork_engine::pipeline::catalogue::Kind;
 use foldwork_engine::workspace::articles::Perspective;
+use foldwork_engine::workspace::query::histogram::CountedBy;
 use foldwork_engine::workspace::search;
 use poem_openapi::registry::{MetaSchema, MetaSchemaRef, Registry};
 use poem_openapi::types::{ParseError, ParseFromJSON, ParseFromParameter, ParseResult, ToJSON, Type};
@@ -128,55 +132,73 @@ macro_rules! closed_sets {
 }
 closed_sets! {
     /// A permission of a key.
-    Scopes as "Scope": Scope::ALL.map(Scope::name);
+    Scopes as "Scope": names::<Scope>();
     /// Whether an article is published. As the parameter `perspective`, the value selects the revision to read.
-    Publication as "PublicationStatus": Perspective::ALL.map(Perspective::name);
+    Publication as "PublicationStatus": names::<Perspective>();
     /// The role of a member in a workspace.
-    Roles as "Role": Role::ALL.map(Role::name);
+    Roles as "Role": names::<Role>();
     /// Whether a person has joined or is invited.
     Memberships as "MemberStatus": ["active", "invited"];
     /// The state of a plan.
-    PlanStates as "PlanStatus": PlanStatus::ALL.map(PlanStatus::name);
+    PlanStates as "PlanStatus": names::<PlanStatus>();
     /// The outcome of a license validation.
     LicenseCodes as "LicenseCode": ["VALID", "ACTIVATION_LIMIT_REACHED", "DEVICE_REVOKED"];
     /// The status of a device after a license validation.
     LicenseStates as "LicenseStatus": ["active", "limit_reached", "revoked"];
     /// The order of events in a stream.
     EventOrder as "EventOrder": ["asc", "desc", "forward", "backward"];
+    /// The time by which events are counted.
+    EventClocks as "EventClock": names::<CountedBy>();
     /// The direction of edges to follow from a node.
-    EdgeDirection as "EdgeDirection": ["out", "in", "both"];
+    EdgeDirection as "EdgeDirection": names::<Direction>();
     /// The type of a field's values.
-    FieldTypes as "FieldType": FieldType::ALL.map(FieldType::name);
+    FieldTypes as "FieldType": names::<FieldType>();
     /// The rule that combines the values of a field.
-    FieldFolds as "FieldFold": Fold::ALL.map(Fold::name);
+    FieldFolds as "FieldFold": names::<Fold>();
+    /// The reason for another slug: another article of the project has the requested slug, or the slug is not valid.
+    SlugReasons as "SlugReason": ["taken", "invalid"];
     /// The kind of an entry of the pipeline language.
-    LanguageKinds as "OperatorKind": Kind::ALL.map(Kind::name);
-    /// The search measure with the highest value.
+    LanguageKinds as "OperatorKind": names::<Kind>();
+    /// The search score with the highest value.
     MatchKinds as "MatchKind": search::kinds();
     /// A hook that a plugin implements.
-    Hooks as "Hook": Hook::ALL.map(Hook::name);
+    Hooks as "Hook": names::<Hook>();
+    /// A hook that a replay runs again.
+    ReplayedHooks as "ReplayedHook": [Hook::Enrich, Hook::Route].map(Hook::name);
+    /// The version of a plugin that a dry run calls: the loaded version, or the files in the plugin's folder.
+    PluginSources as "PluginSource": ["loaded", "folder"];
     /// The policy for a plugin's failed steps.
-    FailurePolicies as "FailurePolicy": OnError::ALL.map(OnError::name);
+    FailurePolicies as "FailurePolicy": names::<OnError>();
     /// Whether an agent is online.
-    AgentStatuses as "AgentStatus": AgentStatus::ALL.map(AgentStatus::name);
+    AgentStatuses as "AgentStatus": names::<AgentStatus>();
     /// Whether an agent is assigned new tasks.
     AgentSwitch as "AgentSwitch": ["active", "disabled"];
     /// The status of a task.
-    TaskStatuses as "TaskStatus": Status::ALL.map(Status::name);
+    TaskStatuses as "TaskStatus": names::<Status>();
     /// An action of a person on a task.
-    TaskActions as "TaskAction": Action::ALL.map(Action::name);
+    TaskActions as "TaskAction": names::<Action>();
     /// The priority of a task.
-    Priorities as "TaskPriority": Priority::ALL.map(Priority::name);
+    Priorities as "TaskPriority": names::<Priority>();
     /// The kind of a task's assignee.
     Assignees as "AssigneeType": ["agent", "user"];
     /// The kind of a task's assignee, or `none`.
     AssigneesOrNone as "AssigneeTypeOrNone": ["agent", "user", "none"];
     /// The kind of source that created a task.
-    Sources as "SourceType": SourceType::ALL.map(SourceType::name);
+    Sources as "SourceType": names::<SourceType>();
     /// The party that a task waits for.
-    WaitedFor as "WaitingOn": WaitingOn::ALL.map(WaitingOn::name);
+    WaitedFor as "WaitingOn": names::<WaitingOn>();
     /// The role of a message's author.
-    Speakers as "MessageRole": Speaker::ALL.map(Speaker::name);
+    Speakers as "MessageRole": names::<Speaker>();
+    /// Where the store is: in a folder, in memory, or in a database service.
+    StoreKinds as "StoreKind": ["folder", "memory", "service"];
+    /// Whether one server or several may use the store.
+    ServerCounts as "ServerCount": ["one", "several"];
+    /// The result of a verification. `partial`: the states are too many to compare, and only the segments were checked.
+    VerificationOutcomes as "VerificationOutcome": names::<Outcome>();
+    /// The state of a restore.
+    RestoreStatuses as "RestoreStatus": names::<RestoreStatus>();
+    /// The durability that an append waits for: `archived` means that the events are in the archive of backups.
+    Durabilities as "Durability": ["archived"];
     /// Whether a plugin is running.
     PluginStates as "PluginStatus": ["running", "stopped"];
 }

@@ -1,4 +1,4 @@
-//! The payload of a notification to an agent, the same in pages, streams and on sockets.
+//! The payload of a notification to an agent. Pages, streams and sockets send the same payload.
 
 use foldwork_engine::model::date::format_date;
 use foldwork_engine::model::feed::{Delivery, MAX_BYTES};
@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::json::{AnyObject, SerialisedObject, Text};
 use super::task::TaskBody;
 
-/// Maximum size of a task's field in a shortened payload, in bytes. Larger fields are left out.
+/// The maximum size of a task's field in a shortened payload, in bytes. Larger fields are left out.
 const SHORT_BYTES: usize = 8 << 10;
 
 /// The task after the event, and the event that caused the notification.
@@ -26,7 +26,7 @@ struct Payload {
 #[serde(untagged)]
 enum TaskInPayload {
     Whole(Box<TaskBody>),
-    /// The fields of the task that are not long, and `truncated`.
+    /// The task's fields that have at most [`SHORT_BYTES`] bytes, and `truncated`.
     Short(Object),
 }
 
@@ -74,7 +74,7 @@ pub fn payload(delivery: &Delivery) -> SerialisedObject {
     text(&Payload::new(delivery, TaskInPayload::Short(short(&TaskBody::from(&*delivery.task)))))
 }
 
-/// Returns the fields of a task that are not long.
+/// Returns the task's fields that have at most [`SHORT_BYTES`] bytes, and `truncated`.
 fn short(task: &TaskBody) -> Object {
     let text = serde_json::to_vec(task).unwrap_or_default();
     let Ok(Value::Object(task)) = json::parse_stored(&text) else { return Object::new() };

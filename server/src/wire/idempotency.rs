@@ -2,7 +2,7 @@
 
 use foldwork_engine::Error;
 use foldwork_engine::workspace::Changing;
-use foldwork_engine::workspace::answers::{self, Idempotent, KeptAnswer, RequestId};
+use foldwork_engine::workspace::responses::{self, Idempotent, KeptResponse, RequestId};
 use poem_openapi::ApiResponse;
 use poem_openapi::types::Type;
 use serde::Serialize;
@@ -54,8 +54,8 @@ pub fn request_id(user_id: &str, key: &str, operation: &str, text: &[u8]) -> Res
     RequestId::new(user_id, key.trim().trim_matches('"'), operation, text)
 }
 
-/// Runs an operation that appends no events once per idempotency key. Without a key, every request runs the operation.
-/// A repeated request returns the stored result of the first request.
+/// Runs an operation once per idempotency key, for operations that append no events. Without a key, every request runs
+/// the operation. A repeated request returns the stored result of the first request.
 ///
 /// `kept` returns the part of the body to store. The stored part must not include a secret.
 pub async fn idempotent_kept<H, T, F>(
@@ -79,10 +79,10 @@ where
     let make = move || async move {
         let outcome = make(maker, Some(id)).await?;
         let body = String::from_utf8_lossy(&kept(&outcome.body)).into_owned();
-        let kept = KeptAnswer { body, location: outcome.location.clone() };
+        let kept = KeptResponse { body, location: outcome.location.clone() };
         Ok((outcome, kept))
     };
-    Ok(match answers::idempotent(handle, request, make).await? {
+    Ok(match responses::idempotent(handle, request, make).await? {
         Idempotent::First(outcome) => Created::of(outcome),
         Idempotent::Repeated(first) => {
             Created::Repeated(JsonResponse::from_text(first.body), first.location, "true".into())
@@ -96,7 +96,8 @@ pub fn to_json_bytes<B: Serialize>(body: &B) -> Vec<u8> {
 }
 
 impl<T: Type + Serialize> Created<T> {
-    fn of(outcome: Outcome<T>) -> Created<T> {
+    /// Returns the response to a request with this outcome.
+    pub fn of(outcome: Outcome<T>) -> Created<T> {
         let body = JsonResponse::new(&outcome.body);
         match outcome.repeated {
             true => Created::Repeated(body, outcome.location, "true".into()),

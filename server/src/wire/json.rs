@@ -29,7 +29,7 @@ impl AnyObject {
         }
     }
 
-    /// Returns the object for writing, without a copy if nothing shares it.
+    /// Returns the object. Copies it only if it is shared.
     pub fn into_object(self) -> Object {
         Arc::unwrap_or_clone(self.0)
     }
@@ -57,6 +57,11 @@ impl From<Arc<str>> for Text {
     }
 }
 
+/// A required string in a request. If the string is absent, the handler returns an error with the place of the field.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RequiredText(pub Option<String>);
+
 /// A number. A whole number is written without a fraction.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(transparent)]
@@ -79,7 +84,7 @@ pub struct Stages(pub Value);
 #[serde(transparent)]
 pub struct ExpectedVersion(pub Value);
 
-/// Describes a type in the OpenAPI document by a name and a schema.
+/// Gives a type a name and a schema in the OpenAPI document.
 macro_rules! described {
     ($type:ident as $name:expr, $schema:expr) => {
         impl Type for $type {
@@ -126,6 +131,7 @@ macro_rules! free_form {
 
 described!(Number as f64::name(), f64::schema_ref());
 described!(Text as String::name(), String::schema_ref());
+described!(RequiredText as String::name(), String::schema_ref());
 described!(SerialisedObject as AnyObject::name(), AnyObject::schema_ref());
 free_form!(AnyValue, MetaSchema::ANY);
 free_form!(AnyObject, MetaSchema { additional_properties: Some(Box::new(anything())), ..MetaSchema::new("object") });

@@ -2,7 +2,9 @@
 //! several operations return.
 
 pub mod activation;
+pub mod appended;
 pub mod article;
+pub mod backup;
 pub mod body;
 pub mod closed_sets;
 pub mod delivery;
@@ -13,12 +15,16 @@ pub mod key;
 pub mod names;
 pub mod new_event;
 pub mod page;
+pub mod parked;
 pub mod patch;
 pub mod plan;
 pub mod plugin;
 pub mod project;
 pub mod raw_body;
 pub mod received;
+pub mod successor;
 pub mod task;
+pub mod trial;
+pub mod unknown_fields;
 pub mod workspace;
 pub mod written;

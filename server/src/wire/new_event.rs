@@ -1,27 +1,31 @@
-//! The events in requests: one, or a list that is appended atomically.
+//! The events in requests: one event, or a list of events that is appended atomically.
+
+use std::borrow::Cow;
 
 use foldwork_engine::Error;
 use foldwork_engine::model::date::parse_date;
 use foldwork_engine::model::event::{Expected, NewEvent};
 use foldwork_engine::model::value::Value;
 use poem_openapi::Object;
+use poem_openapi::registry::{MetaSchema, MetaSchemaRef, Registry};
+use poem_openapi::types::{ParseError, ParseFromJSON, ParseResult, ToJSON, Type};
 use serde::Deserialize;
 
-use super::json::{AnyObject, ExpectedVersion};
+use super::json::{AnyObject, ExpectedVersion, RequiredText};
 
-/// An event to append.
+/// An event to append to the stream in the path.
 #[derive(Object, Deserialize, Default)]
-#[serde(default)]
-#[oai(rename = "NewEvent")]
+#[serde(default, deny_unknown_fields)]
+#[oai(rename = "StreamEvent")]
 pub struct EventInput {
-    /// The id of the aggregate whose stream receives the event. Not needed if the path names the aggregate.
+    /// The id of the aggregate whose stream receives the event, as in the path.
     #[oai(nullable)]
     aggregate_id: Option<String>,
+    /// The type of the aggregate. Required only for the first event of a stream; later events have the stream's type.
     #[oai(nullable)]
     aggregate_type: Option<String>,
     /// The type of the event, written `<type>.<verb>`.
-    #[oai(nullable)]
-    event_type: Option<String>,
+    event_type: RequiredText,
     /// The id or slug of the aggregate's project.
     #[oai(nullable)]
     project_id: Option<String>,
@@ -45,48 +49,44 @@ pub struct EventInput {
     restore: Option<bool>,
 }
 
+/// An event to append to any stream.
+#[derive(Deserialize)]
+#[serde(transparent)]
+pub struct AddressedEvent(EventInput);
+
+/// Several events, which are appended to one stream atomically. This type is the schema of one of the two forms of an
+/// [`AppendBody`].
+#[derive(Object)]
+struct StreamEvents {
+    events: Vec<EventInput>,
+}
+
 /// One event, or several (`events`) that are appended atomically.
-#[derive(Object, Deserialize, Default)]
-#[serde(default)]
+#[derive(Deserialize, Default)]
+#[serde(default, deny_unknown_fields)]
 pub struct AppendBody {
-    #[oai(nullable)]
     events: Option<Vec<EventInput>>,
-    #[oai(nullable)]
     aggregate_id: Option<String>,
-    #[oai(nullable)]
     aggregate_type: Option<String>,
-    /// The type of the event, written `<type>.<verb>`.
-    #[oai(nullable)]
-    event_type: Option<String>,
-    /// The id or slug of the aggregate's project.
-    #[oai(nullable)]
+    event_type: RequiredText,
     project_id: Option<String>,
-    #[oai(nullable)]
     payload: Option<AnyObject>,
-    #[oai(nullable)]
     metadata: Option<AnyObject>,
-    /// An id chosen by the client, which makes the append idempotent: the server never appends two events with the same
-    /// id.
-    #[oai(nullable)]
     event_id: Option<String>,
-    /// The expected version of the stream, or `none`, `exists` or `any`.
-    #[oai(nullable)]
     expected_version: Option<ExpectedVersion>,
-    /// The time at which the event occurred, RFC 3339; the default is the time of the append.
-    #[oai(nullable)]
     occurred_at: Option<String>,
-    /// Whether to restore the aggregate if it is deleted. Without `restore`, only `<type>.created` restores a deleted
-    /// aggregate; any other event is a conflict.
-    #[oai(nullable)]
     restore: Option<bool>,
 }
 
 impl AppendBody {
     /// Returns the events and whether the body has a list of events.
-    pub fn into_events(self) -> (Vec<EventInput>, bool) {
+    pub fn into_events(self) -> Result<(Vec<EventInput>, bool), Error> {
         let AppendBody { events, aggregate_id, aggregate_type, event_type, project_id, .. } = self;
         if let Some(events) = events {
-            return (events, true);
+            return match event_type.0 {
+                Some(_) => Err(Error::invalid_at("/event_type", "expected one event or `events`, not both")),
+                None => Ok((events, true)),
+            };
         }
         let AppendBody { payload, metadata, event_id, expected_version, occurred_at, restore, .. } = self;
         let event = EventInput {
@@ -101,26 +101,104 @@ impl AppendBody {
             occurred_at,
             restore,
         };
-        (vec![event], false)
+        Ok((vec![event], false))
     }
 }
 
 /// Events for any streams, appended in order and atomically.
 #[derive(Object, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct BatchBody {
-    pub events: Vec<EventInput>,
-    /// Whether an article gets another slug instead of a slug that another article of its project has, or that is not
-    /// valid: a number is appended. Otherwise such an event is refused. Imports set this.
+    pub events: Vec<AddressedEvent>,
+    /// Whether an article gets another slug if another article of its project has the slug, or if the slug is not
+    /// valid. Without `rename_slugs`, such an event is rejected. Imports set `rename_slugs`.
     #[serde(default)]
     #[oai(nullable)]
     pub rename_slugs: Option<bool>,
 }
 
+/// Gives a type a schema in the OpenAPI document that is composed of other schemas.
+macro_rules! described_by {
+    ($type:ident as $name:literal, $register:expr) => {
+        impl Type for $type {
+            const IS_REQUIRED: bool = true;
+            type RawValueType = Self;
+            type RawElementValueType = Self;
+
+            fn name() -> Cow<'static, str> {
+                $name.into()
+            }
+
+            fn schema_ref() -> MetaSchemaRef {
+                MetaSchemaRef::Reference($name.to_owned())
+            }
+
+            fn register(registry: &mut Registry) {
+                registry.create_schema::<Self, _>($name.to_owned(), $register);
+            }
+
+            fn as_raw_value(&self) -> Option<&Self> {
+                Some(self)
+            }
+
+            fn raw_element_iter<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Self> + 'a> {
+                Box::new(std::iter::empty())
+            }
+        }
+    };
+}
+pub(super) use described_by;
+
+described_by!(AddressedEvent as "NewEvent", |registry| {
+    EventInput::register(registry);
+    let mut schema = registry.schemas.get(&*EventInput::name()).cloned().unwrap_or(MetaSchema::ANY);
+    schema.title = Some("NewEvent".to_owned());
+    schema.description = Some("An event to append to any stream.");
+    schema.required.insert(0, "aggregate_id");
+    for (_, property) in schema.properties.iter_mut().filter(|(name, _)| *name == "aggregate_id") {
+        *property = String::schema_ref();
+    }
+    schema
+});
+described_by!(AppendBody as "AppendBody", |registry| {
+    EventInput::register(registry);
+    StreamEvents::register(registry);
+    MetaSchema {
+        title: Some("AppendBody".to_owned()),
+        description: Some("One event, or several (`events`) that are appended atomically."),
+        one_of: vec![EventInput::schema_ref(), StreamEvents::schema_ref()],
+        ..MetaSchema::ANY
+    }
+});
+
+impl ParseFromJSON for AddressedEvent {
+    fn parse_from_json(value: Option<serde_json::Value>) -> ParseResult<Self> {
+        EventInput::parse_from_json(value).map(AddressedEvent).map_err(ParseError::propagate)
+    }
+}
+
+impl ToJSON for AddressedEvent {
+    fn to_json(&self) -> Option<serde_json::Value> {
+        self.0.to_json()
+    }
+}
+
+impl From<AddressedEvent> for EventInput {
+    fn from(event: AddressedEvent) -> EventInput {
+        event.0
+    }
+}
+
 /// Returns the events that a request appends. `stream` is the aggregate of the path, and `is_batch` is whether the body
 /// has a list of events.
-pub fn new_events(inputs: Vec<EventInput>, stream: Option<&str>, is_batch: bool) -> Result<Vec<NewEvent>, Error> {
-    let new =
-        |(index, input)| new_event(input, stream).map_err(|error| if is_batch { error.at_event(index) } else { error });
+pub fn new_events<E: Into<EventInput>>(
+    inputs: Vec<E>,
+    stream: Option<&str>,
+    is_batch: bool,
+) -> Result<Vec<NewEvent>, Error> {
+    let new = |(index, input): (usize, E)| {
+        new_event(input.into(), stream).map_err(|error| if is_batch { error.at_event(index) } else { error })
+    };
     inputs.into_iter().enumerate().map(new).collect()
 }
 
@@ -143,8 +221,8 @@ fn new_event(input: EventInput, stream: Option<&str>) -> Result<NewEvent, Error>
     };
     Ok(NewEvent {
         aggregate_id,
-        aggregate_type: required(input.aggregate_type, "aggregate_type")?,
-        event_type: required(input.event_type, "event_type")?,
+        aggregate_type: input.aggregate_type.map(type_name).transpose()?.unwrap_or_default(),
+        event_type: required(input.event_type.0, "event_type")?,
         project: input.project_id,
         payload: input.payload.unwrap_or_default().into_object(),
         metadata: input.metadata.unwrap_or_default().into_object(),
@@ -154,6 +232,12 @@ fn new_event(input: EventInput, stream: Option<&str>) -> Result<NewEvent, Error>
         restore: input.restore.unwrap_or(false),
         ..NewEvent::default()
     })
+}
+
+/// Fails if the name of a type is empty, because the engine reads an empty name as the type of the stream.
+fn type_name(name: String) -> Result<String, Error> {
+    let is_empty = || Error::invalid_at("/aggregate_type", "expected the name of a type, or no aggregate_type");
+    if name.is_empty() { Err(is_empty()) } else { Ok(name) }
 }
 
 /// Parses the `expected_version` of a request body.

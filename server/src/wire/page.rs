@@ -1,10 +1,11 @@
-//! Lists: limits and opaque cursors.
+//! Pages of lists, with limits and opaque cursors.
 
 use std::borrow::Cow;
 
 use foldwork_engine::Error;
-use foldwork_engine::workspace::Page;
+use foldwork_engine::model::date::parse_date;
 use foldwork_engine::workspace::query::page::{Continuation, Paging};
+use foldwork_engine::workspace::{Page, PageLimit};
 use poem_openapi::registry::{MetaSchema, MetaSchemaRef, Registry};
 use poem_openapi::types::{ParseError, ParseFromJSON, ParseFromParameter, ParseResult, ToJSON, Type};
 use serde::{Deserialize, Serialize};
@@ -13,7 +14,7 @@ use serde::{Deserialize, Serialize};
 pub const DEFAULT_LIMIT: u64 = 50;
 pub const MAX_LIMIT: u64 = 200;
 
-/// The maximum size in bytes of a page of events, passed to handlers as request data.
+/// The maximum size in bytes of a page, passed to handlers as request data.
 #[derive(Debug, Clone, Copy)]
 pub struct PageBytes(pub usize);
 
@@ -85,7 +86,7 @@ pub struct PageBody<T> {
 }
 
 impl<T> PageBody<T> {
-    /// Converts a page. The page's cursor is valid only for `list`.
+    /// Converts a page of the engine with `write` for each item. The cursor of the result is valid only for `list`.
     pub fn new<S>(page: Page<S>, list: &str, write: impl FnMut(S) -> T) -> PageBody<T> {
         let next_cursor = page.next.map(|next| cursor(list, next));
         PageBody { data: page.items.into_iter().map(write).collect(), next_cursor }
@@ -139,6 +140,11 @@ impl<T: Listed> Type for PageBody<T> {
     }
 }
 
+/// Parses a time in a parameter.
+pub fn time(name: &str, text: &str) -> Result<i64, Error> {
+    parse_date(text).ok_or_else(|| Error::invalid(format!("{name} must be an RFC 3339 time")))
+}
+
 /// Returns the number of rows per page, which must be 1 to 200; the default is 50.
 pub fn limit(limit: Option<u64>) -> Result<usize, Error> {
     let limit = limit.unwrap_or(DEFAULT_LIMIT);
@@ -148,7 +154,12 @@ pub fn limit(limit: Option<u64>) -> Result<usize, Error> {
     Ok(limit as usize)
 }
 
-/// The number of bytes at a cursor's end that prove that this server issued the cursor for this list.
+/// Returns the limits of a page of `rows` rows, as [`limit`] does, with the maximum size in bytes.
+pub fn page_limit(rows: Option<u64>, bytes: PageBytes) -> Result<PageLimit, Error> {
+    Ok(PageLimit { rows: limit(rows)?, bytes: bytes.0 })
+}
+
+/// The number of bytes of the checksum at a cursor's end. A cursor of another list has another checksum.
 const SEAL_BYTES: usize = 4;
 
 fn seal(list: &str, position: u64) -> [u8; SEAL_BYTES] {

@@ -1,9 +1,10 @@
-//! Fields of a change: a field is absent, null, or has a value. Null clears what may be empty, and is an error elsewhere.
+//! The fields of requests that change a resource. An absent field does not change. Null clears a field that may be
+//! empty, and is an error for other fields.
 
 use foldwork_engine::Error;
 use poem_openapi::types::MaybeUndefined;
 
-/// Returns the new value of a field that always has one. An absent field does not change.
+/// Returns the new value of a field that cannot be empty, or `None` if the field is absent and does not change.
 pub fn required<T>(field: MaybeUndefined<T>, name: &str, expected: &str) -> Result<Option<T>, Error> {
     match field {
         MaybeUndefined::Undefined => Ok(None),
@@ -15,7 +16,8 @@ pub fn required<T>(field: MaybeUndefined<T>, name: &str, expected: &str) -> Resu
     }
 }
 
-/// Returns the new value of a field, which null makes empty. An absent field does not change.
+/// Returns the new value of a field that may be empty, or `None` if the field is absent and does not change. Null makes
+/// the field empty.
 pub fn clearable<T: Default>(field: MaybeUndefined<T>) -> Option<T> {
     match field {
         MaybeUndefined::Undefined => None,

@@ -10,7 +10,7 @@ use super::closed_sets::{OneOf, PlanStates};
 /// The limits of a plan. Null means no limit.
 #[derive(Object, Serialize, Deserialize, Default)]
 #[oai(rename = "Limits")]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct LimitsBody {
     /// The maximum number of bytes of files per workspace.
     #[oai(nullable)]

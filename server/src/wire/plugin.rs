@@ -1,16 +1,13 @@
 //! The wire types of `/plugins`.
 
 use foldwork_engine::hook::{Failure, Hook, OnError};
-use foldwork_engine::model::event::NewEvent;
-use foldwork_engine::model::facts::Facts;
-use foldwork_engine::model::facts_value::list;
 use foldwork_engine::model::value::{Object as Fields, Value};
-use foldwork_engine::workspace::plugins::{HookResult, PluginStatus, Trial};
+use foldwork_engine::workspace::plugins::{MAX_SCRIPT_BYTES, PluginSource, PluginStatus, Reloaded};
 use poem_openapi::Object;
 use serde::{Deserialize, Serialize};
 
-use super::closed_sets::{FailurePolicies, Hooks, OneOf, PluginStates};
-use super::json::{AnyObject, AnyValue};
+use super::closed_sets::{FailurePolicies, Hooks, OneOf, PluginStates, ReplayedHooks};
+use super::json::AnyObject;
 use super::page::Whole;
 
 /// All enabled plugins.
@@ -25,6 +22,12 @@ pub struct PluginList {
 pub struct PluginBody {
     name: String,
     version: String,
+    /// The SHA-256 of the plugin's source. Null for a native plugin, which is a part of the program.
+    #[oai(nullable)]
+    digest: Option<String>,
+    /// The position of the first event that this version of the plugin processes in this workspace.
+    #[oai(nullable)]
+    from_position: Option<u64>,
     description: String,
     hooks: Vec<OneOf<Hooks>>,
     /// The events that the plugin is called for: `{events, traits}`.
@@ -42,7 +45,7 @@ pub struct PluginBody {
     parked: u64,
     p50_ms: f64,
     p99_ms: f64,
-    /// The number of script operations of all successful calls together.
+    /// The total number of script operations of all successful calls.
     operations: u64,
     #[oai(nullable)]
     last_error: Option<FailureBody>,
@@ -61,74 +64,54 @@ pub struct FailureBody {
     column: Option<u32>,
 }
 
-/// The events for a dry run of a plugin. Exactly one of `event_id`, `from_position` and `event` is required.
-#[derive(Object, Deserialize)]
-pub struct DryRunBody {
-    #[oai(nullable)]
-    pub event_id: Option<String>,
-    /// The position in the log from which the plugin's events are used.
-    #[oai(nullable)]
-    pub from_position: Option<Whole>,
-    /// The number of events with `from_position`, 1 to 200; the default is 10.
-    #[oai(nullable)]
-    pub limit: Option<u64>,
-    /// An event that need not be in the log.
-    #[oai(nullable)]
-    pub event: Option<DryRunEvent>,
-}
-
-/// An event for a dry run of a plugin.
-#[derive(Object, Deserialize)]
-pub struct DryRunEvent {
-    aggregate_id: String,
-    aggregate_type: String,
-    event_type: String,
-    #[oai(default)]
-    #[serde(default)]
-    payload: AnyObject,
-    #[oai(default)]
-    #[serde(default)]
-    metadata: AnyObject,
-}
-
-/// The result of a dry run: the output of the plugin for each event.
+/// The source of the version of a plugin that processes this workspace's events.
 #[derive(Object, Serialize)]
-pub struct DryRunResult {
-    pub results: Vec<TrialBody>,
+#[oai(rename = "PluginFiles")]
+pub struct SourceBody {
+    name: String,
+    version: String,
+    /// The SHA-256 of the plugin's source. Null for a native plugin, which is a part of the program.
+    #[oai(nullable)]
+    digest: Option<String>,
+    /// The files. A native plugin has no files.
+    files: Vec<SourceFile>,
 }
 
-/// The output of a plugin for one event of a dry run.
+/// A file of a plugin.
 #[derive(Object, Serialize)]
-#[oai(rename = "DryRun")]
-pub struct TrialBody {
-    event_id: String,
-    position: u64,
-    hook: OneOf<Hooks>,
-    /// The facts that `enrich` returned.
-    #[oai(skip_serializing_if_is_none)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    facts: Option<AnyValue>,
-    /// The assignments that `route` returned.
-    #[oai(skip_serializing_if_is_none)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    assignments: Option<AnyValue>,
-    /// The differences between the facts and the plugin's earlier facts: `{derived, edges_added, edges_removed}`.
-    #[oai(skip_serializing_if_is_none)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    changes: Option<AnyValue>,
+#[oai(rename = "PluginFile")]
+struct SourceFile {
+    path: String,
+    /// The size of the file, in bytes.
+    size: u64,
+    /// The text; `null` for a file with more than 256 KiB.
     #[oai(nullable)]
-    error: Option<FailureBody>,
-    /// The number of script operations of this call.
-    operations: u64,
-    ms: f64,
+    text: Option<String>,
+}
+
+impl SourceBody {
+    pub fn new(name: String, source: PluginSource) -> SourceBody {
+        let PluginSource { version, digest, files } = source;
+        let file = |(path, text): (&str, std::sync::Arc<str>)| SourceFile {
+            path: path.to_owned(),
+            size: text.len() as u64,
+            text: (text.len() <= MAX_SCRIPT_BYTES).then(|| text.to_string()),
+        };
+        let digest = digest.map(|digest| digest.to_string());
+        SourceBody { name, version, digest, files: files.into_iter().map(file).collect() }
+    }
 }
 
 /// The range of the log to replay.
 #[derive(Object, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ReplayBody {
     /// The position of the first event; the default is the beginning of the log.
     #[oai(nullable)]
     pub from_position: Option<Whole>,
+    /// The hook to run again. The default is each of the two hooks that the plugin has.
+    #[oai(nullable)]
+    pub hook: Option<OneOf<ReplayedHooks>>,
 }
 
 /// The result of a replay.
@@ -142,6 +125,31 @@ pub struct ReplayResult {
     pub changed: u64,
     pub edges_opened: u64,
     pub edges_closed: u64,
+    /// The number of events for which the plugin assigned tasks.
+    pub assigned: u64,
+    /// The number of events that were not routed again, because the plugin had already assigned tasks for them.
+    pub assigned_before: u64,
+}
+
+/// The result of reloading a plugin.
+#[derive(Object, Serialize)]
+pub struct ReloadResult {
+    name: String,
+    version: String,
+    /// The SHA-256 of the plugin's source.
+    digest: String,
+    /// Whether the files differ from the version that was loaded before.
+    changed: bool,
+    /// The position of the first event that this version of the plugin processes in this workspace.
+    from_position: u64,
+}
+
+impl ReloadResult {
+    pub fn new(name: String, reloaded: Reloaded) -> ReloadResult {
+        let Reloaded { version, has_changed, adopted } = reloaded;
+        let (digest, from_position) = (adopted.digest.to_string(), adopted.from_position);
+        ReloadResult { name, version, digest, changed: has_changed, from_position }
+    }
 }
 
 /// The result of resuming a plugin. `resumed` is true if the plugin was stopped before.
@@ -152,11 +160,13 @@ pub struct ResumeResult {
 
 impl From<PluginStatus> for PluginBody {
     fn from(status: PluginStatus) -> PluginBody {
-        let PluginStatus { about, measures, parked, stopped_by } = status;
+        let PluginStatus { about, adopted, measures, parked, stopped_by } = status;
         let list = |names: &[std::sync::Arc<str>]| names.iter().cloned().map(Value::from).collect::<Vec<_>>();
         PluginBody {
             name: about.name.to_string(),
             version: about.version,
+            digest: adopted.as_ref().map(|adopted| adopted.digest.to_string()),
+            from_position: adopted.map(|adopted| adopted.from_position),
             description: about.description,
             hooks: about.hooks.iter().map(|hook| Hook::name(*hook).into()).collect(),
             on: Fields::from_iter([("events", list(&about.on.events)), ("traits", list(&about.on.traits))]).into(),
@@ -180,60 +190,4 @@ impl From<Failure> for FailureBody {
         let Failure { kind, message, line, column } = failure;
         FailureBody { kind: kind.name().to_owned(), message, line, column }
     }
-}
-
-impl From<DryRunEvent> for NewEvent {
-    fn from(event: DryRunEvent) -> NewEvent {
-        NewEvent {
-            aggregate_id: event.aggregate_id,
-            aggregate_type: event.aggregate_type,
-            event_type: event.event_type,
-            payload: event.payload.into_object(),
-            metadata: event.metadata.into_object(),
-            ..NewEvent::default()
-        }
-    }
-}
-
-impl From<Trial> for TrialBody {
-    fn from(trial: Trial) -> TrialBody {
-        let mut body = TrialBody {
-            event_id: trial.context.event.event_id.to_string(),
-            position: trial.context.event.position,
-            hook: trial.hook.name().into(),
-            facts: None,
-            assignments: None,
-            changes: None,
-            error: None,
-            operations: trial.operations,
-            ms: trial.ms,
-        };
-        match trial.result {
-            Ok(HookResult::Facts(facts, before)) => {
-                body.changes = Some(AnyValue(changes(&facts, before.unwrap_or_default())));
-                body.facts = Some(AnyValue(Value::from(&facts)));
-            }
-            Ok(HookResult::Assignments(made)) => {
-                body.assignments = Some(AnyValue(list(&made)));
-            }
-            Err(failure) => body.error = Some(failure.into()),
-        }
-        body
-    }
-}
-
-fn changes(facts: &Facts, before: foldwork_engine::model::graph::PluginFacts) -> Value {
-    let known: Vec<_> = before.desired.iter().map(|desired| &desired.edge).collect();
-    let same = |a: &foldwork_engine::model::facts::EdgeFact, b: &foldwork_engine::model::facts::EdgeFact| {
-        a.kind == b.kind && a.to == b.to
-    };
-    let added = facts.edges.iter().filter(|edge| !known.iter().any(|known| same(known, edge))).map(Value::from);
-    let removed = known.iter().filter(|known| !facts.edges.iter().any(|edge| same(known, edge)));
-    let removed = removed.map(|edge| Value::from(*edge));
-    Fields::from_iter([
-        ("derived", Value::from(*before.derived != facts.derived)),
-        ("edges_added", added.collect::<Vec<_>>().into()),
-        ("edges_removed", removed.collect::<Vec<_>>().into()),
-    ])
-    .into()
 }

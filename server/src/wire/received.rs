@@ -7,12 +7,16 @@ use std::ops::Deref;
 
 use foldwork_engine::Error;
 use foldwork_engine::model::date::parse_date;
+use foldwork_engine::model::json;
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::model::violation::Violations;
+use foldwork_engine::model::written::numbers::Numbers;
+use foldwork_engine::model::written::{is_likely_in, numbers_of};
 use poem_openapi::registry::{MetaSchemaRef, Registry};
 use poem_openapi::types::{ParseFromJSON, ParseResult, ToJSON, Type};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 
 use super::names;
 
@@ -20,14 +24,14 @@ use super::names;
 pub trait FromFields {
     /// The names of the fields, in every accepted spelling.
     const NAMES: &'static [&'static str];
-    /// Whether a body with other fields is rejected. A body with `expectedVersion` must not act on a task in any
-    /// version.
+    /// Whether a body with unknown fields is rejected. Otherwise, a misspelt field such as `expectedVersion` would be
+    /// ignored, and the action would apply to any version of the task.
     const IS_CLOSED: bool;
 
     fn from_fields(fields: &Object) -> Self;
 }
 
-/// Implements [`FromFields`] for a struct of [`Sent`] fields. `only` rejects a body with other fields.
+/// Implements [`FromFields`] for a struct of [`Sent`] fields. With `only`, a body with unknown fields is rejected.
 macro_rules! from_fields {
     ($body:ident { $($field:ident),+ $(,)? }) => {
         $crate::wire::received::from_fields!(@ false, $body { $($field),+ });
@@ -65,12 +69,19 @@ impl<T> Deref for Received<T> {
 
 impl<'de, T: FromFields> Deserialize<'de> for Received<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Received<T>, D::Error> {
-        let fields = Object::deserialize(deserializer)?;
+        let text = <&RawValue>::deserialize(deserializer)?.get();
+        let fields = read_fields(text).map_err(D::Error::custom)?;
         if T::IS_CLOSED {
             names::only(&fields, T::NAMES).map_err(D::Error::custom)?;
         }
         Ok(Received { request: T::from_fields(&fields), fields })
     }
+}
+
+/// Reads the fields of a body. Numbers that no value represents exactly keep their text.
+fn read_fields(text: &str) -> Result<Object, serde_json::Error> {
+    let fields: Object = json::read(text.as_bytes())?;
+    Ok(if is_likely_in(text.as_bytes()) { fields.with_numbers(numbers_of(text)) } else { fields })
 }
 
 /// A request body that the engine reads as it was sent. `T` is the schema in the OpenAPI document.
@@ -90,11 +101,13 @@ impl<'de, T> Deserialize<'de> for Forwarded<T> {
 pub struct Sent<T> {
     name: &'static str,
     value: Option<Value>,
+    /// The texts of the numbers in the value that no value represents exactly.
+    numbers: Option<Numbers>,
     is_null: bool,
     shown: PhantomData<fn() -> T>,
 }
 
-/// A field with a text.
+/// An optional field with a string.
 pub type SentText = Sent<Option<String>>;
 
 impl<T> Sent<T> {
@@ -102,7 +115,20 @@ impl<T> Sent<T> {
     pub fn of(fields: &Object, name: &'static str) -> Sent<T> {
         let sent = fields.get(name);
         let is_null = sent.is_some_and(Value::is_null);
-        Sent { name, value: sent.filter(|_| !is_null).cloned(), is_null, shown: PhantomData }
+        let numbers = fields.numbers_in(name).cloned();
+        Sent { name, value: sent.filter(|_| !is_null).cloned(), numbers, is_null, shown: PhantomData }
+    }
+
+    /// Returns the value. The numbers in an object keep their text.
+    pub fn exact(&self) -> Option<Value> {
+        self.value().map(|value| exact(value, self.numbers.as_ref()))
+    }
+
+    /// Returns the items of an array. The numbers in items that are objects keep their text.
+    pub fn exact_items(&self) -> Option<Vec<Value>> {
+        let inside = |place| self.numbers.as_ref().and_then(|numbers| numbers.inside(place));
+        let items = self.value()?.as_array()?.iter().enumerate();
+        Some(items.map(|(place, item)| exact(item, inside(place))).collect())
     }
 
     pub fn value(&self) -> Option<&Value> {
@@ -118,9 +144,14 @@ impl<T> Sent<T> {
         self.is_null
     }
 
-    /// Returns the error at this field.
+    /// Returns the JSON pointer of the field.
+    pub fn pointer(&self) -> String {
+        format!("/{}", self.name)
+    }
+
+    /// Returns an error that points to this field.
     pub fn invalid(&self, message: impl Into<String>) -> Error {
-        Error::invalid_at(format!("/{}", self.name), message)
+        Error::invalid_at(self.pointer(), message)
     }
 
     /// Returns the text. Adds a violation if the value has another type.
@@ -128,7 +159,7 @@ impl<T> Sent<T> {
         match self.value()? {
             Value::String(text) => Some(text.to_string()),
             _ => {
-                violations.add(format!("/{}", self.name), "expected a string");
+                violations.add(self.pointer(), "expected a string");
                 None
             }
         }
@@ -178,7 +209,15 @@ impl<T> Sent<T> {
     }
 }
 
-/// Returns the first of several spellings that is present, or the first of all.
+/// Returns a copy of a value. If the value is an object, the copy has the texts in `numbers`.
+pub fn exact(value: &Value, numbers: Option<&Numbers>) -> Value {
+    match (value, numbers) {
+        (Value::Object(object), Some(numbers)) => Object::clone(object).with_numbers(numbers.clone()).into(),
+        _ => value.clone(),
+    }
+}
+
+/// Returns the first of several spellings that is present. If none is present, returns the first spelling.
 pub fn first<'s, T>(spellings: &[&'s Sent<T>]) -> Option<&'s Sent<T>> {
     let present = spellings.iter().find(|sent| !sent.is_absent());
     present.or(spellings.first()).copied()
@@ -191,11 +230,11 @@ pub fn first_text<T>(spellings: &[&Sent<T>]) -> Result<Option<String>, Error> {
 
 impl<T> Default for Sent<T> {
     fn default() -> Sent<T> {
-        Sent { name: "", value: None, is_null: false, shown: PhantomData }
+        Sent { name: "", value: None, numbers: None, is_null: false, shown: PhantomData }
     }
 }
 
-/// Describes a type in the OpenAPI document like another type.
+/// Gives a wrapper type the schema of the wrapped type in the OpenAPI document.
 macro_rules! described_as {
     ($wrapper:ident) => {
         impl<T: Type> Type for $wrapper<T> {

@@ -1,11 +1,12 @@
-//! The JSON of the workspace in responses.
+//! The JSON of workspaces in responses.
 
 use foldwork_engine::model::access::WorkspaceRecord;
 use foldwork_engine::model::date::format_date;
+use foldwork_engine::workspace::deletion::ListedWorkspace;
 use poem_openapi::Object;
 use serde::Serialize;
 
-/// The caller's workspace.
+/// A workspace.
 #[derive(Object, Serialize)]
 #[oai(rename = "Workspace")]
 pub struct WorkspaceBody {
@@ -14,16 +15,22 @@ pub struct WorkspaceBody {
     pub slug: String,
     pub owner_id: String,
     pub created_at: String,
+    /// The time at which the workspace will be deleted, or null if no deletion is scheduled.
+    #[oai(nullable)]
+    pub delete_at: Option<String>,
 }
 
-impl From<&WorkspaceRecord> for WorkspaceBody {
-    fn from(record: &WorkspaceRecord) -> WorkspaceBody {
+impl From<&ListedWorkspace> for WorkspaceBody {
+    fn from(workspace: &ListedWorkspace) -> WorkspaceBody {
+        let ListedWorkspace { record, delete_at } = workspace;
+        let WorkspaceRecord { id, name, slug, owner_id, created_at } = record;
         WorkspaceBody {
-            id: record.id.to_string(),
-            name: record.name.clone(),
-            slug: record.slug.clone(),
-            owner_id: record.owner_id.to_string(),
-            created_at: format_date(record.created_at),
+            id: id.to_string(),
+            name: name.clone(),
+            slug: slug.clone(),
+            owner_id: owner_id.to_string(),
+            created_at: format_date(*created_at),
+            delete_at: delete_at.map(format_date),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Numbers of appended events as the client wrote them, if no value represents them exactly.
+//! Keeps the text of the numbers in appended events that no value represents exactly.
 
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::value::Object;
@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::http::offloading::offload;
 
-/// The texts of one event's objects, or of several events.
+/// The JSON texts of an event's payload and metadata, or those of several events.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Texts<'t> {
@@ -20,7 +20,7 @@ struct Texts<'t> {
     events: Option<Vec<Texts<'t>>>,
 }
 
-/// Adds the numbers in the text of a request to the events that were parsed from the text.
+/// Adds the text of numbers in a request to the events that were parsed from the request.
 pub fn keep_numbers(text: &[u8], events: &mut [NewEvent]) {
     if is_likely_in(text) {
         offload(text.len(), || {

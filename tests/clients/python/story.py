@@ -1,4 +1,4 @@
-"""The story with the client that openapi-python-client generates."""
+"""Runs the story with the client that openapi-python-client generates."""
 
 import base64
 import os
@@ -27,8 +27,7 @@ from client.models import (
     AgentRoster,
     AggregateType,
     AggregateTypeSchema,
-    AppendBody,
-    AppendBodyPayloadType0,
+    AppendResponse,
     ApprovedTask,
     ApproveTask,
     Article,
@@ -40,7 +39,6 @@ from client.models import (
     CreateTask,
     CreatedKey,
     Error,
-    Event,
     FieldDefinition,
     FieldType,
     FileLink,
@@ -53,6 +51,9 @@ from client.models import (
     SearchBody,
     SearchResult,
     StoredFile,
+    StreamEvent,
+    StreamEventPayloadType0,
+    StreamEvents,
     Task,
     TaskPriority,
     TypeDefinition,
@@ -83,7 +84,7 @@ def got(response: Response[Any], kind: type[T], status: int = 200) -> T:
 
 
 def refused(response: Response[Any], status: int, code: str) -> None:
-    """Checks an error's status and code, and that it has the common shape of errors."""
+    """Checks the status, the code and the common fields of an error."""
     error = got(response, Error, status)
     assert error.code == code, error
     assert error.error and error.request_id
@@ -116,14 +117,25 @@ def a_type() -> None:
 
 
 def an_event() -> None:
-    body = AppendBody(
+    body = StreamEvent(
         aggregate_type="ticket",
         event_type="ticket.created",
         project_id=SLUG,
-        payload=AppendBodyPayloadType0.from_dict({"subject": f"Leaking tap {RUN}", "points": 3}),
+        payload=StreamEventPayloadType0.from_dict({"subject": f"Leaking tap {RUN}", "points": 3}),
     )
-    made = got(append_event.sync_detailed(f"ticket:{SLUG}", client=OWNER, body=body), Event, 201)
+    made = got(append_event.sync_detailed(f"ticket:{SLUG}", client=OWNER, body=body), AppendResponse, 201)
     assert made.version == 1 and made.payload["points"] == 3
+
+
+def several_events() -> None:
+    def points(number: int) -> StreamEvent:
+        payload = StreamEventPayloadType0.from_dict({"points": number})
+        return StreamEvent(event_type="ticket.updated", payload=payload)
+
+    body = StreamEvents(events=[points(4), points(3)])
+    made = got(append_event.sync_detailed(f"ticket:{SLUG}", client=OWNER, body=body), AppendResponse, 201)
+    assert made.version == 3 and made.appended == 2 and isinstance(made.data, list)
+    assert [event.payload["points"] for event in made.data] == [4, 3]
 
 
 def an_article() -> None:
@@ -222,6 +234,7 @@ STEPS: list[Callable[[], None]] = [
     a_project,
     a_type,
     an_event,
+    several_events,
     an_article,
     publishing,
     a_query,

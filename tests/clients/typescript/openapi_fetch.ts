@@ -1,4 +1,4 @@
-// The story with openapi-fetch and the types that openapi-typescript generates.
+// Runs the story with openapi-fetch and the types that openapi-typescript generates.
 
 import assert from "node:assert/strict";
 import createClient from "openapi-fetch";
@@ -48,7 +48,20 @@ void tell("openapi-fetch", {
       },
     });
     assert.equal(response.status, 201);
-    assert.ok(data && "version" in data && data.version === 1);
+    assert.equal(data?.version, 1);
+  },
+  "several events": async () => {
+    const { data } = await client.POST("/aggregates/{aggregate_id}/events", {
+      params: { path: { aggregate_id: `ticket:${slug}` } },
+      body: {
+        events: [
+          { event_type: "ticket.updated", payload: { points: 4 } },
+          { event_type: "ticket.updated", payload: { points: 3 } },
+        ],
+      },
+    });
+    assert.equal(data?.version, 3);
+    assert.deepEqual(data?.data?.map((event) => event.payload["points"]), [4, 3]);
   },
   "an article": async () => {
     const body = { project_id: slug, title: `Kneading dough ${run}`, body: "# Dough", slug, tags: ["bread", "basics"] };

@@ -1,4 +1,4 @@
-// The code shared by the stories of all clients: the server's URL, and how steps are checked and reported.
+// The code shared by the stories of all clients: the settings of a run, and functions that check and report steps.
 
 import assert from "node:assert/strict";
 
@@ -31,7 +31,7 @@ export interface Failed {
   request_id: string;
 }
 
-/** Checks an error's status and code, and that it has the common shape of errors. */
+/** Checks the status, the code and the common fields of an error. */
 export function refused(status: number, error: unknown, wanted: number, code: string): void {
   const failed = error as Failed;
   assert.equal(status, wanted, JSON.stringify(error));
@@ -39,7 +39,7 @@ export function refused(status: number, error: unknown, wanted: number, code: st
   assert.ok(failed.error.length > 0 && failed.request_id.length > 0);
 }
 
-/** Runs a story step by step, and fails at the first step that fails. */
+/** Runs the steps of a story in order. Fails at the first step that fails. */
 export async function tell(client: string, steps: Record<string, () => Promise<void>>): Promise<void> {
   let passed = 0;
   for (const [name, step] of Object.entries(steps)) {

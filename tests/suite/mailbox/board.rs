@@ -5,11 +5,14 @@ use poem::http::Method;
 use poem::{Body, Request};
 use serde_json::{Value, json};
 
-/// The agents' names, with which the server is started.
+/// The names of the agents on the server.
 pub const AGENTS: [&str; 2] = ["drafter", "helper"];
+/// The id of the first agent.
 pub const DRAFTER: &str = "agent-drafter";
+/// The id of the second agent.
 pub const HELPER: &str = "agent-helper";
 
+/// Starts a server with the agents.
 pub async fn server() -> Server {
     let names: Vec<String> = AGENTS.map(str::to_owned).to_vec();
     Server::start_with_agents(&names).await.expect("a server")
@@ -18,10 +21,12 @@ pub async fn server() -> Server {
 /// The status and body of a response.
 pub type Answer = (u16, Value);
 
+/// Sends a `POST` request with the owner's key.
 pub async fn post(server: &Server, path: &str, body: &Value) -> Answer {
     call(server, Method::POST, path, Some(body)).await
 }
 
+/// Sends a `GET` request with the owner's key.
 pub async fn get(server: &Server, path: &str) -> Answer {
     call(server, Method::GET, path, None).await
 }
@@ -30,9 +35,14 @@ async fn call(server: &Server, method: Method, path: &str, body: Option<&Value>)
     call_with(server, server.key("owner").expect("the owner"), method, path, body).await
 }
 
-/// Sends a request with a key: `POST` with a body, and `GET` without.
+/// Sends a request with a key. The method is `POST` if there is a body, and `GET` otherwise.
 pub async fn request(server: &Server, key: &str, path: &str, body: Option<&Value>) -> Answer {
     call_with(server, key, if body.is_some() { Method::POST } else { Method::GET }, path, body).await
+}
+
+/// Sends a `DELETE` request with a key.
+pub async fn delete(server: &Server, key: &str, path: &str) -> Answer {
+    call_with(server, key, Method::DELETE, path, None).await
 }
 
 async fn call_with(server: &Server, key: &str, method: Method, path: &str, body: Option<&Value>) -> Answer {
@@ -48,14 +58,14 @@ async fn call_with(server: &Server, key: &str, method: Method, path: &str, body:
     (status, serde_json::from_str(&text).unwrap_or_default())
 }
 
-/// Does an action on a task and checks that it succeeds.
+/// Performs an action on a task, checks that the action succeeds, and returns the response.
 pub async fn act(server: &Server, id: &str, act: &str, body: Value) -> Value {
     let (status, answer) = post(server, &format!("/mailbox/{id}/{act}"), &body).await;
     assert!((200..300).contains(&status), "{act}: {status} {answer}");
     answer
 }
 
-/// Creates a task for an agent.
+/// Creates a task for an agent. Returns the id of the task.
 pub async fn task(server: &Server, agent: &str) -> String {
     task_with(server, agent, &json!({})).await
 }
@@ -71,7 +81,7 @@ pub async fn task_with(server: &Server, agent: &str, more: &Value) -> String {
     task["id"].as_str().expect("an id").to_owned()
 }
 
-/// Brings a task of an agent into the state in which a row of the table begins.
+/// Brings a task of an agent into the state that the name of a table row describes.
 pub async fn bring(server: &Server, id: &str, agent: &str, row: &str) {
     let claim = json!({"agent_id": agent, "lease_seconds": 60});
     let known: Option<&[(&str, Value)]> = match row {

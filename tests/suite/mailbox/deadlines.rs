@@ -1,4 +1,4 @@
-//! Leases and deferrals that end, and renewals of leases.
+//! Tests the ends of leases and deferrals, and renewals of leases.
 
 use serde_json::json;
 
@@ -41,7 +41,7 @@ async fn renewing_a_lease_appends_no_event() {
         assert_eq!(renewed.len(), 1);
         assert!(renewed.iter().all(|lease| *lease.task_id == *held && lease.until.is_some()), "{renewed:?}");
     }
-    // Claiming again extends the lease too, by the time given in the claim.
+    // Another claim also extends the lease, by the time in the claim.
     let again = act(&server, &held, "claim", json!({"agent_id": DRAFTER, "lease_seconds": 600})).await;
     assert_eq!(again["lease"]["expires_at"], "2026-01-01T00:11:20.000Z");
     assert_eq!(workspace.reader.position(), position + 1, "the end of one lease is the only new event");
@@ -62,7 +62,7 @@ async fn timers_are_idle_after_a_restart_with_a_renewed_lease() {
     act(&server, &id, "claim", json!({"agent_id": DRAFTER, "lease_seconds": 30})).await;
     server.pass(20 * SECOND).await.expect("later");
     workspace.writer.renew_leases(vec![DRAFTER.into()]).await.expect("renewed");
-    // The end of the lease in the log has passed; the end in the renewal has not.
+    // The expiry time of the lease in the log has passed, but not the expiry time of the renewal.
     server.pass(20 * SECOND).await.expect("later");
     drop(workspace);
     server.engine.close().await;

@@ -1,8 +1,12 @@
-//! The mailbox: transitions of tasks, concurrent actions, and deadlines.
+//! Tests the mailbox: transitions of tasks, concurrent actions, and deadlines.
 
 pub mod board;
+mod chain;
 mod deadlines;
+mod listed;
+mod offboarding;
 mod overdue;
 mod own_delivery;
 mod races;
+mod stale;
 mod transitions;

@@ -1,4 +1,4 @@
-//! Due dates that pass, escalations, and leases that end while no server runs.
+//! Tests due dates that pass, escalations, and leases that end while no server runs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +43,7 @@ async fn a_passed_due_date_appends_one_event_and_marks_unread() {
     assert_eq!(types.last().map(String::as_str), Some("task.overdue"));
     server.pass(3_600 * SECOND).await.expect("much later");
     assert_eq!(task_and_events(&server, &id).await.1.len(), types.len(), "there is one event per due date");
-    // A new due date can pass again; assigning the same due date changes nothing.
+    // A task with a new due date can become overdue again. Assigning the same due date changes nothing.
     let later = json!({"agent_id": DRAFTER, "due_at": "2026-01-01T02:00:00Z"});
     let moved = act(&server, &id, "assign", later.clone()).await;
     assert_eq!((&moved["overdue"], &moved["due_at"]), (&json!(false), &json!("2026-01-01T02:00:00.000Z")));
@@ -103,7 +103,7 @@ async fn escalation_steps_are_taken_once_and_in_order() {
     let (task, types) = task_and_events(&server, &id).await;
     assert_eq!((&task["assignee_type"], &task["assignee_id"]), (&json!("user"), &json!(owner)));
     assert_eq!((&task["priority"], types.len()), (&json!("urgent"), 7));
-    // Both agents got events: one lost the task, the other got it and lost it.
+    // Both agents got events: the first agent lost the task, and the second agent got the task and lost it.
     for (agent, last) in [(DRAFTER, "task.unassigned"), (HELPER, "task.unassigned")] {
         let (_, feed) = get(&server, &format!("/agents/{agent}/events")).await;
         let received: Vec<&str> =
@@ -119,7 +119,7 @@ async fn engine(store: Store, clock: &Arc<FixedClock>) -> Arc<Engine> {
     Engine::open(store, clock.clone() as Arc<dyn Clock>, Settings::default(), plugins).await.expect("an engine")
 }
 
-/// Returns how often an event type occurs in a task's stream.
+/// Returns the number of events of a type in a task's stream.
 async fn counted(client: &Handles, id: &str, event_type: &str) -> usize {
     let limit = Limit::events(100);
     let stream = client.reader.stream(id, None, limit, Direction::Forward).await.expect("a stream").items;
@@ -171,7 +171,7 @@ async fn two_servers_and_a_restart_escalate_each_step_once() {
     }
 }
 
-/// Returns a store with a task that an agent claimed for 60 seconds, and that no server has open.
+/// Returns a store that no server has open, with a task that an agent claimed for 60 seconds.
 async fn left_claimed(clock: &Arc<FixedClock>) -> (Store, String, String) {
     let store = Store::connect("mem://").await.expect("a store");
     let before = engine(store.share(), clock).await;
@@ -200,7 +200,7 @@ async fn a_lease_that_ends_without_a_server_is_not_an_attempt() {
         let text = |name: &str| task.state.get(name).and_then(|value| value.as_str()).map(str::to_owned);
         (text("status").expect("a status"), task.state.get("attempt").and_then(|value| value.as_int()))
     };
-    // After the start, the agent has the length of its lease again to send a heartbeat.
+    // A lease starts again when the server starts, so that the agent has time to send a heartbeat.
     after.deadlines_passed().await;
     assert_eq!(status().await, ("in_progress".to_owned(), Some(1)));
     clock.advance(60 * SECOND);
@@ -231,7 +231,7 @@ async fn an_agent_that_returns_after_a_restart_keeps_its_tasks() {
     assert_eq!(task.state.get("status").and_then(|value| value.as_str()), Some("in_progress"));
 }
 
-/// Waits until a condition holds that follows from an event.
+/// Waits until a condition holds.
 async fn until(is_so: impl AsyncFn() -> bool) {
     let waiting = async {
         while !is_so().await {
@@ -271,6 +271,6 @@ async fn presence_records_are_removed_with_their_agent() {
         rows.into_iter().map(|(agent, _)| agent.to_string()).collect()
     };
     until(async || kept().await.contains(&id)).await;
-    workspace.writer.delete_agent(&id, Expected::Any).await.expect("deleted");
+    workspace.writer.delete_agent(&id, Expected::Any, None).await.expect("deleted");
     assert!(!kept().await.contains(&id));
 }

@@ -1,4 +1,4 @@
-//! Keys that are bound to agents, and decisions on output that the same key has delivered.
+//! Tests keys that are bound to agents, and decisions on output that the same key has delivered.
 
 use foldwork_engine::model::access::Role;
 use foldwork_engine::model::event::Expected;
@@ -8,7 +8,7 @@ use foldwork_tests::handles::join;
 use foldwork_tests::server::Server;
 use serde_json::{Value, json};
 
-use super::board::{AGENTS, Answer, DRAFTER, HELPER, get, post, request};
+use super::board::{AGENTS, Answer, DRAFTER, HELPER, delete, get, post, request};
 
 async fn server() -> Server {
     let names: Vec<String> = AGENTS.map(str::to_owned).to_vec();
@@ -74,7 +74,8 @@ async fn a_key_of_an_agent_decides_nothing() {
     assert_eq!(keys["data"].as_array().map(Vec::len), Some(1), "{keys}");
     assert_eq!(keys["data"][0]["agent_ids"], json!([DRAFTER]));
 
-    // The owner's key, which made the agent's key, approves. The log names the person, the keys and the agent apart.
+    // The owner's key, which created the agent's key, approves the task. The log distinguishes the person, the keys and
+    // the agent.
     let (status, approved) = post(&server, &format!("/mailbox/{id}/approve"), &json!({})).await;
     assert_eq!(status, 200, "{approved}");
     let (_, whole) = get(&server, &format!("/mailbox/{id}")).await;
@@ -96,16 +97,60 @@ async fn nobody_decides_on_their_own_delivery() {
     let owner = server.key("owner").expect("the owner").to_owned();
     let worker = key(&server, &owner, json!({})).await;
     let derived = key(&server, &worker, json!({})).await;
+    let other = key(&server, &owner, json!({})).await;
     let id = new_task(&server).await;
     deliver(&server, &worker, &id).await;
     let approve = format!("/mailbox/{id}/approve");
-    // A key that was made with the delivering key is no second person either.
-    for by in [&worker, &derived] {
+    // A key that created the delivering key, or was created by it, cannot decide on the output either.
+    for by in [&worker, &derived, &owner] {
         let answer = request(&server, by, &approve, Some(&json!({}))).await;
         assert_eq!(code(&answer), (403, "own_delivery"), "{}", answer.1);
     }
-    let answer = request(&server, &owner, &approve, Some(&json!({}))).await;
+    let answer = request(&server, &other, &approve, Some(&json!({}))).await;
     assert_eq!(answer.0, 200, "{}", answer.1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_deliverer_is_ever_forgotten() {
+    let server = server().await;
+    let owner = server.key("owner").expect("the owner").to_owned();
+    let first = key(&server, &owner, json!({})).await;
+    let id = new_task(&server).await;
+    let path = |verb: &str| format!("/mailbox/{id}/{verb}");
+    let claimed = request(&server, &first, &path("claim"), Some(&json!({"agent_id": DRAFTER}))).await;
+    assert_eq!(claimed.0, 200, "{}", claimed.1);
+    let artifact = json!({"name": "note", "text": "brief"});
+    let mut deliverers = vec![first.clone()];
+    for number in 0..100 {
+        let answer = request(&server, &deliverers[number], &path("artifacts"), Some(&artifact)).await;
+        assert_eq!(answer.0, 201, "{number}: {}", answer.1);
+        deliverers.push(key(&server, &owner, json!({})).await);
+    }
+    let last = deliverers.pop().expect("a key");
+    let refused = request(&server, &last, &path("artifacts"), Some(&artifact)).await;
+    assert_eq!(code(&refused), (409, "too_many_deliverers"), "{}", refused.1);
+    let completed = request(&server, &first, &path("complete"), Some(&json!({}))).await;
+    assert_eq!(completed.0, 200, "{}", completed.1);
+    for by in deliverers.iter().take(2) {
+        let refused = request(&server, by, &path("approve"), Some(&json!({}))).await;
+        assert_eq!(code(&refused), (403, "own_delivery"), "{}", refused.1);
+    }
+    let approved = request(&server, &last, &path("approve"), Some(&json!({}))).await;
+    assert_eq!(approved.0, 200, "{}", approved.1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_of_an_agent_revokes_itself_and_no_other() {
+    let server = server().await;
+    let owner = server.key("owner").expect("the owner").to_owned();
+    let agent = key(&server, &owner, json!({"agent_ids": [DRAFTER]})).await;
+    let (_, own) = request(&server, &agent, "/keys/self", None).await;
+    let (_, others) = request(&server, &owner, "/keys/self", None).await;
+    let path = |key: &Value| format!("/keys/{}", key["id"].as_str().expect("an id"));
+    let refused = delete(&server, &agent, &path(&others)).await;
+    assert_eq!(code(&refused), (403, "agent_key"), "{}", refused.1);
+    assert_eq!(delete(&server, &agent, &path(&own)).await.0, 204);
+    assert_eq!(request(&server, &agent, "/keys/self", None).await.0, 401);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,14 +1,17 @@
-//! Two concurrent actions on one task: exactly one wins, and the log shows which, on one server and on two.
+//! Tests two concurrent actions on one task, on one server and on two servers: exactly one action succeeds, and the log
+//! contains the event of this action. No approval overwrites a change of a person, and nobody approves own output.
 
 use std::sync::Arc;
 
 use foldwork_engine::clock::Clock;
+use foldwork_engine::model::access::Scope;
 use foldwork_engine::model::event::{Event, Expected};
 use foldwork_engine::model::facts::Assignee;
 use foldwork_engine::model::task::content::{Draft, Effect, text_part};
 use foldwork_engine::model::value::Object;
-use foldwork_engine::workspace::articles::NewArticle;
+use foldwork_engine::workspace::articles::{ArticleChange, NewArticle};
 use foldwork_engine::workspace::events::{Direction, Limit};
+use foldwork_engine::workspace::keys::NewKey;
 use foldwork_engine::workspace::mailbox::tasks::NewTask;
 use foldwork_engine::workspace::mailbox::{TaskCommand, Work, Worker};
 use foldwork_engine::{Engine, Error, Settings, Store};
@@ -16,64 +19,69 @@ use foldwork_tests::agents::agents;
 use foldwork_tests::clock::FixedClock;
 use foldwork_tests::handles::{Handles, enter};
 
+use strum::VariantArray;
+
 use super::board::{AGENTS, DRAFTER, HELPER};
 
-/// The number of races on one server, and on two.
-const ROUNDS_ON_ONE: usize = 200;
-const ROUNDS_ON_TWO: usize = 30;
+/// The number of races on one server, and again on two servers.
+const ROUNDS: usize = 200;
 const LEASE_S: i64 = 10;
 
-/// One workspace as two clients see it, on one server or on two servers with one store.
+/// Two clients of one workspace, on one server or on two servers with one store.
 struct Pair {
     clock: Arc<FixedClock>,
     engines: Vec<Arc<Engine>>,
     clients: [Handles; 2],
-    rounds: usize,
 }
 
-async fn engine(store: Store, clock: &Arc<FixedClock>) -> Arc<Engine> {
-    // The same key creates the tasks with their output and approves them.
-    let settings = Settings { own_deliveries: true, ..Settings::default() };
+/// Whether a key may decide on output that it has delivered.
+#[derive(Clone, Copy)]
+enum OwnDeliveries {
+    /// For races in which one key creates the tasks, delivers their output and approves it.
+    Decided,
+    Refused,
+}
+
+async fn engine(store: Store, clock: &Arc<FixedClock>, own: OwnDeliveries) -> Arc<Engine> {
+    let settings = Settings { own_deliveries: matches!(own, OwnDeliveries::Decided), ..Settings::default() };
     let plugins = agents(&AGENTS.map(str::to_owned)).expect("agents");
     Engine::open(store, clock.clone() as Arc<dyn Clock>, settings, plugins).await.expect("an engine")
 }
 
 impl Pair {
-    async fn of_one_server() -> Pair {
+    async fn of_one_server(own: OwnDeliveries) -> Pair {
         let clock = Arc::new(FixedClock::default());
-        let one = engine(Store::connect("mem://").await.expect("a store"), &clock).await;
+        let one = engine(Store::connect("mem://").await.expect("a store"), &clock, own).await;
         let key = one.first_start(None).await.expect("a start").expect("an empty store").key;
         let client = enter(&one, &key).await.expect("a workspace");
-        Pair { clock, clients: [client.clone(), client], engines: vec![one], rounds: ROUNDS_ON_ONE }
+        Pair { clock, clients: [client.clone(), client], engines: vec![one] }
     }
 
-    async fn of_two_servers() -> Pair {
+    async fn of_two_servers(own: OwnDeliveries) -> Pair {
         let clock = Arc::new(FixedClock::default());
         let store = Store::connect("mem://").await.expect("a store");
-        let (one, two) = (engine(store.share(), &clock).await, engine(store.share(), &clock).await);
+        let (one, two) = (engine(store.share(), &clock, own).await, engine(store.share(), &clock, own).await);
         let key = one.first_start(None).await.expect("a start").expect("an empty store").key;
         let clients = [enter(&one, &key).await.expect("one"), enter(&two, &key).await.expect("two")];
-        Pair { clock, clients, engines: vec![one, two], rounds: ROUNDS_ON_TWO }
+        Pair { clock, clients, engines: vec![one, two] }
     }
 
-    /// Creates a task whose approval changes an article, and the article.
+    /// Returns the clients of a new key, one on each server.
+    async fn of_new_key(&self) -> [Handles; 2] {
+        let new = NewKey { name: "a key".into(), scopes: Scope::VARIANTS.to_vec(), ..NewKey::default() };
+        let secret = again(|| self.clients[0].writer.create_key(new.clone(), None)).await.expect("a key").secret;
+        let secret = secret.expect("a secret");
+        let (first, last) = (&self.engines[0], &self.engines[self.engines.len() - 1]);
+        [enter(first, &secret).await.expect("one"), enter(last, &secret).await.expect("two")]
+    }
+
+    /// Creates an article, and a task whose approval changes the article.
     async fn task(&self, round: usize, assignee: Option<Assignee>) -> (String, String) {
         let writer = &self.clients[round % 2].writer;
         let new = NewArticle { title: format!("Article {round}"), ..NewArticle::default() };
         let article = again(|| writer.create_article(new.clone())).await.expect("an article").0.id.to_string();
-        let effect = Effect {
-            aggregate_id: Some(article.clone()),
-            event_type: "article.updated".into(),
-            payload: Object::from_iter([("body", "as it was drafted")]),
-            expected_version: None,
-        };
-        let draft = Draft {
-            name: Some("draft".into()),
-            parts: Some(vec![text_part("as it was drafted")]),
-            effect: Some(effect),
-            ..Draft::default()
-        };
-        let new = NewTask { title: "Draft it".into(), assignee, artifacts: vec![draft], ..NewTask::default() };
+        let artifacts = vec![draft(&article)];
+        let new = NewTask { title: "Draft it".into(), assignee, artifacts, ..NewTask::default() };
         (again(|| writer.create_task(new.clone())).await.expect("a task").0.id.to_string(), article)
     }
 
@@ -82,13 +90,31 @@ impl Pair {
         self.clients[0].reader.stream(id, None, limit, Direction::Forward).await.expect("a stream").items
     }
 
-    /// Returns how many events of these types a stream has.
+    /// Returns the number of events of these types in a stream.
     async fn count(&self, id: &str, types: &[&str]) -> usize {
         self.stream(id).await.iter().filter(|event| types.contains(&&*event.event_type)).count()
     }
 }
 
-/// Does an action and retries while the store is unavailable.
+/// Returns an artifact whose approval changes an article.
+fn draft(article: &str) -> Draft {
+    let effect = Effect {
+        aggregate_id: Some(article.to_owned()),
+        event_type: "article.updated".into(),
+        payload: Object::from_iter([("body", "as it was drafted")]),
+        expected_version: None,
+    };
+    Draft {
+        name: Some("draft".into()),
+        parts: Some(vec![text_part("as it was drafted")]),
+        effect: Some(effect),
+        ..Draft::default()
+    }
+}
+
+const APPROVE: TaskCommand = TaskCommand::Approve { comment: None, accept_stale: false };
+
+/// Performs an action and retries while the store is unavailable.
 async fn again<T, F: Future<Output = Result<T, Error>>>(mut act: impl FnMut() -> F) -> Result<T, Error> {
     loop {
         match act().await {
@@ -121,12 +147,12 @@ fn one_won(outcomes: [Result<(), Error>; 2], round: usize) -> usize {
 
 async fn approve_against(pair: &Pair, other: TaskCommand) {
     let command = |place: usize| {
-        if place == 0 { TaskCommand::Approve { comment: None, accept_stale: false } } else { other.clone() }
+        if place == 0 { APPROVE } else { other.clone() }
     };
     let mut wins = [0, 0];
-    for round in 0..pair.rounds {
+    for round in 0..ROUNDS {
         let (task, article) = pair.task(round, None).await;
-        // The two actions take turns at starting first.
+        // Alternates the action that starts first.
         let order = if round % 2 == 0 { [0, 1] } else { [1, 0] };
         let [first, second] =
             order.map(|place| tokio::spawn(act(pair.clients[place].clone(), task.clone(), command(place))));
@@ -140,11 +166,11 @@ async fn approve_against(pair: &Pair, other: TaskCommand) {
         let effects = usize::from(matches!(command(winner), TaskCommand::Approve { .. }));
         assert_eq!(pair.count(&article, &["article.updated"]).await, effects, "round {round}");
     }
-    assert_eq!(wins[0] + wins[1], pair.rounds);
+    assert_eq!(wins[0] + wins[1], ROUNDS);
 }
 
 async fn claim_against_claim(pair: &Pair) {
-    for round in 0..pair.rounds {
+    for round in 0..ROUNDS {
         let (task, _) = pair.task(round, None).await;
         let claims = [DRAFTER, HELPER].into_iter().enumerate().map(|(place, agent)| {
             let (client, task) = (pair.clients[place].clone(), task.clone());
@@ -163,7 +189,7 @@ async fn claim_against_claim(pair: &Pair) {
 
 async fn complete_against_the_end_of_the_lease(pair: &Pair) {
     let mut completed = 0;
-    for round in 0..pair.rounds {
+    for round in 0..ROUNDS {
         let (task, article) = pair.task(round, Some(Assignee::Agent(DRAFTER.into()))).await;
         let client = pair.clients[round % 2].clone();
         work(client.clone(), task.clone(), DRAFTER, Work::Claim { seconds: LEASE_S, instance: None })
@@ -177,7 +203,7 @@ async fn complete_against_the_end_of_the_lease(pair: &Pair) {
         pair.clock.advance(LEASE_S * 1_000);
         let outcome = completing.await.expect("done");
         for client in &pair.clients {
-            // A read makes each server apply what the other server appended.
+            // Reads the task on each server, so that each server applies the events of the other server.
             client.reader.task(&task).await.expect("the task");
         }
         for engine in &pair.engines {
@@ -202,26 +228,111 @@ async fn complete_against_the_end_of_the_lease(pair: &Pair) {
     assert!(completed > 0, "no agent completed its task in time");
 }
 
+/// A person changes the article of a task while the task is approved. Either the approval comes first, or it is stale.
+async fn approve_against_a_change(pair: &Pair) {
+    for round in 0..ROUNDS {
+        let (task, article) = pair.task(round, None).await;
+        let change = |client: Handles, id: String| async move {
+            let change = ArticleChange { body: Some("by a person".into()), ..ArticleChange::default() };
+            again(|| client.writer.change_article(&id, change.clone(), Expected::Any)).await.map(drop)
+        };
+        let [approver, person] = pair.clients.clone();
+        // Alternates the action that starts first.
+        let (approved, changed) = match round % 2 {
+            0 => {
+                let approving = tokio::spawn(act(approver, task.clone(), APPROVE));
+                let changing = tokio::spawn(change(person, article.clone()));
+                (approving.await.expect("done"), changing.await.expect("done"))
+            }
+            _ => {
+                let changing = tokio::spawn(change(person, article.clone()));
+                let approving = tokio::spawn(act(approver, task.clone(), APPROVE));
+                (approving.await.expect("done"), changing.await.expect("done"))
+            }
+        };
+        changed.expect("a person is not refused");
+        let updates = match approved {
+            Ok(()) => 2,
+            Err(error) => {
+                let is_stale = matches!(error, Error::Conflict { code: "stale", .. });
+                assert!(is_stale, "round {round}: {error}");
+                1
+            }
+        };
+        assert_eq!(pair.count(&task, &["task.approved"]).await, updates - 1, "round {round}");
+        let stream = pair.stream(&article).await;
+        assert_eq!(stream.len(), 1 + updates, "round {round}");
+        let body = stream.last().and_then(|event| event.payload.get("body")).and_then(|body| body.as_str());
+        assert_eq!(body, Some("by a person"), "round {round}");
+    }
+}
+
+/// A key approves a task while the same key delivers its output, and again while another key approves the task. Only
+/// the other key succeeds.
+async fn approve_own_output(pair: &Pair) {
+    let (worker, other) = (pair.of_new_key().await, pair.of_new_key().await);
+    let refused = |outcome: Result<(), Error>, round: usize| {
+        let is_refused = matches!(
+            outcome,
+            Err(Error::Forbidden { code: "own_delivery", .. } | Error::Conflict { code: "task_state_conflict", .. })
+        );
+        assert!(is_refused, "round {round}: {outcome:?}");
+    };
+    for round in 0..ROUNDS {
+        let writer = &pair.clients[round % 2].writer;
+        let new = NewArticle { title: format!("Article {round}"), ..NewArticle::default() };
+        let article = again(|| writer.create_article(new.clone())).await.expect("an article").0.id.to_string();
+        let assignee = Some(Assignee::Agent(DRAFTER.into()));
+        let new = NewTask { title: "Draft it".into(), assignee, ..NewTask::default() };
+        let task = again(|| writer.create_task(new.clone())).await.expect("a task").0.id.to_string();
+        let claim = Work::Claim { seconds: LEASE_S, instance: None };
+        work(worker[0].clone(), task.clone(), DRAFTER, claim).await.expect("claimed");
+        let complete = Work::Complete { drafts: vec![draft(&article)], message: None, unreviewed: false };
+        let completing = tokio::spawn(work(worker[0].clone(), task.clone(), DRAFTER, complete));
+        let approving = tokio::spawn(act(worker[1].clone(), task.clone(), APPROVE));
+        completing.await.expect("done").expect("delivered");
+        refused(approving.await.expect("done"), round);
+        let own = tokio::spawn(act(worker[round % 2].clone(), task.clone(), APPROVE));
+        let others = tokio::spawn(act(other[1 - round % 2].clone(), task.clone(), APPROVE));
+        refused(own.await.expect("done"), round);
+        others.await.expect("done").expect("another key approves");
+        assert_eq!(pair.count(&task, &["task.approved"]).await, 1, "round {round}");
+        assert_eq!(pair.count(&article, &["article.updated"]).await, 1, "round {round}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn one_of_two_approvals_wins() {
-    approve_against(&Pair::of_one_server().await, TaskCommand::Approve { comment: None, accept_stale: false }).await;
-    approve_against(&Pair::of_two_servers().await, TaskCommand::Approve { comment: None, accept_stale: false }).await;
+    approve_against(&Pair::of_one_server(OwnDeliveries::Decided).await, APPROVE).await;
+    approve_against(&Pair::of_two_servers(OwnDeliveries::Decided).await, APPROVE).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn either_an_approval_or_a_rejection_wins() {
-    approve_against(&Pair::of_one_server().await, TaskCommand::Reject { reason: None }).await;
-    approve_against(&Pair::of_two_servers().await, TaskCommand::Reject { reason: None }).await;
+    approve_against(&Pair::of_one_server(OwnDeliveries::Decided).await, TaskCommand::Reject { reason: None }).await;
+    approve_against(&Pair::of_two_servers(OwnDeliveries::Decided).await, TaskCommand::Reject { reason: None }).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_of_two_claims_wins() {
-    claim_against_claim(&Pair::of_one_server().await).await;
-    claim_against_claim(&Pair::of_two_servers().await).await;
+    claim_against_claim(&Pair::of_one_server(OwnDeliveries::Decided).await).await;
+    claim_against_claim(&Pair::of_two_servers(OwnDeliveries::Decided).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn either_a_completion_or_the_end_of_the_lease_wins() {
-    complete_against_the_end_of_the_lease(&Pair::of_one_server().await).await;
-    complete_against_the_end_of_the_lease(&Pair::of_two_servers().await).await;
+    complete_against_the_end_of_the_lease(&Pair::of_one_server(OwnDeliveries::Decided).await).await;
+    complete_against_the_end_of_the_lease(&Pair::of_two_servers(OwnDeliveries::Decided).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approval_overwrites_no_change_of_a_person() {
+    approve_against_a_change(&Pair::of_one_server(OwnDeliveries::Decided).await).await;
+    approve_against_a_change(&Pair::of_two_servers(OwnDeliveries::Decided).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_approves_own_output() {
+    approve_own_output(&Pair::of_one_server(OwnDeliveries::Refused).await).await;
+    approve_own_output(&Pair::of_two_servers(OwnDeliveries::Refused).await).await;
 }

@@ -1,23 +1,27 @@
-//! Every status with every action, against the table in `tests/mailbox/transitions.md`.
+//! Tests every action in every status, against the table in `tests/mailbox/transitions.md`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use foldwork_engine::Plugins;
 use foldwork_engine::hook::{
-    About, AgentProfile, Candidates, Done, Hook, OnError, Outcome, Plugin, Subscription, Work,
+    About, AgentProfile, Candidates, Done, Failure, FailureKind, Hook, OnError, Outcome, Plugin, Subscription, Work,
 };
+use foldwork_engine::model::event::Expected;
 use foldwork_engine::model::facts::{Artifact, Product};
 use foldwork_engine::model::task::{Act, Action, Deadline, Status, Verb};
 use foldwork_engine::model::value::Object;
+use foldwork_engine::workspace::agents::AgentChange;
 use foldwork_tests::expectation::{all_well, read, root};
 use foldwork_tests::server::{Server, worked};
 use serde_json::{Value, json};
+use strum::VariantArray;
 use tokio::sync::watch;
 
 use super::board::{Answer, DRAFTER, HELPER, bring, get, post, server, task, task_with};
 
-/// A table of the file: its rows by the status of the task, their cells by the action.
+/// A table of `transitions.md`. A row is the state of a task, and a column is an action. Each row has its cells by the
+/// names of the columns.
 struct Table {
     rows: Vec<(String, BTreeMap<String, String>)>,
     columns: Vec<String>,
@@ -48,18 +52,18 @@ fn the_table_has_every_status_and_every_action() {
     let mut done: Vec<String> = Vec::new();
     for heading in ["People", "Agents and creators", "Scripted agents and time"] {
         let table = Table::read(heading);
-        for status in Status::ALL {
+        for status in Status::VARIANTS {
             assert!(table.rows.iter().any(|(row, _)| row == status.name()), "{heading}: {}", status.name());
         }
         done.extend(table.columns.iter().map(|column| column.trim_end_matches('*').to_owned()));
     }
-    let people = Action::ALL.map(Act::Person);
-    let agents = Verb::ALL.map(Act::Agent);
+    let people = Action::VARIANTS.iter().copied().map(Act::Person);
+    let agents = Verb::VARIANTS.iter().copied().map(Act::Agent);
     let times = [Deadline::Overdue, Deadline::Escalate].map(Act::Time);
-    for act in people.into_iter().chain(agents).chain(times) {
+    for act in people.chain(agents).chain(times).chain([Act::AssigneeLeft]) {
         assert!(done.iter().any(|column| column == act.name()), "{}", act.name());
     }
-    assert_eq!(Deadline::ALL.len(), 4, "`later` is a lease that ends and a deferral that is over");
+    assert_eq!(Deadline::VARIANTS.len(), 4, "`later` is a lease that ends and a deferral that is over");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -114,7 +118,7 @@ async fn actions_of_agents_match_the_table() {
     all_well(failures);
 }
 
-/// Brings a task into the state of the row, does the action of the column, and compares the result.
+/// Brings a task into the state of the row, performs the action of the column, and compares the result with the cell.
 #[expect(clippy::too_many_arguments, reason = "a cell of the table and everything needed to test it")]
 async fn check(
     server: &Server,
@@ -135,7 +139,7 @@ async fn check(
         "409" => refused_otherwise(row, people, column, &(status, answer.clone()), &before, &after),
         next => (!(200..300).contains(&status) || after["status"] != next).then(|| format!("to be {next}")),
     };
-    // The task lists the same allowed actions as the table.
+    // The task must list the same allowed actions as the table.
     let difference =
         wrong.or_else(|| (before["allowed_actions"] != json!(allowed(people))).then(|| "other actions".into()));
     failures
@@ -144,7 +148,7 @@ async fn check(
         }));
 }
 
-/// Returns what is wrong with an error response, if anything.
+/// Returns a description of the difference if an error response is not the expected one.
 fn refused_otherwise(
     row: &str,
     people: &BTreeMap<String, String>,
@@ -172,7 +176,7 @@ fn refused_otherwise(
 /// Returns the actions that the table allows people, in their usual order.
 fn allowed(people: &BTreeMap<String, String>) -> Vec<&'static str> {
     let goes = |name: &str| people.get(name).is_some_and(|cell| cell != "409");
-    let names = Action::ALL.into_iter().map(Action::name);
+    let names = Action::VARIANTS.iter().map(|action| action.name());
     names.filter(|name| goes(name) || goes(&format!("{name}*"))).collect()
 }
 
@@ -200,7 +204,7 @@ async fn deadlines_match_the_table() {
 async fn overdue_tasks_match_the_table() {
     let (server, table) = (server().await, Table::read("Scripted agents and time"));
     let mut failures = Vec::new();
-    // Within half a minute no lease and no deferral ends.
+    // The due dates pass within half a minute. No lease and no deferral ends in this time.
     let due = json!({"due_at": "2026-01-01T00:00:20Z"});
     let escalated = json!({"due_at": "2026-01-01T00:00:10Z", "metadata": {"review": {"escalate": [
         {"after": 10, "to": {"assignee_type": "agent", "assignee_id": HELPER}, "priority": "urgent"}]}}});
@@ -225,9 +229,32 @@ async fn overdue_tasks_match_the_table() {
     all_well(failures);
 }
 
-/// A scripted agent that delivers when the test allows it.
+#[tokio::test(flavor = "multi_thread")]
+async fn tasks_of_a_disabled_agent_match_the_table() {
+    let (server, table) = (server().await, Table::read("Scripted agents and time"));
+    let (mut failures, mut tasks) = (Vec::new(), Vec::new());
+    for (row, cells) in &table.rows {
+        let id = task(&server, DRAFTER).await;
+        bring(&server, &id, DRAFTER, row).await;
+        tasks.push((id, row, &cells["hand over"]));
+    }
+    let workspace = server.workspace("owner").await.expect("the workspace");
+    let disabled = AgentChange { is_disabled: Some(true), ..AgentChange::default() };
+    workspace.writer.change_agent(DRAFTER, disabled, Expected::Any).await.map(drop).expect("disabled");
+    for (id, row, expected) in tasks {
+        let (_, after) = get(&server, &format!("/mailbox/{id}")).await;
+        let is_open = after["resolution"].is_null();
+        if after["status"] != *expected.as_str() || after["assignee_id"].is_null() != is_open {
+            failures.push(format!("{row}, hand over: expected {expected}, found {after}"));
+        }
+    }
+    all_well(failures);
+}
+
+/// A plugin that does the work of an agent. The plugin returns the output of a table column when the test allows it.
 struct Slow {
     about: About,
+    answer: String,
     go: watch::Receiver<bool>,
 }
 
@@ -242,7 +269,15 @@ impl Plugin for Slow {
             std::thread::yield_now();
         }
         let artifact = Artifact { name: "made".into(), parts: vec![part("text")], effect: None };
-        Ok(Done { value: Product { artifacts: vec![artifact], message: None, review: true }, operations: 0 })
+        let value = match self.answer.as_str() {
+            "deliver" => Product { artifacts: vec![artifact], review: true, ..Product::default() },
+            "decline" => Product { declined: Some("not for me".into()), ..Product::default() },
+            _ => {
+                let (kind, message) = (FailureKind::Thrown, "broken".to_owned());
+                return Err(Failure { kind, message, line: Some(3), column: None });
+            }
+        };
+        Ok(Done { value, operations: 0 })
     }
 }
 
@@ -250,12 +285,12 @@ fn part(text: &str) -> foldwork_engine::model::value::Value {
     Object::from_iter([("text", text)]).into()
 }
 
-fn slow(go: watch::Receiver<bool>) -> Plugins {
+fn slow(answer: &str, go: watch::Receiver<bool>) -> Plugins {
     let profile = AgentProfile { description: "Slow.".into(), traits: Vec::new(), capabilities: Object::new() };
     let about = About {
         name: "slow".into(),
         version: "1.0.0".into(),
-        description: "Delivers when the test allows it.".into(),
+        description: "Answers when the test allows it.".into(),
         hooks: vec![Hook::Work],
         on: Subscription { events: Vec::new(), traits: Vec::new() },
         on_error: OnError::Park,
@@ -264,33 +299,49 @@ fn slow(go: watch::Receiver<bool>) -> Plugins {
         tool: None,
         candidates: Candidates::default(),
     };
-    Plugins::new(vec![Arc::new(Slow { about, go })], 1).expect("threads")
+    Plugins::new(vec![Arc::new(Slow { about, answer: answer.to_owned(), go })], 1).expect("threads")
 }
 
-/// While the script works on its task, somebody else acts on the task. The task's status at the time of delivery
-/// decides what happens to the output.
+/// Changes a task while the script works on it. The task's status at the time of the script's output determines the
+/// result.
 #[tokio::test(flavor = "multi_thread")]
 async fn scripted_agents_match_the_table() {
     let mut failures = Vec::new();
     for (row, cells) in &Table::read("Scripted agents and time").rows {
-        let (go, gone) = watch::channel(false);
-        let server = Server::start_with_native(slow(gone)).await.expect("a server");
-        let id = task(&server, "agent-slow").await;
-        bring(&server, &id, "agent-slow", row).await;
-        let (_, before) = get(&server, &format!("/mailbox/{id}")).await;
-        go.send_replace(true);
-        worked(&server.workspace("owner").await.expect("the workspace")).await.expect("the work is done");
-        let (_, after) = get(&server, &format!("/mailbox/{id}")).await;
-        let expected = &cells["deliver"];
-        // A task with an open question is worked on twice; the second time the task is no longer assigned to the agent.
-        let delivered = before["status"] != *expected.as_str();
-        let has_delivery =
-            after["timeline"].as_array().into_iter().flatten().any(|entry| entry["event_type"] == "task.delivered");
-        if after["status"] != *expected.as_str() || (row.as_str() != "review" && has_delivery != delivered) {
-            failures.push(format!("{row}, deliver: expected {expected}, found {after}"));
+        for (column, event_type) in
+            [("deliver", "task.delivered"), ("decline", "task.unassigned"), ("give_up", "task.failed")]
+        {
+            let (go, gone) = watch::channel(false);
+            let server = Server::start_with_native(slow(column, gone)).await.expect("a server");
+            let id = task(&server, "agent-slow").await;
+            bring(&server, &id, "agent-slow", row).await;
+            let (_, before) = get(&server, &format!("/mailbox/{id}")).await;
+            go.send_replace(true);
+            worked(&server.workspace("owner").await.expect("the workspace")).await.expect("the work is done");
+            let (_, after) = get(&server, &format!("/mailbox/{id}")).await;
+            let expected = &cells[column];
+            let count = |task: &Value| {
+                let timeline = task["timeline"].as_array().into_iter().flatten();
+                timeline.filter(|entry| entry["event_type"] == event_type).count()
+            };
+            // The agent works twice on a task with an open question. The second output comes too late.
+            let answered = before["status"] != *expected.as_str() || (column == "decline" && row == "pending");
+            if after["status"] != *expected.as_str() || count(&after) - count(&before) != usize::from(answered) {
+                failures.push(format!("{row}, {column}: expected {expected}, found {after}"));
+            }
+            if answered && column == "decline" && !after["assignee_id"].is_null() {
+                failures.push(format!("{row}, decline: the task is still assigned: {after}"));
+            }
+            if answered
+                && column == "give_up"
+                && after["resolution"]["error"] != "the plugin slow failed: broken (line 3)"
+            {
+                failures.push(format!("{row}, give_up: the task has no reason: {after}"));
+            }
+            let (_, parked) = get(&server, "/parked").await;
+            let is_parked = parked["data"].as_array().is_some_and(|data| !data.is_empty());
+            assert_eq!(is_parked, column == "give_up", "{row}, {column}");
         }
-        let (_, parked) = get(&server, "/parked").await;
-        assert_eq!(parked["data"], json!([]), "{row}");
     }
     all_well(failures);
 }

@@ -1,9 +1,10 @@
-//! Random states and random pipelines: each source gives the same rows, with and without columns, and no JSON breaks a
-//! query.
+//! Tests random pipelines over random states: each source returns the same rows, with and without columns, and no JSON
+//! causes an internal error.
 //!
 //! `PROPTEST_CASES` sets the number of cases. A failing case is shrunk and shown.
 
 mod pipelines;
+mod previews;
 mod states;
 
 use foldwork_engine::Error;
@@ -20,7 +21,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use tokio::runtime::{Handle, Runtime};
 
-/// How a query is executed: its source, with or without rules, with or without columns.
+/// The options of a query: its source, whether optimizer rules apply, and whether columns are used.
 type Way = (SourceChoice, bool, bool);
 
 const WAYS: [Way; 5] = [
@@ -36,7 +37,7 @@ fn config(cases: u32) -> Config {
     Config { cases, failure_persistence: None, max_shrink_iters: 2_000, ..Config::default() }
 }
 
-/// A sequence of appends, with the queries to run after each.
+/// A sequence of appends, each with the queries to run after it.
 type Story = Vec<(Vec<NewEvent>, Vec<Value>)>;
 
 fn story() -> impl Strategy<Value = Story> {
@@ -78,7 +79,7 @@ async fn run_story(server: &Server, name: &str, story: Story) -> Result<(), Test
     Ok(())
 }
 
-/// Checks that every way gives the same rows or the same error.
+/// Checks that a query returns the same rows or the same error with all options.
 async fn compare(workspace: &Handles, pipeline: &Value, ways: &[Way]) -> Result<(), TestCaseError> {
     let mut first: Option<String> = None;
     for &(source, push_down, columns) in ways {
@@ -100,10 +101,13 @@ async fn compare(workspace: &Handles, pipeline: &Value, ways: &[Way]) -> Result<
     let moved = first.unwrap_or_default();
     let pipeline_text = json::text(pipeline);
     if ["$rand", "$sampleRate"].iter().any(|name| pipeline_text.contains(name)) {
-        // Random draws depend on the number of rows drawn for before, and moving a filter changes that number.
+        // Skips random operators: their values depend on the number of earlier rows, which changes if a filter is
+        // moved.
         return Ok(());
     }
-    // A `$skip` of 0 keeps filters from being moved across it. Moving filters must not change the rows.
+    previews::compare(workspace, pipeline, &moved).await?;
+    // Compares with a pipeline in which `$skip: 0` prevents the optimizer from moving filters. Moving filters must not
+    // change the rows.
     let mut stages = Vec::new();
     for stage in pipeline.as_array().unwrap_or_default() {
         let barrier = stages.iter().any(is_fold).then(|| Object::from_iter([("$skip", Value::Int(0))]).into());
@@ -131,7 +135,7 @@ async fn answered(workspace: &Handles, query: Query) -> Result<Result<String, St
     }
 }
 
-/// More states than one segment holds.
+/// The number of aggregates: more than fit into one segment.
 const AGGREGATES: usize = 4_500;
 const LARGE_PIPELINES: [&str; 24] = [
     r#"{"$group": {"_id": "$k", "n": {"$sum": "$n"}, "a": {"$avg": "$x"}, "m": {"$max": "$n"}, "l": {"$last": "$s"}}}"#,
@@ -171,7 +175,7 @@ async fn queries_over_many_segments_return_the_same_rows() {
         .expect("defined");
     for round in 0..2 {
         for from in (0..AGGREGATES).step_by(500) {
-            // The second round changes some of the states after columns were built from all of them.
+            // The second round changes some of the states after columns were built.
             let events = (from..from + 500).filter(|number| round == 0 || number % 9 == 0);
             let events: Vec<_> = events.map(|number| states::numbered(number, round)).collect();
             workspace.writer.append_events(events).await.expect("appended");

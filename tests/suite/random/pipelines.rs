@@ -1,13 +1,13 @@
-//! Random pipelines: those that columns and stores execute, those that they must leave to the interpreter, and
-//! arbitrary JSON.
+//! Generates random pipelines and arbitrary JSON. Columns and stores can execute some of the pipelines, and must leave
+//! the other pipelines to the interpreter.
 
 use foldwork_engine::model::value::{Object, Value};
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::states::{number, scalar, text, value};
+use super::states::{date_text, decimal, number, scalar, text, value};
 
-/// Generates paths that states always, sometimes or never have.
+/// Generates a path that all, some or no states have.
 fn path() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec![
         "n",
@@ -24,6 +24,8 @@ fn path() -> impl Strategy<Value = &'static str> {
         "b.0",
         "t.0",
         "d",
+        "c",
+        "c",
         "_id",
         "aggregate_type",
         "project_id",
@@ -54,7 +56,7 @@ fn regular(pattern: Value) -> Value {
 /// Generates a test of one field.
 fn test() -> impl Strategy<Value = Value> {
     let compared = prop::sample::select(vec!["$eq", "$ne", "$gt", "$gte", "$lt", "$lte"]);
-    let operand = prop_oneof![3 => number(), 2 => text(), 2 => value()];
+    let operand = prop_oneof![3 => number(), 2 => text(), 2 => value(), 1 => decimal(), 1 => date_text()];
     prop_oneof![
         4 => (compared, operand).prop_map(|(name, value)| object([(name, value)])),
         2 => (prop::sample::select(vec!["$in", "$nin"]), prop::collection::vec(scalar(), 0..4))
@@ -93,13 +95,15 @@ fn filter() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Generates an expression over paths. Some expressions fail for some of the values.
+/// Generates an expression over paths. Some expressions fail for some values.
 fn expression() -> impl Strategy<Value = Value> {
     let pair = |name| (reference(), reference()).prop_map(move |(a, b)| object([(name, vec![a, b].into())]));
     prop_oneof![
         3 => reference().prop_map(|a| object([("$ifNull", vec![a, "none".into()].into())])),
         2 => reference().prop_map(|a| object([("$type", a)])),
         1 => reference().prop_map(|a| object([("$toString", a)])),
+        1 => Just(object([("$add", vec!["$c".into(), "$n".into(), "$m".into()].into())])),
+        1 => (reference(), prop_oneof![decimal(), date_text()]).prop_map(|(a, b)| object([("$gte", vec![a, b].into())])),
         1 => reference().prop_map(|a| object([("$multiply", vec![a, 2.into()].into())])),
         2 => pair("$gt"),
         1 => pair("$mergeObjects"),

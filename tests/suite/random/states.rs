@@ -1,4 +1,5 @@
-//! Random events: fields of every type and of changing types, nested fields, missing fields, and deleted aggregates.
+//! Generates random events: fields of every type and of changing types, nested fields, missing fields, and deleted
+//! aggregates.
 
 use std::sync::Arc;
 
@@ -7,15 +8,18 @@ use foldwork_engine::model::value::{Object, Value};
 use proptest::prelude::*;
 
 /// The types of the events.
-pub const TYPES: [&str; 2] =
-    [r#"{"type_name": "thing", "fields": [{"name": "d", "type": "date"}]}"#, r#"{"type_name": "other"}"#];
+pub const TYPES: [&str; 2] = [
+    r#"{"type_name": "thing", "fields": [{"name": "d", "type": "date"}, {"name": "c", "type": "decimal"}]}"#,
+    r#"{"type_name": "other"}"#,
+];
 const IDS: usize = 12;
 
-/// Generates texts that both fields and filters use.
+/// Generates a text for fields and filters.
 pub fn text() -> impl Strategy<Value = Value> {
     prop::sample::select(vec!["", "a", "b", "c", "é", "10", "null"]).prop_map(Value::from)
 }
 
+/// Generates a number, sometimes near the limits of exact conversion between integers and doubles.
 pub fn number() -> impl Strategy<Value = Value> {
     let exact = 1i64 << 53;
     prop_oneof![
@@ -36,7 +40,7 @@ pub fn scalar() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Generates any value, a few levels deep.
+/// Generates a value of any type with a few levels.
 pub fn value() -> impl Strategy<Value = Value> {
     scalar().prop_recursive(2, 8, 3, |inner| {
         prop_oneof![
@@ -55,6 +59,16 @@ fn date() -> impl Strategy<Value = Value> {
     (1u32..28).prop_map(|day| Value::from(format!("2025-02-{day:02}T00:00:00.000Z")))
 }
 
+/// Generates a decimal as text. Some of the texts have equal values.
+pub fn decimal() -> impl Strategy<Value = Value> {
+    prop::sample::select(vec!["0.10", "0.1", "2", "2.00", "-3.50", "9007199254740993"]).prop_map(Value::from)
+}
+
+/// Generates a date as text. Some states have these dates.
+pub fn date_text() -> impl Strategy<Value = Value> {
+    prop::sample::select(vec!["2025-02-10", "2025-02-20T02:00:00+02:00", "2025-02"]).prop_map(Value::from)
+}
+
 /// Generates a field and its value in an event.
 fn field() -> impl Strategy<Value = (&'static str, Value)> {
     prop_oneof![
@@ -65,6 +79,7 @@ fn field() -> impl Strategy<Value = (&'static str, Value)> {
         2 => (prop::sample::select(vec!["a", "b"]), value()),
         1 => (prop::sample::select(vec!["n", "s", "t"]), value()),
         1 => (Just("d"), date()),
+        2 => (Just("c"), prop_oneof![decimal(), (-1i64..3).prop_map(Value::Int)]),
         1 => (Just("$unset"), prop::sample::select(vec!["n", "s", "t", "a"]).prop_map(|name| Value::from(vec![name.into()]))),
     ]
 }
@@ -73,7 +88,7 @@ fn field() -> impl Strategy<Value = (&'static str, Value)> {
 pub fn event() -> impl Strategy<Value = NewEvent> {
     let verb = prop_oneof![12 => Just("changed"), 1 => Just("deleted")];
     (0..IDS, prop::collection::vec(field(), 0..6), verb).prop_map(|(number, fields, verb)| {
-        // An aggregate keeps its type.
+        // Derives the type from the number of the aggregate, because an aggregate has one type.
         let aggregate_type = if number % 4 == 3 { "other" } else { "thing" };
         let payload: Object = fields.into_iter().map(|(name, value)| (Arc::<str>::from(name), value)).collect();
         NewEvent {
@@ -87,7 +102,7 @@ pub fn event() -> impl Strategy<Value = NewEvent> {
     })
 }
 
-/// Returns an event that gives one of many aggregates its values for this round.
+/// Returns an event that sets the values of an aggregate for a round.
 pub fn numbered(number: usize, round: usize) -> NewEvent {
     let changed = number + round * 31;
     let x = match changed % 5 {

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The dependencies of each node.
 pub type Arrows = BTreeMap<String, BTreeSet<String>>;
 
-/// Returns the largest sets of nodes in which each depends on every other, directly or indirectly. Single nodes are
-/// omitted.
+/// Returns the largest sets of nodes in which each node depends on every other node, directly or indirectly. Single
+/// nodes are omitted.
 pub fn circles(arrows: &Arrows) -> Vec<Vec<String>> {
     let mut finished = Vec::new();
     let mut seen = BTreeSet::new();
@@ -32,7 +32,7 @@ pub fn circles(arrows: &Arrows) -> Vec<Vec<String>> {
     found
 }
 
-/// Appends all unseen nodes that can be reached from a node to `finished`, the furthest first.
+/// Appends all unseen nodes that can be reached from a node to `finished`, each after the nodes that it depends on.
 fn visit(node: &str, arrows: &Arrows, seen: &mut BTreeSet<String>, finished: &mut Vec<String>) {
     if !seen.insert(node.to_owned()) {
         return;

@@ -1,5 +1,5 @@
-//! Finds what a source file refers to: every path in `use` trees, code and macros, and the types that it has `impl`
-//! blocks for.
+//! Finds the references of a source file: every path in `use` trees, code and macros, and the types of its `impl`
+//! blocks.
 
 use std::collections::HashMap;
 use std::path::Path as FilePath;
@@ -13,16 +13,16 @@ use syn::{Attribute, Item, ItemImpl, ItemMod, ItemUse, Macro, Path, Type, UseTre
 /// The segments of a path.
 pub type Names = Vec<String>;
 
-/// The result for one file. Paths into the same crate begin with `crate`, others are as written.
+/// The references of one file. Paths into the same crate begin with `crate`. Other paths are as written.
 #[derive(Debug, Default)]
 pub struct Imports {
-    /// The lines and the paths that they refer to.
+    /// The paths, each with its line.
     pub paths: Vec<(usize, Names)>,
-    /// The lines of inherent `impl` blocks, and their types.
+    /// The types of inherent `impl` blocks, each with the line of the block.
     pub impls: Vec<(usize, Names)>,
     /// The lines with asynchronous code.
     pub asynchronous: Vec<usize>,
-    /// Modules that exist only for tests.
+    /// The modules that exist only for tests.
     pub tests: Vec<Names>,
 }
 
@@ -41,13 +41,13 @@ fn of_text(text: &str, module: &[String]) -> syn::Result<Imports> {
 
 struct Reader {
     module: Names,
-    /// The paths that names refer to, in the file and in its inline modules.
+    /// The names in the file and in each inline module around the current place, with the paths that they refer to.
     scopes: Vec<HashMap<String, Names>>,
     found: Imports,
 }
 
 impl Reader {
-    /// Returns the names of the modules, types and imports among these items.
+    /// Returns the names of the modules, types and imports among these items, with their paths.
     fn scope(&self, items: &[Item]) -> HashMap<String, Names> {
         let mut scope = HashMap::new();
         for item in items {
@@ -101,11 +101,11 @@ impl Reader {
         self.found.paths.push((line, path));
     }
 
-    /// Records paths in the tokens of a macro call, which are not parsed yet.
+    /// Records the paths in the tokens of a macro call, which the parser does not parse.
     fn name_tokens(&mut self, tokens: TokenStream) {
         let mut path = Names::new();
         let mut line = 0;
-        // Two colons continue a path; any other token ends it.
+        // Two colons continue a path. Any other token ends the path.
         let mut colons = 0;
         for token in tokens {
             match &token {
@@ -181,7 +181,7 @@ impl<'ast> Visit<'ast> for Reader {
         self.name_tokens(called.tokens.clone());
     }
 
-    /// A restricted visibility is not a dependency.
+    /// Ignores a restricted visibility such as `pub(super)`, which is not a dependency.
     fn visit_vis_restricted(&mut self, _: &'ast VisRestricted) {}
 
     fn visit_item_impl(&mut self, item: &'ast ItemImpl) {
@@ -206,6 +206,7 @@ impl<'ast> Visit<'ast> for Reader {
     }
 }
 
+/// Returns the attributes of an item. Returns none for kinds of items that the tests do not check.
 pub fn attributes(item: &Item) -> &[Attribute] {
     match item {
         Item::Mod(item) => &item.attrs,
@@ -218,6 +219,7 @@ pub fn attributes(item: &Item) -> &[Attribute] {
     }
 }
 
+/// Returns whether the attributes contain `#[cfg(test)]`.
 pub fn is_for_tests(attributes: &[Attribute]) -> bool {
     let is_test = |attribute: &Attribute| attribute.parse_args::<Path>().is_ok_and(|path| path.is_ident("test"));
     attributes.iter().any(|attribute| attribute.path().is_ident("cfg") && is_test(attribute))

@@ -1,12 +1,13 @@
-//! The rooms of each crate, and the rooms that each of them may name.
+//! The layers of each crate, and the layers that each layer may import.
 
-/// A room, and the rooms that it may name. A room is a file or a folder below `src`. A room that contains other rooms has
-/// no other files besides its own module.
-pub type Room = (&'static str, &'static [&'static str]);
+/// A layer, and the layers that it may import. A layer is a file or a folder below `src`. A layer that contains other
+/// layers has no other files besides its own module.
+pub type Layer = (&'static str, &'static [&'static str]);
 
-/// The rooms of the engine, lowest first.
-pub const ENGINE: &[Room] = &[
+/// The layers of the engine, lowest first.
+pub const ENGINE: &[Layer] = &[
     ("offload", &[]),
+    ("metric", &[]),
     ("model", &[]),
     ("pipeline/column", &["model"]),
     ("pipeline/value", &["model"]),
@@ -47,15 +48,16 @@ pub const ENGINE: &[Room] = &[
     ("named_locks", &[]),
     ("store", &["model", "pipeline"]),
     ("resident", &["model", "pipeline/column"]),
-    ("error", &["model", "pipeline", "store"]),
+    ("error", &["metric", "model", "pipeline", "store"]),
     ("access", &["model", "clock", "named_locks", "store", "error"]),
-    ("core", &["offload", "model", "pipeline", "hook", "clock", "store", "resident", "error"]),
-    ("mailbox", &["model", "pipeline/column", "store", "resident", "error", "core"]),
-    ("consumer", &["model", "hook", "clock", "store", "resident", "error", "core", "mailbox"]),
+    ("state", &["offload", "metric", "model", "pipeline", "hook", "clock", "store", "resident", "error"]),
+    ("mailbox", &["model", "pipeline/column", "store", "resident", "error", "access", "state"]),
+    ("consumer", &["metric", "model", "hook", "clock", "store", "resident", "error", "access", "state", "mailbox"]),
     (
         "workspace",
         &[
             "offload",
+            "metric",
             "model",
             "pipeline",
             "pipeline/column",
@@ -66,18 +68,54 @@ pub const ENGINE: &[Room] = &[
             "resident",
             "error",
             "access",
-            "core",
+            "state",
             "mailbox",
             "consumer",
         ],
     ),
-    ("registry", &["store", "error", "core", "workspace"]),
-    ("opening", &["model", "hook", "clock", "store", "error", "access", "core", "workspace"]),
-    ("engine", &["model", "hook", "clock", "store", "error", "access", "core", "workspace", "registry", "opening"]),
+    ("registry", &["store", "error", "state", "workspace"]),
+    ("opening", &["model", "hook", "clock", "store", "error", "access", "state", "workspace"]),
+    ("measure", &["metric", "error", "state", "mailbox", "registry"]),
+    ("pulse", &["metric", "clock", "store", "error", "state", "registry"]),
+    (
+        "engine",
+        &[
+            "metric",
+            "model",
+            "hook",
+            "clock",
+            "store",
+            "error",
+            "access",
+            "state",
+            "workspace",
+            "registry",
+            "opening",
+            "measure",
+            "pulse",
+        ],
+    ),
+    ("removal", &["store", "error", "workspace", "engine"]),
+    (
+        "archive",
+        &[
+            "metric",
+            "model",
+            "clock",
+            "store",
+            "error",
+            "access",
+            "state",
+            "workspace",
+            "registry",
+            "opening",
+            "engine",
+        ],
+    ),
 ];
 
-/// The rooms of the plugins, lowest first.
-pub const PLUGINS: &[Room] = &[
+/// The layers of the plugins, lowest first.
+pub const PLUGINS: &[Layer] = &[
     ("suggestion", &[]),
     ("memory", &[]),
     ("error", &[]),
@@ -90,24 +128,29 @@ pub const PLUGINS: &[Room] = &[
     ("folder", &["error"]),
     ("manifest", &["suggestion", "error", "limits", "mcp", "folder"]),
     ("script", &["suggestion", "memory", "error", "limits", "folder", "manifest"]),
-    ("registry", &["suggestion", "error", "limits", "natives", "folder", "script"]),
+    ("registry", &["suggestion", "error", "limits", "natives", "folder", "manifest", "script"]),
 ];
 
-/// The rooms of the server, lowest first.
-pub const SERVER: &[Room] = &[
+/// The layers of the server, lowest first.
+pub const SERVER: &[Layer] = &[
     ("config", &[]),
-    ("telemetry", &["config"]),
+    ("metric", &[]),
+    ("telemetry", &["config", "metric"]),
     ("embedding", &["config"]),
     ("http", &["config"]),
     ("wire", &["http"]),
     ("auth", &["config", "http"]),
     ("download", &["http"]),
-    ("realtime", &["config", "http", "wire"]),
+    ("realtime", &["config", "metric", "http", "wire"]),
     ("api", &["config", "http", "wire", "auth", "download"]),
     ("mounted", &["config", "http", "auth"]),
     ("mcp", &["config", "http", "auth"]),
-    ("edge", &["config", "http"]),
-    ("application", &["config", "http", "wire", "download", "realtime", "api", "mounted", "mcp", "edge"]),
-    ("serve", &["config", "telemetry", "embedding", "http", "auth", "application"]),
+    ("dashboard", &["config", "http"]),
+    ("edge", &["config", "metric", "http"]),
+    (
+        "application",
+        &["config", "metric", "http", "wire", "download", "realtime", "api", "mounted", "mcp", "dashboard", "edge"],
+    ),
+    ("serve", &["config", "metric", "telemetry", "embedding", "http", "auth", "application"]),
     ("cli", &["config", "wire", "download", "serve"]),
 ];

@@ -1,4 +1,4 @@
-//! The types that the OpenAPI document describes are the types that handlers use: each is built or parsed.
+//! Tests that handlers use the types that the OpenAPI document describes: each type is built or parsed.
 
 use std::collections::BTreeSet;
 
@@ -12,11 +12,16 @@ use super::{imports, sources};
 
 /// The folders with types of the document.
 const DESCRIBED: [&str; 2] = ["server/src/wire", "server/src/api"];
-/// Types that only describe, each with the reason.
-const ONLY_DESCRIBED: [(&str, &str); 1] =
-    [("TypeDefinition", "the engine checks a definition itself, and names everything in it that is wrong")];
+/// The types that only describe a schema, each with the reason.
+const ONLY_DESCRIBED: [(&str, &str); 2] = [
+    (
+        "StreamEvents",
+        "both forms of an append are parsed as one struct, because null in a field means that it is absent",
+    ),
+    ("TypeDefinition", "the engine checks a definition itself, and names everything in it that is wrong"),
+];
 
-/// The structs of the document in some files, and the structs that these files build or parse.
+/// The structs in some files that the document describes, and the structs that these files build or parse.
 #[derive(Default)]
 struct Found {
     described: BTreeSet<String>,

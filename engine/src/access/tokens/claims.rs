@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::model::address;
 
-/// The claims that are read. Optional claims of the wrong type are ignored.
+/// The claims of a token that this module reads. Optional claims of the wrong type are ignored.
 #[derive(Debug, Deserialize)]
 pub struct Claims {
     pub sub: String,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey, TokenData, Validation, decode};
 
 use super::claims::Claims;
@@ -29,7 +30,8 @@ enum Verifier {
 /// The reason why a token was rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
-    Invalid,
+    /// The token is not valid. The reason is written only to the log.
+    Invalid(&'static str),
     Silent,
 }
 
@@ -70,10 +72,12 @@ impl Issuer {
 
     /// Returns the claims of a token if its signature is valid. Does not check the token's validity period.
     pub async fn verify(&self, token: &str, now: i64) -> Result<Claims, Refused> {
-        let header = jsonwebtoken::decode_header(token).map_err(|_| Refused::Invalid)?;
-        // No critical header extensions are supported.
-        if header.crit.is_some() || !self.algorithms.contains(&header.alg) {
-            return Err(Refused::Invalid);
+        let header = jsonwebtoken::decode_header(token).map_err(|error| Refused::Invalid(reason_of(&error)))?;
+        if header.crit.is_some() {
+            return Err(Refused::Invalid("it has critical header extensions, and none is supported"));
+        }
+        if !self.algorithms.contains(&header.alg) {
+            return Err(Refused::Invalid("its algorithm is not allowed for its issuer"));
         }
         let mut rules = Validation::new(header.alg);
         rules.set_issuer(&[&self.name]);
@@ -86,12 +90,13 @@ impl Issuer {
             Verifier::KeySet(keys) => {
                 let found = keys.find(header.kid.as_deref(), header.alg, now).await;
                 found.map(|key| key.decoding).map_err(|missing| match missing {
-                    Missing::Unknown => Refused::Invalid,
+                    Missing::Unknown => Refused::Invalid("its issuer has no such key"),
                     Missing::Silent => Refused::Silent,
                 })?
             }
         };
-        let checked: TokenData<Claims> = decode(token, &key, &rules).map_err(|_| Refused::Invalid)?;
+        let checked: TokenData<Claims> =
+            decode(token, &key, &rules).map_err(|error| Refused::Invalid(reason_of(&error)))?;
         Ok(checked.claims)
     }
 
@@ -104,5 +109,18 @@ impl Issuer {
                 keys.generation()
             }
         }
+    }
+}
+
+/// Returns the reason why a token is not valid, without anything from the token.
+fn reason_of(error: &jsonwebtoken::errors::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::InvalidSignature => "its signature is not valid",
+        ErrorKind::InvalidAudience => "its audience is not the expected one",
+        ErrorKind::InvalidIssuer => "its issuer is not the expected one",
+        ErrorKind::InvalidAlgorithm => "its algorithm does not match its key",
+        ErrorKind::MissingRequiredClaim(_) => "it lacks one of the claims exp, iss, aud and sub",
+        ErrorKind::Json(_) | ErrorKind::Base64(_) | ErrorKind::Utf8(_) => "it cannot be read",
+        _ => "it is not a valid token",
     }
 }

@@ -19,7 +19,7 @@ const FRESH_MS: i64 = 600_000;
 /// A running fetch, which returns the bytes of the document or a message.
 pub type Fetched<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>, String>> + Send + 'a>>;
 
-/// Fetches key sets. Implemented outside the engine, which has no HTTP client.
+/// An interface for fetching key sets. Implemented outside the engine, which has no HTTP client.
 pub trait FetchKeys: Send + Sync + 'static {
     /// Fetches the document at a URL. Fails if the document is larger than `limit` bytes.
     fn fetch<'a>(&'a self, url: &'a str, limit: usize) -> Fetched<'a>;
@@ -139,8 +139,8 @@ impl KeySet {
     }
 }
 
-/// Returns whether `at` is less than `span` milliseconds ago. A time after `now`, from before the clock was set back,
-/// is not.
+/// Returns whether `at` is less than `span` milliseconds ago. Returns `false` if `at` is later than `now`, which
+/// happens if the clock was set back.
 fn is_within(at: Option<i64>, span: i64, now: i64) -> bool {
     at.is_some_and(|at| (at..at.saturating_add(span)).contains(&now))
 }

@@ -3,19 +3,18 @@
 //! A verified token is cached until it expires or its issuer's keys change, so that later requests cost only a hash.
 
 mod claims;
+mod denial;
 mod issuer;
 pub mod key_set;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use claims::Claims;
+use denial::{Denials, Denied, named_issuer};
 use issuer::{Issuer, Refused};
 use key_set::FetchKeys;
 use parking_lot::{Mutex, MutexGuard};
-use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
@@ -27,13 +26,17 @@ const MAX_LENGTH: usize = 16 << 10;
 /// The maximum number of cached tokens.
 const MAX_CACHED: usize = 20_000;
 
-const INVALID: Error = Error::Unauthenticated("the bearer token is not valid");
+/// Returns the denial of a token that is not valid, with the reason for the log.
+fn invalid(reason: &'static str) -> Box<Denied> {
+    Denied::new(Error::Unauthenticated("the bearer token is not valid"), reason)
+}
 
 /// The trusted issuers, and the cache of verified tokens.
 #[derive(Default)]
 pub struct Tokens {
     issuers: Vec<Issuer>,
     verified: Mutex<HashMap<[u8; 32], Arc<Identity>>>,
+    denials: Denials,
 }
 
 /// The user that a valid token identifies.
@@ -56,13 +59,23 @@ impl Tokens {
     /// Creates a verifier for tokens of these issuers. Returns a message if the settings of an issuer are invalid.
     pub fn new(issuers: &[IssuerSettings], fetch: &Arc<dyn FetchKeys>) -> Result<Tokens, String> {
         let issuers = issuers.iter().map(|issuer| Issuer::new(issuer, fetch)).collect::<Result<_, _>>()?;
-        Ok(Tokens { issuers, verified: Mutex::default() })
+        Ok(Tokens { issuers, ..Tokens::default() })
     }
 
-    /// Verifies a token and returns its user.
+    /// Verifies a token and returns its user. The reason why a token is denied is in the log.
     pub async fn verify(&self, token: &str, now: i64) -> Result<Arc<Identity>> {
-        if self.issuers.is_empty() || token.len() > MAX_LENGTH {
-            return Err(INVALID);
+        self.try_verify(token, now).await.map_err(|denied| {
+            self.denials.log(token, &denied, now);
+            denied.error
+        })
+    }
+
+    async fn try_verify(&self, token: &str, now: i64) -> Result<Arc<Identity>, Box<Denied>> {
+        if self.issuers.is_empty() {
+            return Err(invalid("it is no key, and no issuer of tokens is configured"));
+        }
+        if token.len() > MAX_LENGTH {
+            return Err(invalid("it is too long"));
         }
         let hash: [u8; 32] = Sha256::digest(token).into();
         let known = self.verified().get(&hash).cloned();
@@ -87,23 +100,28 @@ impl Tokens {
         self.issuers.get(identity.issuer).is_some_and(|issuer| issuer.generation(now) == identity.generation)
     }
 
-    async fn check(&self, token: &str, now: i64) -> Result<Identity> {
-        let named = named_issuer(token).ok_or(INVALID)?;
-        let mut is_silent = false;
+    async fn check(&self, token: &str, now: i64) -> Result<Identity, Box<Denied>> {
+        let named = named_issuer(token).ok_or_else(|| invalid("it is neither a key nor a token with the claim iss"))?;
+        let mut denied = invalid("no issuer with this name is configured");
         for (place, issuer) in self.issuers.iter().enumerate().filter(|(_, issuer)| issuer.name == named) {
             // The generation is read before the verification: if the keys change meanwhile, the token is verified
             // again.
             let generation = issuer.generation(now);
             match issuer.verify(token, now).await {
                 Ok(claims) if !claims.is_user() => {
-                    return Err(Error::Unauthenticated("the bearer token does not identify a user"));
+                    let error = Error::Unauthenticated("the bearer token does not identify a user");
+                    return Err(Denied::new(error, "it does not identify a user"));
                 }
                 Ok(claims) => return Ok(Identity::new(&claims, place, issuer, generation)),
-                Err(Refused::Invalid) => {}
-                Err(Refused::Silent) => is_silent = true,
+                Err(Refused::Silent) => {
+                    denied = Denied::new(Error::IssuerSilent, "the keys of its issuer cannot be fetched");
+                }
+                // Another issuer of the same name may accept the token when its keys can be fetched.
+                Err(Refused::Invalid(_)) if matches!(denied.error, Error::IssuerSilent) => {}
+                Err(Refused::Invalid(reason)) => denied = invalid(reason),
             }
         }
-        Err(if is_silent { Error::IssuerSilent } else { INVALID })
+        Err(denied)
     }
 
     fn verified(&self) -> MutexGuard<'_, HashMap<[u8; 32], Arc<Identity>>> {
@@ -132,12 +150,14 @@ impl Identity {
     }
 
     /// Returns the identity if its token is valid at this time.
-    fn at(self: &Arc<Self>, now: i64) -> Result<Arc<Identity>> {
+    fn at(self: &Arc<Self>, now: i64) -> Result<Arc<Identity>, Box<Denied>> {
         if self.expires_at <= now {
-            return Err(Error::Unauthenticated("the bearer token has expired"));
+            let error = Error::Unauthenticated("the bearer token has expired");
+            return Err(Denied::new(error, "it has expired"));
         }
         if now < self.valid_from {
-            return Err(Error::Unauthenticated("the bearer token is not valid yet"));
+            let error = Error::Unauthenticated("the bearer token is not valid yet");
+            return Err(Denied::new(error, "it is not valid yet"));
         }
         Ok(self.clone())
     }
@@ -146,20 +166,4 @@ impl Identity {
     pub fn verified_email(&self) -> Option<&str> {
         self.email.as_deref().filter(|_| self.email_verified)
     }
-}
-
-/// Returns the issuer that a token names. The name is not verified yet, and only selects the keys to verify the token
-/// with.
-fn named_issuer(token: &str) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Named {
-        iss: String,
-    }
-    let mut parts = token.split('.');
-    let (_, payload, _) = (parts.next()?, parts.next()?, parts.next()?);
-    if parts.next().is_some() {
-        return None;
-    }
-    let payload = URL_SAFE_NO_PAD.decode(payload).ok()?;
-    serde_json::from_slice::<Named>(&payload).ok().map(|named| named.iss)
 }

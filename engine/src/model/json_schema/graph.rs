@@ -1,4 +1,5 @@
-//! A JSON Schema as a graph: which subschemas apply to the same value, and which to the values inside it.
+//! A JSON Schema as a graph. Its edges lead to the subschemas for the same value, and to the subschemas for the values
+//! inside it.
 
 use std::collections::HashMap;
 
@@ -9,23 +10,24 @@ use serde_json::{Map, Value};
 use super::refused;
 use crate::model::violation::{Violation, segment};
 
-/// Maximum size of a compiled pattern, in bytes.
+/// The maximum size of a compiled pattern, in bytes.
 pub(super) const MAX_PATTERN_BYTES: usize = 256 << 10;
-/// Size classes of compiled patterns, in bytes. A larger pattern costs more steps.
+/// The size classes of compiled patterns, in bytes. A larger pattern costs more steps.
 const PATTERN_SIZES: [usize; 4] = [4 << 10, 16 << 10, 64 << 10, MAX_PATTERN_BYTES];
 /// The number of bytes of a compiled pattern that count as one step.
 const PATTERN_BYTES_PER_STEP: usize = 256;
-/// Maximum number of patterns in a schema.
+/// The maximum number of patterns in a schema.
 const MAX_PATTERNS: usize = 32;
-/// Maximum number of subschemas reachable from the root.
+/// The maximum number of subschemas reachable from the root.
 const MAX_SUBSCHEMAS: usize = 500;
-/// Maximum nesting depth of the schema's JSON, and of subschemas that apply to the same value.
+/// The maximum nesting depth of the schema's JSON.
 const MAX_LEVELS: usize = 64;
+/// The maximum nesting depth of subschemas that apply to the same value.
 pub(super) const MAX_NESTED: usize = 32;
-/// Maximum number of evaluations of one value, including those through references.
+/// The maximum number of evaluations of one value, including those through references.
 const MAX_EXPANDED: u64 = 1_000;
-/// Maximum number of subschemas with `unevaluatedProperties` or `unevaluatedItems`. Each of them evaluates its sibling
-/// keywords again.
+/// The maximum number of subschemas with `unevaluatedProperties` or `unevaluatedItems`. Each of them evaluates its
+/// sibling keywords again.
 const MAX_UNEVALUATED: usize = 4;
 /// The number of times that the sibling keywords of `unevaluatedProperties` and `unevaluatedItems` are evaluated.
 const UNEVALUATED_REPEATS: u64 = 8;
@@ -49,14 +51,15 @@ pub(super) struct Graph {
 pub(super) struct Node {
     pub same_value: Vec<usize>,
     pub properties: HashMap<String, usize>,
-    /// For each pattern: the number of steps for each byte of a member's name, and the index of the subschema.
+    /// The subschema of each pattern, by index, and the number of steps that matching the pattern takes for each byte
+    /// of a member's name.
     pub pattern_properties: Vec<(u64, usize)>,
     /// Indexes of the subschemas for the members that `properties` does not name.
     pub other_properties: Vec<usize>,
     pub property_names: Vec<usize>,
     pub prefix_items: Vec<usize>,
     pub items: Vec<usize>,
-    /// The number of steps for checking a value, whatever its length.
+    /// The number of steps for checking a value, regardless of its length.
     pub steps: u64,
     /// The number of additional steps for each byte of a text.
     pub byte_steps: u64,
@@ -227,7 +230,7 @@ impl<'s> Reading<'s> {
 
     fn items(&mut self, node: &mut Node, object: &'s Map<String, Value>, at: &str) -> Result<(), Violation> {
         node.prefix_items = self.list(object.get("prefixItems"), &format!("{at}/prefixItems"))?;
-        // Before draft 2020-12, a list in `items` meant what `prefixItems` means now.
+        // Before draft 2020-12, a list in `items` had the meaning that `prefixItems` has now.
         node.prefix_items.extend(self.list(object.get("items"), &format!("{at}/items"))?);
         for name in ["items", "additionalItems", "unevaluatedItems", "contains"] {
             if let Some(schema) = object.get(name).filter(|schema| !schema.is_array()) {

@@ -4,14 +4,15 @@ use serde_json::Value;
 
 use super::graph::{Graph, Node, size};
 
-/// Maximum number of steps for checking one value. A step takes about ten nanoseconds.
+/// The maximum number of steps that one [`Meter`] counts. A step takes about ten nanoseconds.
 const MAX_STEPS: u64 = 40_000_000;
 /// The number of steps that each evaluation counts as, in addition to the steps of its keywords.
 const STEPS_PER_EVALUATION: u64 = 10;
-/// Maximum nesting depth of evaluations. Each level takes stack space.
+/// The maximum nesting depth of evaluations. Each level takes stack space.
 const MAX_NESTED: usize = 256;
 
-/// A counter of evaluations and steps. The counts are upper bounds: no keyword is assumed to end the check early.
+/// A counter of evaluations and steps. The counts are upper bounds, because they assume that no keyword ends the check
+/// early.
 #[derive(Debug, Default)]
 pub struct Meter {
     steps: u64,

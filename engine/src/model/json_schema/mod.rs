@@ -16,18 +16,20 @@ use self::graph::{Graph, MAX_PATTERN_BYTES};
 pub use self::meter::Meter;
 use super::violation::Violation;
 
-/// Maximum size of a schema as JSON, in bytes. A schema is compiled for each use.
+/// The maximum size of a schema as JSON, in bytes. A schema is compiled for each use.
 const MAX_BYTES: usize = 64 << 10;
-/// Maximum number of reported violations of one value.
+/// The maximum number of reported violations of one value.
 const MAX_VIOLATIONS: usize = 20;
-/// Maximum number of evaluations up to which each violation is reported. Above this number, only the overall result is
-/// reported: the validator creates the errors of all violations before it returns the first one.
+/// The maximum number of evaluations for which each violation is reported. If a check takes more evaluations, only the
+/// overall result is reported, because the validator creates the errors of all violations before it returns the first
+/// one.
 const MAX_LISTED: u64 = 20_000;
-/// Maximum length of a value in an error message, and of a whole error message, in characters.
+/// The maximum length of a value in an error message, in characters.
 const MAX_SHOWN: usize = 100;
+/// The maximum length of an error message, in characters.
 const MAX_MESSAGE: usize = 500;
-/// Stack size for compiling a schema and for checking a value, in bytes. Both are recursive; [`graph`] and [`meter`]
-/// limit the depth of the recursion.
+/// The stack size for compiling a schema and for checking a value, in bytes. Both are recursive; [`graph`] and
+/// [`meter`] limit the depth of the recursion.
 const STACK_BYTES: usize = 16 << 20;
 
 /// A compiled schema.
@@ -38,8 +40,8 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// Compiles a schema without fetching anything. The time to match a compiled pattern is linear in the length of the
-    /// text.
+    /// Compiles a schema without fetching external references. The time to match a compiled pattern is linear in the
+    /// length of the text.
     ///
     /// The pointer in the error is relative to the schema.
     pub fn compile(schema: &Value) -> Result<Schema, Violation> {

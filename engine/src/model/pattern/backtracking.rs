@@ -6,21 +6,22 @@ use fancy_regex::{Expr, RegexInput};
 
 use super::search::{Match, SIZE_BYTES, Tick, Unfinished};
 
-/// The possible limits on the backtracking steps of one search. A search uses the largest limit that the pattern and
-/// the length of the text allow.
+/// The possible limits on the backtracking steps of one search, in descending order. A search uses the largest limit
+/// that the pattern and the length of the text allow.
 const STEP_LIMITS: [usize; 4] = [200_000, 16_384, 1_024, 64];
-/// Maximum number of bytes that all steps of one search may read. Each step may read the whole text.
+/// The maximum number of bytes that all steps of one search may read. Each step may read the whole text.
 const MAX_BYTES_READ: usize = 1 << 27;
-/// Maximum length of a text that is searched in one call, in bytes. In a longer text, the search starts separately at
-/// each position, with a tick for each start.
+/// The maximum length of a text that is searched in one call, in bytes. In a longer text, the search starts separately
+/// at each position, with a tick for each start.
 const MAX_UNINTERRUPTED_BYTES: usize = 4_096;
-/// Maximum number of states of a pattern for which a step costs no more than the bytes that it reads.
+/// The maximum number of states up to which the cost of a step depends only on the bytes that the step reads. Beyond
+/// it, the cost also grows with the square of the number of states.
 const SMALL_STATES: usize = 64;
-/// Maximum number of states of all parts of a pattern together.
+/// The maximum number of states of all parts of a pattern together.
 const MAX_STATES: usize = 20_000;
-/// Maximum number of instructions of a compiled pattern.
+/// The maximum number of instructions of a compiled pattern.
 const MAX_INSTRUCTIONS: usize = 20_000;
-/// Size of the state cache of each part of a pattern, in bytes.
+/// The size of the state cache of each part of a pattern, in bytes.
 const STATE_CACHE_BYTES: usize = 128 << 10;
 
 /// A pattern with one engine for each limit in [`STEP_LIMITS`]. An engine is built for the first search that uses its

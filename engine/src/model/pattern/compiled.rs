@@ -7,8 +7,8 @@ use super::dialect;
 use super::linear::Linear;
 use super::search::{Match, Tick, Unfinished};
 
-/// Maximum number of Unicode classes, such as `\p{L}`, in a pattern. Each class stands for hundreds of character ranges
-/// even before compilation.
+/// The maximum number of Unicode classes, such as `\p{L}`, in a pattern. Each class stands for hundreds of character
+/// ranges even before compilation.
 const MAX_UNICODE_CLASSES: usize = 256;
 
 /// The syntax of a pattern.
@@ -41,8 +41,8 @@ enum Engine {
 }
 
 impl Compiled {
-    /// Compiles a pattern. The options `i`, `m`, `s`, `x` and `u` have an effect. The error describes what is wrong
-    /// with the pattern.
+    /// Compiles a pattern. The options `i`, `m`, `s`, `x` and `u` have an effect. The error describes the mistake in
+    /// the pattern.
     pub fn new(pattern: &str, options: &str, syntax: Syntax) -> Result<Compiled, String> {
         if pattern.len() > syntax.longest_bytes() {
             let limit = syntax.longest_bytes();

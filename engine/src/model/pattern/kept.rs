@@ -7,7 +7,7 @@ use quick_cache::sync::Cache;
 
 use super::compiled::{Compiled, Syntax};
 
-/// Maximum size of the cached patterns of all workspaces, in bytes.
+/// The maximum size of the cached patterns of all workspaces, in bytes.
 const CACHE_BYTES: u64 = 32 << 20;
 /// The expected number of cached patterns. The cache allocates its table for this number.
 const EXPECTED_PATTERNS: usize = 256;
@@ -37,13 +37,13 @@ impl Default for Patterns {
 
 impl Patterns {
     /// Returns the compiled pattern from the cache. Compiles the pattern first if it is not cached. The error describes
-    /// what is wrong with the pattern.
+    /// the mistake in the pattern.
     pub fn compiled(&self, pattern: &str, options: &str, syntax: Syntax) -> Result<Arc<Compiled>, String> {
         let key = (syntax, Arc::from(pattern), Arc::from(options));
         self.cache.get_or_insert_with(&key, || Compiled::new(pattern, options, syntax).map(Arc::new))
     }
 
-    /// Returns the compiled pattern (without options) if it is cached, and `None` otherwise.
+    /// Returns the compiled pattern (without options) from the cache, or `None` if it is not cached.
     pub fn cached(&self, pattern: &Arc<str>, syntax: Syntax) -> Option<Arc<Compiled>> {
         self.cache.get(&(syntax, pattern.clone(), Arc::from("")))
     }

@@ -12,16 +12,17 @@ use regex_automata::{Anchored, Input};
 
 use super::search::{Match, SIZE_BYTES, Tick, Unfinished};
 
-/// Size of the state cache of an automaton, in bytes.
+/// The size of the state cache of an automaton, in bytes.
 const STATE_CACHE_BYTES: usize = 128 << 10;
-/// Approximate size of one state of a compiled pattern, in bytes.
+/// The approximate size of one state of a compiled pattern, in bytes.
 const STATE_BYTES: usize = 32;
-/// Maximum work of a search without interruption: the number of the pattern's states times the number of the text's
+/// The maximum work of a search without interruption: the number of the pattern's states times the number of the text's
 /// bytes. A search with this much work takes about 40 ms if every byte visits every state.
 const MAX_UNINTERRUPTED_WORK: usize = 1 << 23;
-/// Number of bytes of text between two ticks.
+/// The number of bytes of text between two ticks.
 const BYTES_PER_TICK: usize = 64;
 
+/// A compiled pattern that is a regular language.
 pub struct Linear {
     whole: meta::Regex,
     /// The automata of the pattern, which can run byte by byte. Built for the first long search. `None` if building
@@ -31,7 +32,7 @@ pub struct Linear {
     options: Arc<str>,
 }
 
-/// The reason why a pattern does not compile.
+/// The reason why the compilation of a pattern failed.
 pub struct Refused {
     pub reason: String,
     /// Whether the pattern is valid, but too large when compiled.

@@ -1,4 +1,4 @@
-//! Matches the texts of a payload against the patterns of the payload's type.
+//! Matches the strings of a payload against the patterns of the payload's type.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -7,12 +7,12 @@ use super::compiled::{Compiled, Syntax};
 use super::kept::Patterns;
 use super::search::Unfinished;
 
-/// Maximum number of ticks for all patterns of one payload: about half a second in the worst case.
+/// The maximum number of ticks for all patterns of one payload: about half a second in the worst case.
 const MAX_TICKS: usize = 100_000;
-/// Maximum length of a text, in bytes, whose matching takes too little time to delay other work on the thread.
+/// The maximum length of a string, in bytes, whose matching takes too little time to delay other work on the thread.
 const QUICK_BYTES: usize = 4 << 10;
 
-/// Matches the texts of one payload. All matches share one budget.
+/// A matcher for the strings of one payload. All matches share one budget.
 pub struct Matching<'p> {
     patterns: &'p Patterns,
     remaining_ticks: Cell<usize>,
@@ -23,7 +23,7 @@ impl<'p> Matching<'p> {
         Matching { patterns, remaining_ticks: Cell::new(MAX_TICKS) }
     }
 
-    /// Returns whether a text matches a pattern. The error describes why the pattern could not be applied.
+    /// Returns whether a string matches a pattern. The error gives the reason why the pattern could not be applied.
     pub fn matches(&self, pattern: &str, text: &str) -> Result<bool, String> {
         let compiled = self.compiled(pattern)?;
         let tick = |count| {
@@ -37,12 +37,12 @@ impl<'p> Matching<'p> {
         })
     }
 
-    /// Returns the compiled pattern, from the cache if possible. The error describes what is wrong with the pattern.
+    /// Returns the compiled pattern, from the cache if possible. The error describes the mistake in the pattern.
     pub fn compiled(&self, pattern: &str) -> Result<Arc<Compiled>, String> {
         self.patterns.compiled(pattern, "", Syntax::Type)
     }
 
-    /// Returns whether a match takes negligible time, because the pattern is compiled and the text is short.
+    /// Returns whether a match takes negligible time, because the pattern is compiled and the string is short.
     pub fn is_quick(&self, pattern: &Arc<str>, text: &str) -> bool {
         text.len() <= QUICK_BYTES && self.patterns.cached(pattern, Syntax::Type).is_some()
     }

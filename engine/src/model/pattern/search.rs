@@ -1,6 +1,6 @@
 //! The parameters and results of a search.
 
-/// Maximum size of a compiled pattern, in bytes.
+/// The maximum size of a compiled pattern, in bytes.
 pub const SIZE_BYTES: usize = 1 << 20;
 
 /// A match in a text: the position of the match, and the text of each group.

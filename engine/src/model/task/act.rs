@@ -1,22 +1,27 @@
 //! The acts that change a task: acts of people, acts of agents, and deadlines.
 
+use strum::{EnumString, IntoStaticStr, VariantArray};
+
 /// An act on a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Act {
     Person(Action),
     Agent(Verb),
     Time(Deadline),
+    /// The assignee has left: a removed member, or an agent that is disabled or deleted.
+    AssigneeLeft,
 }
 
 /// An act of a person.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum Action {
     Approve,
     Edit,
     Reject,
     Defer,
     Ask,
-    /// Sends the output back to the agent, with what is to be different.
+    /// Sends the output back to the agent, with a description of the requested changes.
     RequestChanges,
     /// Answers the question of the agent.
     Answer,
@@ -28,7 +33,8 @@ pub enum Action {
 }
 
 /// An act of an agent. `Cancel` is also available to the creator of the task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum Verb {
     Claim,
     /// Adds a message.
@@ -39,6 +45,11 @@ pub enum Verb {
     Complete,
     /// Delivers output without claiming the task first. Only scripted agents do this.
     Deliver,
+    /// Declines a task that is not claimed. The task loses its assignee and waits for a new one. Only scripted agents
+    /// do this.
+    Decline,
+    /// Ends a task that is not claimed, after its plugin failed. Only scripted agents do this.
+    GiveUp,
     RequestInput,
     Fail,
     Release,
@@ -46,7 +57,8 @@ pub enum Verb {
 }
 
 /// An act that occurs at a certain time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum Deadline {
     /// The deferral of a task ends.
     Wake,
@@ -64,44 +76,19 @@ impl Act {
             Act::Person(action) => action.name(),
             Act::Agent(verb) => verb.name(),
             Act::Time(deadline) => deadline.name(),
+            Act::AssigneeLeft => "hand over",
         }
     }
 }
 
 impl Action {
-    pub const ALL: [Action; 11] = [
-        Action::Approve,
-        Action::Edit,
-        Action::Reject,
-        Action::Defer,
-        Action::Ask,
-        Action::RequestChanges,
-        Action::Answer,
-        Action::Assign,
-        Action::Retry,
-        Action::Read,
-        Action::Unread,
-    ];
-
     pub fn name(self) -> &'static str {
-        match self {
-            Action::Approve => "approve",
-            Action::Edit => "edit",
-            Action::Reject => "reject",
-            Action::Defer => "defer",
-            Action::Ask => "ask",
-            Action::RequestChanges => "request_changes",
-            Action::Answer => "answer",
-            Action::Assign => "assign",
-            Action::Retry => "retry",
-            Action::Read => "read",
-            Action::Unread => "unread",
-        }
+        self.into()
     }
 
     /// Returns the action with this name.
     pub fn parse(name: &str) -> Option<Action> {
-        Action::ALL.into_iter().find(|action| action.name() == name)
+        name.parse().ok()
     }
 
     /// Returns whether the action is a decision about the task's output. The review settings of a task may exclude
@@ -116,43 +103,14 @@ impl Action {
 }
 
 impl Verb {
-    pub const ALL: [Verb; 9] = [
-        Verb::Claim,
-        Verb::Message,
-        Verb::Artifact,
-        Verb::Complete,
-        Verb::Deliver,
-        Verb::RequestInput,
-        Verb::Fail,
-        Verb::Release,
-        Verb::Cancel,
-    ];
-
     /// Returns the verb in the form that fits the error message "cannot … a task".
     pub fn name(self) -> &'static str {
-        match self {
-            Verb::Claim => "claim",
-            Verb::Message => "message",
-            Verb::Artifact => "artifact",
-            Verb::Complete => "complete",
-            Verb::Deliver => "deliver",
-            Verb::RequestInput => "request_input",
-            Verb::Fail => "fail",
-            Verb::Release => "release",
-            Verb::Cancel => "cancel",
-        }
+        self.into()
     }
 }
 
 impl Deadline {
-    pub const ALL: [Deadline; 4] = [Deadline::Wake, Deadline::Expire, Deadline::Overdue, Deadline::Escalate];
-
     pub fn name(self) -> &'static str {
-        match self {
-            Deadline::Wake => "wake",
-            Deadline::Expire => "expire",
-            Deadline::Overdue => "overdue",
-            Deadline::Escalate => "escalate",
-        }
+        self.into()
     }
 }

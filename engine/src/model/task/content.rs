@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use strum::{EnumString, IntoStaticStr, VariantArray};
 use uuid::Uuid;
 
 use crate::model::access;
 use crate::model::date::format_date;
 use crate::model::value::{Object, Value};
+use crate::model::{json, written};
 
-/// The name of an artifact that was sent without one.
+/// The name of an artifact that was sent without a name.
 pub const DEFAULT_NAME: &str = "output";
 
 /// The author and creation time of a new message or artifact, and the seed of the generated ids. The same seed results
@@ -29,21 +31,38 @@ pub struct Sender {
     pub key_id: Option<Arc<str>>,
     /// The role of the person in the workspace.
     pub role: access::Role,
-    /// The key or session of the request.
-    pub origin: Arc<str>,
-    /// The origins of deliveries on which the caller does not decide: its own, and those above it.
-    pub excluded: Vec<Arc<str>>,
+    /// The key or session of the request, followed by the credentials from which it was derived.
+    pub lineage: Vec<Arc<str>>,
+    /// Whether the request presented a key that is bound to agents.
+    pub is_bound: bool,
+    /// Whether the caller may decide on output that it has delivered itself.
+    pub decides_on_own: bool,
+}
+
+impl Sender {
+    /// Returns the key or session of the request.
+    pub fn origin(&self) -> Option<&Arc<str>> {
+        self.lineage.first()
+    }
+
+    /// Returns the credentials from which the sender's key was derived. These credentials may not decide on the
+    /// sender's deliveries. The list is empty for a key that is bound to agents: such a key cannot decide, so its
+    /// creator counts as another person.
+    pub fn above(&self) -> &[Arc<str>] {
+        if self.is_bound { &[] } else { self.lineage.get(1..).unwrap_or_default() }
+    }
 }
 
 impl Stamp {
-    /// Returns the generated id of the item `number` of a kind.
+    /// Returns the id that is generated for the item with this number and kind.
     pub fn id(&self, kind: &str, number: usize) -> String {
         Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("{}/{kind}/{number}", self.seed).as_bytes()).to_string()
     }
 }
 
 /// The role of a message's author.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum Role {
     User,
     Agent,
@@ -51,25 +70,21 @@ pub enum Role {
 }
 
 impl Role {
-    pub const ALL: [Role; 3] = [Role::User, Role::Agent, Role::System];
-
     /// Returns the role with this name.
     pub fn parse(name: &str) -> Option<Role> {
-        Role::ALL.into_iter().find(|role| role.name() == name)
+        name.parse().ok()
     }
 
     pub fn name(self) -> &'static str {
-        match self {
-            Role::User => "user",
-            Role::Agent => "agent",
-            Role::System => "system",
-        }
+        self.into()
     }
 }
 
 /// A message about a task.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Message {
+    /// The JSON pointer of the message's text in the request. `None` if the request contains the message as parts.
+    pub at: Option<String>,
     pub parts: Vec<Value>,
     pub in_reply_to: Option<String>,
 }
@@ -77,7 +92,13 @@ pub struct Message {
 impl Message {
     /// Creates a message that consists of a single text.
     pub fn of_text(text: &str) -> Message {
-        Message { parts: vec![text_part(text)], in_reply_to: None }
+        Message { parts: vec![text_part(text)], ..Message::default() }
+    }
+
+    /// Returns the texts of all parts, separated by line breaks.
+    pub fn text(&self) -> String {
+        let texts: Vec<&str> = self.parts.iter().filter_map(|part| part.get("text")?.as_str()).collect();
+        texts.join("\n")
     }
 
     /// Returns the approximate size of the stored message, in bytes.
@@ -87,13 +108,12 @@ impl Message {
 
     /// Returns the message in its stored form.
     pub fn entry(&self, role: Role, stamp: &Stamp) -> Value {
-        let texts: Vec<&str> = self.parts.iter().filter_map(|part| part.get("text")?.as_str()).collect();
         let mut entry = Object::from_iter([
             ("id", Value::from(stamp.id("message", 0))),
             ("role", role.name().into()),
             ("author", stamp.by.as_str().into()),
             ("parts", self.parts.clone().into()),
-            ("text", texts.join("\n").into()),
+            ("text", self.text().into()),
             ("created_at", format_date(stamp.at_ms).into()),
         ]);
         if let Some(in_reply_to) = &self.in_reply_to {
@@ -103,27 +123,61 @@ impl Message {
     }
 }
 
+/// The name of the field of a stored effect with the payload as text. The field exists if the payload has numbers whose
+/// written form must be kept.
+const PAYLOAD_TEXT: &str = "payload_text";
+
 /// An event that is appended when an artifact is approved.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Effect {
     /// The id of the aggregate to which the event is appended. `None` means the task's subject.
     pub aggregate_id: Option<String>,
     pub event_type: String,
+    /// The payload of the event, with the written forms of its numbers.
     pub payload: Object,
     /// The version of the aggregate that the author of the effect has read. 0 means that there was no such aggregate.
-    /// Effects that were stored before versions were kept have none.
+    /// `None` for effects that were stored before this field existed.
     pub expected_version: Option<u64>,
 }
 
 impl Effect {
+    /// Returns the effect of a stored artifact in the form for readers, with the written forms of its numbers.
+    pub fn shown(artifact: &Object) -> Option<Arc<Object>> {
+        let Value::Object(stored) = named(artifact, "effect")? else { return None };
+        match Effect::of(artifact).filter(|_| stored.contains(PAYLOAD_TEXT)) {
+            Some(Effect { payload, .. }) => {
+                let mut shown = (**stored).clone();
+                shown.insert("payload", payload);
+                shown.remove(PAYLOAD_TEXT);
+                Some(Arc::new(shown))
+            }
+            None => Some(stored.clone()),
+        }
+    }
+
+    /// Returns a stored effect without the text of its payload.
+    pub(super) fn without_text(stored: &Value) -> Value {
+        match stored {
+            Value::Object(stored) if stored.contains(PAYLOAD_TEXT) => {
+                let mut effect = (**stored).clone();
+                effect.remove(PAYLOAD_TEXT);
+                effect.into()
+            }
+            other => other.clone(),
+        }
+    }
+
     /// Returns the stored form of the effect.
     pub fn entry(&self) -> Value {
-        let mut entry = Object::with_capacity(4);
+        let mut entry = Object::with_capacity(5);
         if let Some(aggregate_id) = &self.aggregate_id {
             entry.push("aggregate_id", aggregate_id.as_str());
         }
         entry.push("event_type", self.event_type.as_str());
-        entry.push("payload", self.payload.clone());
+        entry.push("payload", self.payload.rounded());
+        if self.payload.has_numbers() {
+            entry.push(PAYLOAD_TEXT, json::text(&self.payload));
+        }
         if let Some(version) = self.expected_version {
             entry.push("expected_version", version as i64);
         }
@@ -138,6 +192,9 @@ impl Effect {
             None | Some(Value::Null) => Object::new(),
             Some(payload) => payload.as_object()?.clone(),
         };
+        // The payload in the state has rounded numbers. Its text has the written forms.
+        let written = stored.get(PAYLOAD_TEXT).and_then(Value::as_str).and_then(written::read);
+        let payload = written.filter(|written| *written == payload).unwrap_or(payload);
         let expected_version = stored.get("expected_version").and_then(Value::as_int);
         Some(Effect {
             aggregate_id: text("aggregate_id"),
@@ -148,7 +205,7 @@ impl Effect {
     }
 }
 
-/// An artifact in a request. Fields that are missing keep the values of the previous version.
+/// An artifact in a request. A missing field keeps the value of the previous version.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Draft {
     /// The JSON pointer of the draft in its request.
@@ -156,6 +213,7 @@ pub struct Draft {
     /// The id of the artifact version that this draft replaces.
     pub supersedes: Option<String>,
     pub name: Option<String>,
+    /// The content. Data in a part keeps the written forms of its numbers.
     pub parts: Option<Vec<Value>>,
     pub effect: Option<Effect>,
     /// Whether the artifact has no effect if `effect` is `None`, even if the previous version has one.
@@ -163,6 +221,10 @@ pub struct Draft {
 }
 
 impl Draft {
+    pub fn has_effect(&self) -> bool {
+        self.effect.is_some()
+    }
+
     /// Returns the approximate size of the stored artifact, in bytes. The effect counts twice because it is also
     /// appended as an event.
     pub fn size_bytes(&self) -> usize {
@@ -171,12 +233,12 @@ impl Draft {
     }
 
     /// Returns the stored form of the artifact version that this draft creates. `before` is the previous version, or
-    /// `None` for the first one.
+    /// `None` for the first version.
     pub fn entry(&self, before: Option<&Object>, number: usize, stamp: &Stamp) -> Object {
         let previous = |name: &str| before.and_then(|before| named(before, name)).cloned();
         let version = previous("version").and_then(|version| version.as_int()).unwrap_or(0) + 1;
         let name = self.name.as_deref().map(Value::from).or_else(|| previous("name"));
-        let parts = self.parts.clone().map(Value::from).or_else(|| previous("parts"));
+        let parts = self.parts.as_deref().map(stored_parts).or_else(|| previous("parts"));
         let mut entry = Object::from_iter([
             ("id", Value::from(stamp.id("artifact", number))),
             ("name", name.unwrap_or_else(|| DEFAULT_NAME.into())),
@@ -196,10 +258,23 @@ impl Draft {
     }
 }
 
-/// Maximum length of an artifact's name, in characters.
+/// Returns the stored form of an artifact's parts. Numbers become the nearest doubles, as in every state.
+pub fn stored_parts(parts: &[Value]) -> Value {
+    let stored = |part: &Value| match (part.as_object(), part.get("data")) {
+        (Some(fields), Some(Value::Object(data))) if data.has_numbers() => {
+            let mut fields = fields.clone();
+            fields.insert("data", data.rounded());
+            Value::from(fields)
+        }
+        _ => part.clone(),
+    };
+    parts.iter().map(stored).collect::<Vec<_>>().into()
+}
+
+/// The maximum length of an artifact's name, in characters.
 const MAX_NAME: usize = 200;
 
-/// Returns what is allowed if the name of an artifact is not.
+/// Checks the name of an artifact. The error describes the allowed names.
 pub fn check_name(name: &str) -> Result<(), String> {
     let fits = !name.trim().is_empty() && name.chars().nth(MAX_NAME).is_none();
     if fits { Ok(()) } else { Err(format!("expected 1 to {MAX_NAME} characters")) }

@@ -1,23 +1,29 @@
-//! Approval with changes: creates the next versions of a task's artifacts, and records the changes as JSON patches.
+//! Approval with changes. Creates the next versions of a task's artifacts, and records the changes as JSON patches.
 
-use super::content::{Draft, Effect, Stamp, content_part, data_part};
+use std::sync::Arc;
+
+use super::content::{Draft, Effect, Stamp, content_part, data_part, stored_parts};
 use super::record::Task;
 use super::review::plain;
 use crate::model::depth::{self, MAX_CONTENT_DEPTH};
 use crate::model::excerpt::excerpt;
 use crate::model::json_schema::Meter;
 use crate::model::value::{Object, Value};
-use crate::model::violation::{Violation, Violations};
+use crate::model::violation::{Violation, Violations, segment};
+use crate::model::written::{Fields, replaced_at};
+
+/// The maximum number of places in a payload that an error lists.
+const MAX_PLACES: usize = 20;
 
 /// The changes that a person requests.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Edit {
-    /// Fields to merge into the artifact's data (RFC 7396).
+    /// Fields to merge into the data of the last artifact (RFC 7396).
     Modifications(Object),
-    /// New content that replaces the artifact's parts.
+    /// New content that replaces the parts of the last artifact.
     Content(Value),
     /// New versions of artifacts. Each draft identifies the artifact by its id, by its name, or, without both, by its
-    /// position.
+    /// position. A single draft without id and name stands for the last artifact.
     Artifacts(Vec<Draft>),
 }
 
@@ -46,13 +52,14 @@ impl Edit {
     }
 }
 
-/// The reason for which an edit is rejected.
+/// The reason why an edit is rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
     Invalid(Vec<Violation>),
-    /// The edit changes the content of this artifact, and its effect would stay the same.
+    /// The edit changes the content of this artifact, but does not specify the new effect.
     EffectUnchanged {
         name: String,
+        why: Unclear,
     },
 }
 
@@ -62,12 +69,34 @@ impl From<Vec<Violation>> for Refusal {
     }
 }
 
+/// The reason why an effect cannot be adapted to a change of its artifact's content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unclear {
+    /// The payload of the effect does not contain the changed content.
+    Absent,
+    /// Several parts of the payload equal the previous content, at these JSON pointers.
+    Several(Vec<String>),
+}
+
+impl Unclear {
+    /// Returns the reason as the predicate of a sentence whose subject is the effect.
+    pub fn explain(&self) -> String {
+        match self {
+            Unclear::Absent => "does not contain the changed content".to_owned(),
+            Unclear::Several(pointers) => {
+                format!("contains the changed content in several places: {}", pointers.join(", "))
+            }
+        }
+    }
+}
+
 /// A new version of an artifact with the version that it replaces.
 struct Change<'a> {
     before: Option<&'a Object>,
     draft: Draft,
-    /// Whether the effect follows the content, or the edit says what the effect becomes.
-    is_carried: bool,
+    /// The reason why the effect cannot be adapted to the new content. `None` if it was adapted, or if the edit
+    /// specifies the new effect.
+    unclear: Option<Unclear>,
 }
 
 /// Returns the artifact versions that an edit creates, after checking them against the schema of the task's review.
@@ -79,9 +108,11 @@ pub fn edited(task: &Task<'_>, edit: &Edit, stamp: &Stamp) -> Result<Vec<Object>
         Edit::Content(content) => vec![with_parts(current.last().copied(), vec![content_part(content)])],
         Edit::Artifacts(drafts) => matched(&current, drafts, task.subject())?,
     };
-    if let Some(Change { before: Some(before), .. }) = changes.iter().find(|change| !change.is_carried) {
-        let name = before.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
-        return Err(Refusal::EffectUnchanged { name });
+    for change in &changes {
+        if let Change { before: Some(before), unclear: Some(why), .. } = change {
+            let name = before.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+            return Err(Refusal::EffectUnchanged { name, why: why.clone() });
+        }
     }
     let schema = task.review().schema().map_err(|refused| vec![Violation { pointer: String::new(), ..refused }])?;
     let mut meter = Meter::default();
@@ -100,8 +131,8 @@ pub fn edited(task: &Task<'_>, edit: &Edit, stamp: &Stamp) -> Result<Vec<Object>
     if violations.is_empty() { Ok(entries) } else { Err(Refusal::Invalid(violations)) }
 }
 
-/// Returns the value of an artifact that the schema of the review describes: the content or, if an edit changes the
-/// effect alone, the payload of the effect.
+/// Returns the part of an artifact that is checked against the schema of the review. This is the payload of the effect
+/// if an edit changes the effect alone, otherwise the content.
 fn argued(before: Option<&Object>, entry: &Object) -> Option<Value> {
     let is_kept = |field: &str| before.is_some_and(|before| before.get(field) == entry.get(field));
     if is_kept("parts") && !is_kept("effect") {
@@ -110,8 +141,8 @@ fn argued(before: Option<&Object>, entry: &Object) -> Option<Value> {
     argument(entry)
 }
 
-/// Checks that an edit gives no artifact the name of another one, and changes none twice. Otherwise the effects of both
-/// versions would be appended. Artifacts of older tasks may share a name already.
+/// Checks that an edit gives no artifact the name of another artifact, and that it changes no artifact twice.
+/// Otherwise, the effects of both versions would be appended. Artifacts of older tasks may already share a name.
 fn check_names(current: &[&Object], changes: &[Change<'_>], entries: &[Object]) -> Result<(), Vec<Violation>> {
     for (number, (change, entry)) in changes.iter().zip(entries).enumerate() {
         let is_same = |artifact: &Object, field: &str, other: &Object| artifact.get(field) == other.get(field);
@@ -147,7 +178,8 @@ fn matched<'a>(
                 }
             },
             (None, Some(name)) => current.iter().find(|artifact| has(artifact, "name", name)).copied(),
-            // A draft without id and name means the only artifact, or the artifact at the same position.
+            // A draft without id and name stands for the last artifact if it is the only draft, and otherwise for the
+            // artifact at the same position.
             (None, None) if drafts.len() == 1 => current.last().copied(),
             (None, None) => current.get(number).copied(),
         };
@@ -157,7 +189,7 @@ fn matched<'a>(
 }
 
 /// Returns the next version of an artifact. If the draft has new parts and no effect, the effect of the previous
-/// version follows the content. `subject` is the id of the aggregate that the task is about.
+/// version is adapted to the new content. `subject` is the id of the aggregate that the task is about.
 fn carried<'a>(before: Option<&'a Object>, draft: &Draft, subject: Option<&str>) -> Change<'a> {
     let effect_before = before.and_then(Effect::of);
     let is_about_same = |one: &Effect, other: &Effect| {
@@ -169,128 +201,143 @@ fn carried<'a>(before: Option<&'a Object>, draft: &Draft, subject: Option<&str>)
             let (at, supersedes, name) = (draft.at.clone(), draft.supersedes.clone(), draft.name.clone());
             Change { draft: Draft { at, supersedes, name, ..change.draft }, ..change }
         }
-        // The author of the effect has read what the previous effect was about.
+        // An effect on the same aggregate keeps the version that the author of the previous effect has read.
         (_, Some(effect), Some(previous)) if is_about_same(effect, &previous) => {
             let expected_version = effect.expected_version.or(previous.expected_version);
             let effect = Effect { expected_version, ..effect.clone() };
-            Change { before, draft: Draft { effect: Some(effect), ..draft.clone() }, is_carried: true }
+            Change { before, draft: Draft { effect: Some(effect), ..draft.clone() }, unclear: None }
         }
-        _ => Change { before, draft: draft.clone(), is_carried: true },
+        _ => Change { before, draft: draft.clone(), unclear: None },
     }
 }
 
 /// Returns an agent's draft of the next version of an artifact. If the draft has new parts and no effect, the effect of
-/// the previous version follows the content. Returns `None` if the effect does not contain the previous content.
-pub fn redrafted(before: &Object, draft: &Draft) -> Option<Draft> {
+/// the previous version is adapted to the new content. Fails if the effect cannot be adapted.
+pub fn redrafted(before: &Object, draft: &Draft) -> Result<Draft, Unclear> {
     if draft.effect.is_some() {
-        return Some(draft.clone());
+        return Ok(draft.clone());
     }
     let change = carried(Some(before), draft, None);
-    change.is_carried.then_some(change.draft)
+    change.unclear.map_or(Ok(change.draft), Err)
 }
 
-/// Returns a draft with new parts. If the artifact's effect contains the previous content, the new content replaces it
-/// there as well.
+/// Returns a draft with new parts. If the artifact's effect contains the previous content exactly once, the effect gets
+/// the new content in its place.
 fn with_parts(before: Option<&Object>, parts: Vec<Value>) -> Change<'_> {
-    let is_changed = before.is_some_and(|before| before.get("parts").and_then(Value::as_array) != Some(&*parts));
-    let mut is_carried = true;
+    let is_changed = before.is_some_and(|before| before.get("parts") != Some(&stored_parts(&parts)));
+    let mut unclear = None;
     let effect = before.and_then(Effect::of).map(|effect| {
-        let previous_content = before.and_then(argument);
-        let new_content = parts.first().and_then(held_by);
-        let payload = match (previous_content, new_content) {
-            (Some(previous_content), Some(new_content)) => {
-                replaced(&Value::from(effect.payload.clone()), &previous_content, &new_content)
-            }
-            _ => Value::Null,
+        let previous_content = before.and_then(argument).filter(|_| changes_only_first(before, &parts));
+        let followed = match (previous_content, parts.first().and_then(held_by)) {
+            (Some(previous), Some(new)) => followed(&effect.payload, &previous, &new),
+            _ => Err(Unclear::Absent),
         };
-        let payload = payload.as_object().cloned().unwrap_or_else(|| effect.payload.clone());
-        is_carried = !is_changed || (payload != effect.payload && changes_only_first(before, &parts));
-        Effect { payload, ..effect }
+        match followed {
+            Ok(payload) => Effect { payload, ..effect },
+            Err(why) => {
+                unclear = is_changed.then_some(why);
+                effect
+            }
+        }
     });
-    Change { before, draft: Draft { parts: Some(parts), effect, ..Draft::default() }, is_carried }
+    Change { before, draft: Draft { parts: Some(parts), effect, ..Draft::default() }, unclear }
 }
 
-/// Returns whether all parts but the first are those of the previous version. An effect follows the first part only.
+/// Returns the payload of an effect with the new content in place of the previous content. Fails unless exactly one
+/// part of the payload equals the previous content: among several equal parts, a replacement of the wrong part would go
+/// unnoticed.
+fn followed(payload: &Object, previous_content: &Value, new_content: &Value) -> Result<Object, Unclear> {
+    let mut places = Vec::new();
+    find(&Value::from(payload.clone()), previous_content, &mut (Vec::new(), String::new()), &mut places);
+    match places.as_slice() {
+        [] => Err(Unclear::Absent),
+        [(path, _)] => replaced_at(payload, path, new_content).ok_or(Unclear::Absent),
+        several => Err(Unclear::Several(several.iter().map(|(_, pointer)| pointer.clone()).collect())),
+    }
+}
+
+/// Adds the path and the JSON pointer of each part of a value that equals the content to `places`, up to
+/// [`MAX_PLACES`]. `at` is the place of the value.
+fn find(value: &Value, content: &Value, at: &mut (Vec<usize>, String), places: &mut Vec<(Vec<usize>, String)>) {
+    if places.len() == MAX_PLACES {
+        return;
+    }
+    if value == content {
+        places.push(at.clone());
+        return;
+    }
+    let mut below = |place: usize, name: String, value: &Value| {
+        let length = at.1.len();
+        at.0.push(place);
+        at.1.push('/');
+        at.1.push_str(&name);
+        find(value, content, at, places);
+        at.0.pop();
+        at.1.truncate(length);
+    };
+    match value {
+        Value::Object(object) => {
+            object.iter().enumerate().for_each(|(place, (name, value))| below(place, segment(name), value));
+        }
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(place, item)| below(place, place.to_string(), item));
+        }
+        _ => {}
+    }
+}
+
+/// Returns whether all parts except the first equal those of the previous version. An effect is adapted only to changes
+/// of the first part.
 fn changes_only_first(before: Option<&Object>, parts: &[Value]) -> bool {
     let previous = before.and_then(|before| before.get("parts")?.as_array()).unwrap_or_default();
     previous.get(1..).unwrap_or_default() == parts.get(1..).unwrap_or_default()
 }
 
-/// Returns a draft with changed fields. The changes are merged into the artifact's data, or into the artifact's effect
-/// if the artifact has no data.
+/// Returns a draft with changed fields. The changes are merged into the artifact's data. If the artifact has no data,
+/// the changes are merged into its effect. If the artifact has no effect either, the changes become its data.
 fn modified<'a>(before: Option<&'a Object>, modifications: &Object) -> Change<'a> {
-    let changes = plain(&modifications.clone().into());
-    let merged = |value: &Value| {
-        let mut value = plain(value);
-        json_patch::merge(&mut value, &changes);
-        Value::from(value)
-    };
-    let data = before.and_then(argument).filter(|previous_content| previous_content.as_object().is_some());
-    let effect = before.and_then(Effect::of);
-    match (data, effect) {
+    let merged = |object: &Object| Fields::of(object).merge(modifications).into_object();
+    let data = before.and_then(argument).and_then(|content| content.as_object().cloned());
+    match (data, before.and_then(Effect::of)) {
         (Some(data), _) => {
             let after = merged(&data);
-            let mut change = with_parts(before, vec![data_part(after.clone())]);
-            // An effect that contains the whole data has followed already.
-            if let Some(effect) = change.draft.effect.as_mut().filter(|_| !change.is_carried) {
-                change.is_carried = carry(&mut effect.payload, &data, &after);
+            let mut change = with_parts(before, vec![data_part(after.clone().into())]);
+            // An effect that contains the whole data has already been adapted.
+            if let Some(effect) = change.draft.effect.as_mut().filter(|_| change.unclear == Some(Unclear::Absent)) {
+                change.unclear = carry(effect, &data, &after).err();
             }
             change
         }
         (None, Some(effect)) => {
-            let payload = merged(&effect.payload.clone().into());
-            let payload = payload.as_object().cloned().unwrap_or_default();
-            let draft = Draft { effect: Some(Effect { payload, ..effect }), ..Draft::default() };
-            Change { before, draft, is_carried: true }
+            let effect = Effect { payload: merged(&effect.payload), ..effect };
+            Change { before, draft: Draft { effect: Some(effect), ..Draft::default() }, unclear: None }
         }
         (None, None) => {
-            let draft = Draft { parts: Some(vec![data_part(merged(&Object::new().into()))]), ..Draft::default() };
-            Change { before, draft, is_carried: true }
+            let data = data_part(merged(&Object::new()).into());
+            Change { before, draft: Draft { parts: Some(vec![data]), ..Draft::default() }, unclear: None }
         }
     }
 }
 
-/// Copies each changed field of the data into the effect's payload if the payload has the field's previous value.
-/// Returns whether the payload now has all changes.
-fn carry(payload: &mut Object, before: &Value, after: &Value) -> bool {
-    let mut is_carried = true;
-    let is_removed = |name: &str| after.get(name).is_none();
-    for (name, was) in before.as_object().into_iter().flat_map(Object::iter).filter(|(name, _)| is_removed(name)) {
-        if payload.get(name) == Some(was) {
-            payload.remove(name);
-        } else {
-            is_carried = false;
+/// Copies each changed field of the data into the effect's payload. Fails if the payload does not have the previous
+/// value of the field under the same name.
+fn carry(effect: &mut Effect, before: &Object, after: &Object) -> Result<(), Unclear> {
+    // A field with the written form of a number counts as changed, because the previous data has only the nearest
+    // double.
+    let changed = |name: &&Arc<str>| before.get(name) != after.get(name) || after.is_written(name);
+    let names: Vec<&Arc<str>> = before.keys().chain(after.keys().filter(|name| !before.contains(name))).collect();
+    let mut payload = Fields::of(&effect.payload);
+    for name in names.into_iter().filter(changed) {
+        if before.get(name).is_none() || effect.payload.get(name) != before.get(name) {
+            return Err(Unclear::Absent);
+        }
+        match after.contains(name) {
+            true => payload.copy(name, after),
+            false => payload.remove(name),
         }
     }
-    for (name, value) in after.as_object().into_iter().flat_map(Object::iter) {
-        let was = before.get(name);
-        if was == Some(value) {
-            continue;
-        }
-        match payload.get_mut(name).filter(|slot| Some(&**slot) == was) {
-            Some(slot) => *slot = value.clone(),
-            None => is_carried = false,
-        }
-    }
-    is_carried
-}
-
-/// Returns a copy of a value in which every part equal to `previous_content` is replaced by `new_content`.
-fn replaced(value: &Value, previous_content: &Value, new_content: &Value) -> Value {
-    if value == previous_content {
-        return new_content.clone();
-    }
-    match value {
-        Value::Object(object) => {
-            let fields =
-                object.iter().map(|(name, value)| (name.clone(), replaced(value, previous_content, new_content)));
-            fields.collect::<Object>().into()
-        }
-        Value::Array(items) => {
-            items.iter().map(|item| replaced(item, previous_content, new_content)).collect::<Vec<_>>().into()
-        }
-        other => other.clone(),
-    }
+    effect.payload = payload.into_object();
+    Ok(())
 }
 
 /// Returns the content of an artifact: its data, or its text if it has no data.
@@ -307,8 +354,11 @@ fn held_by(part: &Value) -> Option<Value> {
 /// Returns the changes in an artifact's name, parts and effect as a JSON patch (RFC 6902).
 fn difference(before: &Object, after: &Object) -> Value {
     let content = |artifact: &Object| {
-        let fields = ["name", "parts", "effect"].into_iter();
-        plain(&fields.filter_map(|name| Some((name, artifact.get(name)?.clone()))).collect::<Object>().into())
+        let field = |name: &'static str| {
+            let value = artifact.get(name)?;
+            Some((name, if name == "effect" { Effect::without_text(value) } else { value.clone() }))
+        };
+        plain(&["name", "parts", "effect"].into_iter().filter_map(field).collect::<Object>().into())
     };
     let patch = json_patch::diff(&content(before), &content(after));
     Value::from(serde_json::to_value(&patch).unwrap_or_default())

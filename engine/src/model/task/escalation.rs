@@ -6,12 +6,13 @@ use crate::model::facts::{Assignee, Priority};
 use crate::model::value::{Object, Value};
 use crate::model::violation::{Violation, Violations};
 
-/// Maximum number of escalation steps of a task.
+/// The maximum number of escalation steps of a task.
 pub const MAX_STEPS: usize = 20;
-/// Maximum time between the due date and a step, in seconds: ten years.
+/// The maximum time between the due date and a step, in seconds: ten years.
 const MAX_AFTER_S: i64 = 10 * 366 * 86_400;
-/// The keys allowed in a step, and in an assignee.
+/// The keys allowed in a step.
 const KEYS: [&str; 3] = ["after", "to", "priority"];
+/// The keys allowed in an assignee.
 const ASSIGNEE_KEYS: [&str; 4] = ["assignee_type", "assignee_id", "agent_id", "user_id"];
 
 /// A step of an escalation.
@@ -84,7 +85,7 @@ fn step(object: &Object, at: &str, violations: &mut Violations) -> Option<Step> 
     let priority = match field("priority") {
         None => None,
         Some(name) => {
-            let found = Priority::ALL.into_iter().find(|priority| name.as_str() == Some(priority.name()));
+            let found = name.as_str().and_then(Priority::parse);
             if found.is_none() {
                 violations.add(
                     format!("{at}/priority"),
@@ -101,7 +102,7 @@ fn step(object: &Object, at: &str, violations: &mut Violations) -> Option<Step> 
     Some(Step { after_ms: after_ms?, to, priority })
 }
 
-/// Converts a number of seconds, or a duration in text form, to milliseconds.
+/// Converts a number of seconds, or a duration such as `2h`, to milliseconds.
 fn after_ms(value: &Value) -> Option<i64> {
     let seconds = match value {
         Value::Int(seconds) => *seconds,
@@ -146,16 +147,10 @@ fn seconds(text: &str) -> Option<i64> {
     total.filter(|_| number.is_empty())
 }
 
-/// Reads an assignee: an object as in an `assign` request, or a single text.
+/// Parses an assignee: an object as in an `assign` request, or a string such as `user:ID`.
 fn assignee(value: &Value) -> Option<Assignee> {
-    let named = |kind: &str, id: &str| match kind {
-        _ if id.is_empty() || id.len() > 128 => None,
-        "agent" => Some(Assignee::Agent(id.into())),
-        "user" => Some(Assignee::User(id.into())),
-        _ => None,
-    };
-    if let Some((kind, id)) = value.as_str().and_then(|text| text.split_once(':')) {
-        return named(kind, id);
+    if let Some(text) = value.as_str() {
+        return Assignee::parse(text);
     }
     let object = value.as_object()?;
     if object.keys().any(|name| !ASSIGNEE_KEYS.contains(&&**name)) {
@@ -163,9 +158,9 @@ fn assignee(value: &Value) -> Option<Assignee> {
     }
     let text = |name: &str| object.get(name).and_then(Value::as_str);
     match [text("agent_id"), text("user_id"), text("assignee_type"), text("assignee_id")] {
-        [Some(id), None, None, None] => named("agent", id),
-        [None, Some(id), None, None] => named("user", id),
-        [None, None, Some(kind), Some(id)] => named(kind, id),
+        [Some(id), None, None, None] => Assignee::of("agent", id),
+        [None, Some(id), None, None] => Assignee::of("user", id),
+        [None, None, Some(kind), Some(id)] => Assignee::of(kind, id),
         _ => None,
     }
 }

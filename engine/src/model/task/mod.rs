@@ -9,6 +9,7 @@ pub mod content;
 pub mod edit;
 pub mod escalation;
 mod event_kind;
+pub mod question;
 pub mod record;
 pub mod review;
 mod source;
@@ -23,9 +24,10 @@ pub use record::Task;
 pub use source::SourceType;
 pub use status::Status;
 
-/// Number of attempts after which a task fails.
+/// The number of attempts after which a task fails.
 pub const MAX_ATTEMPTS: i64 = 5;
-/// Default and maximum duration of an agent's lease on a task, in seconds. Agents send a heartbeat every 30 seconds, so
-/// the default tolerates three missed heartbeats.
+/// The default duration of an agent's lease on a task, in seconds. Agents send a heartbeat every 30 seconds, so this
+/// duration tolerates three missed heartbeats.
 pub const LEASE_S: i64 = 90;
+/// The maximum duration of an agent's lease on a task, in seconds.
 pub const MAX_LEASE_S: i64 = 600;

@@ -1,4 +1,4 @@
-//! Reads a task from its aggregate: names of the state's fields, and typed access to their values.
+//! Reads a task from its aggregate: the names of the state's fields, and typed access to their values.
 
 use super::review::Review;
 use super::status::Status;
@@ -6,7 +6,7 @@ use crate::model::aggregate::Aggregate;
 use crate::model::facts::{Assignee, Priority};
 use crate::model::value::{Object, Value};
 
-/// Names of fields in a task's state.
+/// The names of fields in a task's state.
 pub mod field {
     pub const TITLE: &str = "title";
     pub const STATUS: &str = "status";
@@ -19,8 +19,9 @@ pub mod field {
     pub const UNREAD: &str = "unread";
     pub const RESOLUTION: &str = "resolution";
     pub const DUE_AT: &str = "due_at";
-    /// The due date that the log records as passed, and the number of escalation steps taken since that date.
+    /// The due date that the log records as passed.
     pub const OVERDUE_FOR: &str = "overdue_for";
+    /// The number of escalation steps taken since the due date in [`OVERDUE_FOR`].
     pub const ESCALATED: &str = "escalated";
     pub const MESSAGES: &str = "messages";
     pub const ARTIFACTS: &str = "artifacts";
@@ -28,21 +29,32 @@ pub mod field {
     pub const CREATED_BY: &str = "created_by";
     /// The keys and sessions that have delivered output.
     pub const DELIVERED_BY: &str = "delivered_by";
+    /// The keys and sessions from which the delivering keys were derived, except for delivering keys that are bound to
+    /// agents.
+    pub const DELIVERED_BELOW: &str = "delivered_below";
     /// The number of the current attempt, starting at 1.
     pub const ATTEMPT: &str = "attempt";
-    /// The lease: the agent that holds the task, the version of the claiming event, the duration, and the original end.
+    /// The agent that holds the task.
     pub const CLAIMED_BY: &str = "claimed_by";
+    /// The version of the event that claimed the task.
     pub const CLAIM: &str = "claim";
     /// The worker of the agent that holds the task, if the claim names one.
     pub const INSTANCE: &str = "instance";
+    /// The duration of the lease, in seconds.
     pub const LEASE_SECONDS: &str = "lease_seconds";
+    /// The original end of the lease.
     pub const LEASE_UNTIL: &str = "lease_until";
     /// The status that the task returns to when a lease or a deferral ends.
     pub const TAKEN_FROM: &str = "taken_from";
+    /// The version that the aggregate of the source had when the agent claimed the task.
+    pub const SOURCE_VERSION: &str = "source_version";
     pub const DEFERRED_UNTIL: &str = "deferred_until";
     /// The agent's request for input: `{message, schema}`.
     pub const INPUT_REQUEST: &str = "input_request";
 }
+
+/// The approximate size of a task in a list, in bytes, without the fields whose size clients choose.
+const LISTED_BYTES: usize = 1_024;
 
 /// A lease, as recorded by the event that claimed the task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,8 +65,8 @@ pub struct Lease<'a> {
     /// The version of the event that claimed the task. The version identifies the claim.
     pub claim: u64,
     pub seconds: i64,
-    /// The original end of the lease, in milliseconds since the epoch. Renewals are not events, so the end of a renewed
-    /// lease is only in the store.
+    /// The original end of the lease, in milliseconds since the epoch. Renewals are not events, so only the store
+    /// contains the end of a renewed lease.
     pub until: i64,
 }
 
@@ -140,8 +152,7 @@ impl<'a> Task<'a> {
     }
 
     pub fn priority(&self) -> Priority {
-        let named = |priority: &Priority| self.text(field::PRIORITY) == Some(priority.name());
-        Priority::ALL.into_iter().find(named).unwrap_or_default()
+        self.text(field::PRIORITY).and_then(Priority::parse).unwrap_or_default()
     }
 
     pub fn date(&self, name: &str) -> Option<i64> {
@@ -155,7 +166,7 @@ impl<'a> Task<'a> {
         self.get(field::MESSAGES).and_then(Value::as_array).unwrap_or_default()
     }
 
-    /// Returns all versions of all artifacts, oldest first.
+    /// Returns all versions of all artifacts, the oldest first.
     pub fn artifacts(&self) -> &'a [Value] {
         self.get(field::ARTIFACTS).and_then(Value::as_array).unwrap_or_default()
     }
@@ -165,11 +176,17 @@ impl<'a> Task<'a> {
         self.get(field::DELIVERED_BY).and_then(Value::as_array).unwrap_or_default()
     }
 
+    /// Returns the keys and sessions from which the delivering keys were derived, except for delivering keys that are
+    /// bound to agents.
+    pub fn delivered_below(&self) -> &'a [Value] {
+        self.get(field::DELIVERED_BELOW).and_then(Value::as_array).unwrap_or_default()
+    }
+
     pub fn has_output(&self) -> bool {
         !self.artifacts().is_empty()
     }
 
-    /// Returns the artifact versions that no later version supersedes.
+    /// Returns the artifact versions that are not superseded by a later version.
     pub fn current_artifacts(&self) -> Vec<&'a Object> {
         let all = self.artifacts().iter().filter_map(Value::as_object);
         let text = |artifact: &'a Object, name: &str| artifact.get(name).and_then(Value::as_str);
@@ -177,9 +194,26 @@ impl<'a> Task<'a> {
         all.filter(|artifact| text(artifact, "id").is_none_or(|id| !superseded.contains(&id))).collect()
     }
 
+    /// Returns the approximate size of the task in a list, in bytes. Lists leave out messages and artifacts.
+    pub fn listed_bytes(&self) -> usize {
+        let shown = [field::TITLE, field::SOURCE, field::METADATA, field::RESOLUTION, field::INPUT_REQUEST];
+        LISTED_BYTES + shown.iter().filter_map(|name| self.get(name)).map(Value::size_bytes).sum::<usize>()
+    }
+
+    /// Returns whether an approval of the current artifacts would append events.
+    pub fn has_effects(&self) -> bool {
+        self.current_artifacts().iter().any(|artifact| artifact.get("effect").is_some_and(|effect| !effect.is_null()))
+    }
+
     /// Returns the id of the aggregate that the task is about.
     pub fn subject(&self) -> Option<&'a str> {
         self.get(field::SOURCE)?.get("aggregate_id").and_then(Value::as_str)
+    }
+
+    /// Returns the version that the subject had when the agent that holds the task claimed it.
+    pub fn subject_version(&self) -> Option<u64> {
+        self.lease()?;
+        u64::try_from(self.get(field::SOURCE_VERSION)?.as_int()?).ok()
     }
 
     pub fn review(&self) -> Review<'a> {

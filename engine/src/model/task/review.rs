@@ -1,5 +1,5 @@
 //! The review settings in `metadata.review` of a task: the allowed decisions, a schema for edits, and the escalation of
-//! an overdue task. The creator of the task sets them.
+//! an overdue task. The creator of the task chooses these settings.
 
 use super::act::Action;
 use super::escalation::{self, Step};
@@ -8,7 +8,7 @@ use crate::model::json_schema::Schema;
 use crate::model::value::{Object, Value};
 use crate::model::violation::Violation;
 
-/// Maximum size of a schema, in bytes. A schema is compiled for each edit.
+/// The maximum size of a schema, in bytes. A schema is compiled for each edit.
 const MAX_SCHEMA_BYTES: usize = 64 << 10;
 
 /// The review settings in `metadata.review` of a task.
@@ -33,7 +33,7 @@ impl<'a> Review<'a> {
 
     /// Returns whether the review allows an action. Actions that are not decisions are always allowed.
     pub fn allows(&self, action: Action) -> bool {
-        // `ask` is the earlier name of both.
+        // `ask` is the earlier name of both actions.
         let is_asking = matches!(action, Action::RequestChanges | Action::Answer);
         let names = |name: &Value| {
             name.as_str() == Some(action.name()) || (is_asking && name.as_str() == Some(Action::Ask.name()))
@@ -42,13 +42,19 @@ impl<'a> Review<'a> {
         !action.is_decision() || self.allowed.is_none_or(named)
     }
 
-    /// Returns the lowest role that may decide. Tasks from before roles were checked may name a role that does not
-    /// exist, which is ignored.
+    /// Returns whether output needs a decision even if its author does not request one. This is the case if the creator
+    /// of the task has restricted the decisions, the roles that may decide, or the edited output.
+    pub fn is_required(&self) -> bool {
+        self.required_role.is_some() || self.allowed.is_some() || self.schema.is_some()
+    }
+
+    /// Returns the lowest role that may decide. An older task may name a role that does not exist. Such a role is
+    /// ignored.
     pub fn required_role(&self) -> Option<Role> {
         self.required_role.and_then(Value::as_str).and_then(Role::parse)
     }
 
-    /// Returns the escalation steps for the time while the task is overdue.
+    /// Returns the escalation steps that apply while the task is overdue.
     pub fn escalation(&self) -> Vec<Step> {
         escalation::steps(self.escalate)
     }
@@ -103,7 +109,7 @@ pub fn check(metadata: &Value) -> Vec<Violation> {
     violations
 }
 
-fn compile(schema: &Value) -> Result<Schema, Violation> {
+pub(super) fn compile(schema: &Value) -> Result<Schema, Violation> {
     if schema.size_bytes() > MAX_SCHEMA_BYTES {
         let message = format!("the schema is larger than {MAX_SCHEMA_BYTES} bytes");
         return Err(Violation { pointer: String::new(), message });

@@ -1,7 +1,10 @@
 //! The kinds of sources that create tasks.
 
+use strum::{EnumString, IntoStaticStr, VariantArray};
+
 /// The kind of source that created a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum SourceType {
     Agent,
     Event,
@@ -10,19 +13,12 @@ pub enum SourceType {
 }
 
 impl SourceType {
-    pub const ALL: [SourceType; 4] = [SourceType::Agent, SourceType::Event, SourceType::User, SourceType::Api];
-
     pub fn name(self) -> &'static str {
-        match self {
-            SourceType::Agent => "agent",
-            SourceType::Event => "event",
-            SourceType::User => "user",
-            SourceType::Api => "api",
-        }
+        self.into()
     }
 
     /// Returns the kind with this name.
     pub fn parse(name: &str) -> Option<SourceType> {
-        SourceType::ALL.into_iter().find(|kind| kind.name() == name)
+        name.parse().ok()
     }
 }

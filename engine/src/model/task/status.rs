@@ -1,7 +1,10 @@
 //! The statuses of a task.
 
+use strum::{EnumString, IntoStaticStr, VariantArray};
+
 /// The status of a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum Status {
     /// The work has not been started.
     Pending,
@@ -23,39 +26,13 @@ pub enum Status {
 }
 
 impl Status {
-    pub const ALL: [Status; 11] = [
-        Status::Pending,
-        Status::InProgress,
-        Status::InputRequired,
-        Status::Review,
-        Status::AwaitingReply,
-        Status::Deferred,
-        Status::Approved,
-        Status::Rejected,
-        Status::Completed,
-        Status::Failed,
-        Status::Canceled,
-    ];
-
     pub fn name(self) -> &'static str {
-        match self {
-            Status::Pending => "pending",
-            Status::InProgress => "in_progress",
-            Status::InputRequired => "input_required",
-            Status::Review => "review",
-            Status::AwaitingReply => "awaiting_reply",
-            Status::Deferred => "deferred",
-            Status::Approved => "approved",
-            Status::Rejected => "rejected",
-            Status::Completed => "completed",
-            Status::Failed => "failed",
-            Status::Canceled => "canceled",
-        }
+        self.into()
     }
 
     /// Returns the status with this name.
     pub fn parse(name: &str) -> Option<Status> {
-        Status::ALL.into_iter().find(|status| status.name() == name)
+        name.parse().ok()
     }
 
     /// Returns whether the task is not finished yet.

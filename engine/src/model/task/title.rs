@@ -1,4 +1,4 @@
-//! Titles of tasks: their limit, for clients, plugins and the program.
+//! The maximum length of task titles, which applies to clients, plugins and the program.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ const MAX_CHARS: usize = 500;
 /// The last character of a title that was cut.
 const ELLIPSIS: char = '…';
 
-/// Returns what is allowed if a title that somebody gives is not.
+/// Checks a title from a request or a plugin. The error describes the allowed titles.
 pub fn check(title: &str) -> Result<(), String> {
     let title = title.trim();
     let fits = !title.is_empty() && title.chars().nth(MAX_CHARS).is_none();

@@ -1,4 +1,7 @@
-//! The table of the possible acts on a task, and the only function that reads it.
+//! The table of the acts that are possible in each status of a task, and the only function that derives a new status
+//! from this table.
+
+use strum::VariantArray;
 
 use super::act::{Act, Action, Deadline, Verb};
 use super::status::Status;
@@ -16,12 +19,15 @@ enum Cell {
     WithOutput(Status),
     /// The status does not change. The act is only possible if it changes the end of the deferral.
     OtherTime,
-    /// The task changes to `review`, or to `completed` if no review is needed.
+    /// The task changes to `review`, or to `completed` if no review is needed. The task's own settings may require a
+    /// review.
     Done,
+    /// The same as `Done` if the step that produced the output was replayed. Otherwise the act is not possible.
+    Replayed,
     /// The task returns to the status that it had before the claim or the deferral.
     Back,
     /// The task returns to its earlier status for another attempt, or changes to `failed` after the last attempt. An
-    /// attempt that does not count is never the last one.
+    /// attempt that does not count is never the last attempt.
     Again,
     /// The task changes to `pending` if it is reassigned. Otherwise the status does not change.
     Given,
@@ -29,11 +35,13 @@ enum Cell {
     Failed,
 }
 
-/// The conditions, besides the status, that the effect of an act depends on.
+/// The conditions other than the status that determine the effect of an act.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Circumstances {
     /// Whether the delivered output needs no review.
     pub unreviewed: bool,
+    /// Whether the delivered output comes from a replayed step.
+    pub is_replayed: bool,
     /// Whether another attempt may succeed after the failure.
     pub retryable: bool,
     /// Whether the new deferral ends at a different time than the current one.
@@ -46,11 +54,12 @@ pub struct Circumstances {
 
 /// Returns the status of a task after an act, or `None` if the act conflicts with the current status.
 ///
-/// Every change of a task goes through this function: the acts of people and agents, deliveries of scripted agents, and
-/// deadlines.
+/// All changes of tasks use this function: the acts of people and agents, deliveries of scripted agents, and deadlines.
 pub fn next(task: &Task<'_>, act: Act, circumstances: Circumstances) -> Option<Status> {
     let status = task.status();
     let is_last = task.attempt() >= MAX_ATTEMPTS && !circumstances.uncounted;
+    let is_unreviewed = circumstances.unreviewed && !task.review().is_required();
+    let done = || if is_unreviewed { Status::Completed } else { Status::Review };
     let again = || if is_last { Status::Failed } else { task.taken_from() };
     match cell(status, act) {
         Cell::No => None,
@@ -58,7 +67,8 @@ pub fn next(task: &Task<'_>, act: Act, circumstances: Circumstances) -> Option<S
         Cell::Stays => Some(status),
         Cell::WithOutput(next) => task.has_output().then_some(next),
         Cell::OtherTime => circumstances.other_time.then_some(status),
-        Cell::Done => Some(if circumstances.unreviewed { Status::Completed } else { Status::Review }),
+        Cell::Done => Some(done()),
+        Cell::Replayed => circumstances.is_replayed.then(done),
         Cell::Back => Some(task.taken_from()),
         Cell::Again => Some(again()),
         Cell::Given => Some(if circumstances.reassigned { Status::Pending } else { status }),
@@ -71,6 +81,18 @@ fn cell(status: Status, act: Act) -> Cell {
         Act::Person(action) => of_person(status, action),
         Act::Agent(verb) => of_agent(status, verb),
         Act::Time(deadline) => of_time(status, deadline),
+        Act::AssigneeLeft => of_leaving(status),
+    }
+}
+
+/// Returns the effect on a task if its assignee leaves. A claim ends. Every other open status stays, so that a new
+/// assignee can continue.
+fn of_leaving(status: Status) -> Cell {
+    use Status::*;
+    match status {
+        InProgress => Cell::Back,
+        Pending | Review | InputRequired | AwaitingReply | Deferred => Cell::Stays,
+        Approved | Rejected | Completed | Failed | Canceled => Cell::No,
     }
 }
 
@@ -106,18 +128,19 @@ fn of_person(status: Status, action: Action) -> Cell {
 
 #[rustfmt::skip]
 fn of_agent(status: Status, verb: Verb) -> Cell {
-    use Cell::{Back, Done, No, Stays, To};
+    use Cell::{Back, Done, No, Replayed, Stays, To};
     use Status::*;
-    let [claim, message, artifact, complete, deliver, request_input, fail, release, cancel] = match status {
-        //                claim           message     artifact complete deliver request_input      fail          release cancel
-        Pending       => [To(InProgress), Stays,      No,      No,      Done,   No,                No,           No,     To(Canceled)],
-        InProgress    => [No,             Stays,      Stays,   Done,    No,     To(InputRequired), Cell::Failed, Back,   To(Canceled)],
-        Review        => [No,             Stays,      No,      No,      No,     No,                No,           No,     To(Canceled)],
-        InputRequired => [No,             Stays,      No,      No,      No,     No,                No,           No,     To(Canceled)],
-        AwaitingReply => [To(InProgress), To(Review), No,      No,      Done,   No,                No,           No,     To(Canceled)],
-        Deferred      => [No,             Stays,      No,      No,      No,     No,                No,           No,     To(Canceled)],
-        Approved | Rejected | Completed | Failed | Canceled
-                      => [No,             No,         No,      No,      No,     No,                No,           No,     No],
+    let [claim, message, artifact, complete, deliver, decline, give_up, request_input, fail, release, cancel] = match status {
+        //                claim           message     artifact complete deliver   decline      give_up     request_input      fail          release cancel
+        Pending       => [To(InProgress), Stays,      No,      No,      Done,     To(Pending), To(Failed), No,                No,           No,     To(Canceled)],
+        InProgress    => [No,             Stays,      Stays,   Done,    No,       No,          No,         To(InputRequired), Cell::Failed, Back,   To(Canceled)],
+        Review        => [No,             Stays,      No,      No,      No,       No,          No,         No,                No,           No,     To(Canceled)],
+        InputRequired => [No,             Stays,      No,      No,      No,       No,          No,         No,                No,           No,     To(Canceled)],
+        AwaitingReply => [To(InProgress), To(Review), No,      No,      Done,     To(Pending), To(Failed), No,                No,           No,     To(Canceled)],
+        Deferred      => [No,             Stays,      No,      No,      No,       No,          No,         No,                No,           No,     To(Canceled)],
+        Failed        => [No,             No,         No,      No,      Replayed, No,          No,         No,                No,           No,     No],
+        Approved | Rejected | Completed | Canceled
+                      => [No,             No,         No,      No,      No,       No,          No,         No,                No,           No,     No],
     };
     match verb {
         Verb::Claim => claim,
@@ -125,6 +148,8 @@ fn of_agent(status: Status, verb: Verb) -> Cell {
         Verb::Artifact => artifact,
         Verb::Complete => complete,
         Verb::Deliver => deliver,
+        Verb::Decline => decline,
+        Verb::GiveUp => give_up,
         Verb::RequestInput => request_input,
         Verb::Fail => fail,
         Verb::Release => release,
@@ -153,11 +178,11 @@ fn of_time(status: Status, deadline: Deadline) -> Cell {
     }
 }
 
-/// Returns the actions that a person may take now, in the order of [`Action::ALL`]. An action must be possible in the
-/// current status, and the task's review settings must allow it.
+/// Returns the actions that a person may take now, in the order of their declaration. An action must be possible in the
+/// current status, and must be allowed by the task's review settings.
 pub fn allowed_actions(task: &Task<'_>) -> Vec<Action> {
     let circumstances = Circumstances { other_time: true, ..Circumstances::default() };
     let goes =
         |action: &Action| next(task, Act::Person(*action), circumstances).is_some() && task.review().allows(*action);
-    Action::ALL.into_iter().filter(goes).collect()
+    Action::VARIANTS.iter().copied().filter(goes).collect()
 }

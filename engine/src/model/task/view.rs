@@ -1,9 +1,11 @@
-//! A task as its readers see it: plain data, without the format of a response.
+//! Views of tasks for readers: plain data, independent of the format of a response.
 
 use std::sync::Arc;
 
+use strum::{EnumString, IntoStaticStr, VariantArray};
+
 use super::act::Action;
-use super::content::Role;
+use super::content::{Effect, Role};
 use super::record::Task;
 use super::record::field::{self, *};
 use super::source::SourceType;
@@ -16,7 +18,8 @@ use crate::model::facts::{Assignee, Priority};
 use crate::model::value::{Object, Value};
 
 /// The party that must act next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum WaitingOn {
     Human,
     Agent,
@@ -24,14 +27,8 @@ pub enum WaitingOn {
 }
 
 impl WaitingOn {
-    pub const ALL: [WaitingOn; 3] = [WaitingOn::Human, WaitingOn::Agent, WaitingOn::None];
-
     pub fn name(self) -> &'static str {
-        match self {
-            WaitingOn::Human => "human",
-            WaitingOn::Agent => "agent",
-            WaitingOn::None => "none",
-        }
+        self.into()
     }
 
     /// Returns the statuses in which a task may wait for the party.
@@ -43,14 +40,14 @@ impl WaitingOn {
             WaitingOn::Agent => vec![Status::Pending, Status::AwaitingReply, Status::InProgress],
             WaitingOn::None => {
                 let is_none = |status: &Status| *status == Status::Deferred || !status.is_open();
-                Status::ALL.into_iter().filter(is_none).collect()
+                Status::VARIANTS.iter().copied().filter(is_none).collect()
             }
         }
     }
 
     /// Returns the party with this name.
     pub fn parse(name: &str) -> Option<WaitingOn> {
-        WaitingOn::ALL.into_iter().find(|party| party.name() == name)
+        name.parse().ok()
     }
 
     /// Returns the party that must act next on a task.
@@ -59,7 +56,7 @@ impl WaitingOn {
             Status::Pending | Status::AwaitingReply if task.assigned_agent().is_some() => WaitingOn::Agent,
             Status::Pending | Status::AwaitingReply | Status::InputRequired | Status::Review => WaitingOn::Human,
             Status::InProgress => WaitingOn::Agent,
-            // Somebody must learn of the failure, and may have the task tried again.
+            // A person should learn about the failure, and may retry the task.
             Status::Failed if task.is_unread() => WaitingOn::Human,
             Status::Deferred => WaitingOn::None,
             Status::Approved | Status::Rejected | Status::Completed | Status::Failed | Status::Canceled => {
@@ -164,7 +161,7 @@ pub struct MessageView {
     pub parts: Vec<Arc<Object>>,
     /// The texts of all parts.
     pub text: Arc<str>,
-    /// The time of the message, in RFC 3339 as it is stored.
+    /// The creation time of the message, in the stored RFC 3339 form.
     pub created_at: Arc<str>,
     pub in_reply_to: Option<Arc<str>>,
 }
@@ -185,7 +182,7 @@ impl MessageView {
     }
 }
 
-/// One version of a task's output.
+/// One version of an artifact.
 #[derive(Debug, Clone)]
 pub struct ArtifactView {
     pub id: Arc<str>,
@@ -193,11 +190,11 @@ pub struct ArtifactView {
     pub version: u64,
     pub parts: Vec<Arc<Object>>,
     pub created_by: Arc<str>,
-    /// The time of the version, in RFC 3339 as it is stored.
+    /// The creation time of the version, in the stored RFC 3339 form.
     pub created_at: Arc<str>,
     /// The id of the previous version.
     pub supersedes: Option<Arc<str>>,
-    /// The event that approval appends.
+    /// The event that is appended when the artifact is approved.
     pub effect: Option<Arc<Object>>,
     /// The changes that a person made to the previous version.
     pub patch: Option<Vec<Arc<Object>>>,
@@ -215,25 +212,27 @@ impl ArtifactView {
             created_by: stored.text("created_by").unwrap_or_default(),
             created_at: stored.text("created_at").unwrap_or_default(),
             supersedes: stored.text("supersedes"),
-            effect: stored.0.get("effect").and_then(object_of),
+            effect: Effect::shown(stored.0),
             patch: stored.objects("patch"),
         })
     }
 }
 
-/// An event of a task. The messages and artifacts are ids, because the task has their contents.
+/// An event of a task. Messages and artifacts are given by their ids, because the task contains them.
 #[derive(Debug, Clone)]
 pub struct TimelineView {
     pub position: u64,
     pub version: u64,
     pub event_id: Arc<str>,
     pub event_type: Arc<str>,
-    /// In milliseconds since the epoch.
+    /// The time of the event, in milliseconds since the epoch.
     pub occurred_at: i64,
     pub actor: Arc<str>,
-    /// The person who sent the request, the key that the request presented, and the agent for which it acted.
+    /// The person who sent the request.
     pub user_id: Option<Arc<str>>,
+    /// The key that the request presented.
     pub key_id: Option<Arc<str>>,
+    /// The agent for which the request acted.
     pub agent_id: Option<Arc<str>>,
     /// The status after the event, if the event changes it.
     pub status: Option<Status>,
@@ -250,8 +249,10 @@ impl From<&Event> for TimelineView {
             items.iter().filter_map(|item| text_of(item.get("id")?)).collect()
         };
         let signed = |name: &str| event.metadata.get(name).and_then(text_of);
-        let is_detail =
-            |name: &str| !matches!(name, field::MESSAGES | field::ARTIFACTS | field::STATUS | field::DELIVERED_BY);
+        let is_detail = |name: &str| {
+            use field::{DELIVERED_BELOW, DELIVERED_BY, SOURCE_VERSION};
+            !matches!(name, MESSAGES | ARTIFACTS | STATUS | DELIVERED_BY | DELIVERED_BELOW | SOURCE_VERSION)
+        };
         let detail = event.payload.iter().filter(|(name, _)| is_detail(name));
         TimelineView {
             position: event.position,
@@ -271,20 +272,21 @@ impl From<&Event> for TimelineView {
     }
 }
 
-/// An event that an approval appends, with the state after it.
+/// An event that an approval appends, and the state of the aggregate after the event.
 #[derive(Debug, Clone)]
 pub struct EffectView {
     /// The id of the artifact version that has the effect.
     pub artifact_id: Option<Arc<str>>,
-    /// The event. In a preview its id, position and times have no meaning.
+    /// The event. In a preview, the event's id, position and times have no meaning.
     pub event: Arc<Event>,
-    /// The row of the aggregate after the approval. `None` if the states of the other effects are too large already.
+    /// The row of the aggregate after the approval. `None` if the rows of the other effects already reach the size
+    /// limit.
     pub state: Option<Value>,
     pub stale: Option<Stale>,
 }
 
 impl EffectView {
-    /// Returns the view of the event of an effect.
+    /// Creates the view of an effect's event.
     pub fn new(event: Arc<Event>, state: Option<Value>) -> EffectView {
         let artifact_id = event.metadata.get("artifact_id").and_then(text_of);
         EffectView { artifact_id, event, state, stale: None }
@@ -298,7 +300,7 @@ impl EffectView {
     }
 }
 
-/// The change of an aggregate since the author of an effect read it.
+/// The changes of an aggregate since the author of an effect read it.
 #[derive(Debug, Clone)]
 pub struct Stale {
     /// The version that the author has read.

@@ -1,7 +1,7 @@
-//! Decimal numbers of any length, to compare numbers as they were written.
+//! Decimal numbers of any length, for comparing the written forms of numbers.
 
-/// A number in a form that is the same for equal numbers: a sign and the digits after the point, without zeros at either
-/// end, times a power of ten. Zero has no digits.
+/// A number in a normalized form, which is the same for equal numbers: a sign, and the digits after the point times a
+/// power of ten. The digits neither begin nor end with a zero. Zero has no digits.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Decimal {
     is_negative: bool,
@@ -9,11 +9,11 @@ pub(super) struct Decimal {
     exponent: i64,
 }
 
-/// The exponent that stands for all larger ones, far beyond what a double can have.
+/// The largest exponent. It stands for all larger exponents, and is far beyond the exponents of doubles.
 const MAX_EXPONENT: i64 = i64::MAX / 4;
 
 impl Decimal {
-    /// Reads a number of JSON text.
+    /// Parses a number in the notation of JSON.
     pub(super) fn of(text: &str) -> Decimal {
         let (is_negative, text) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
@@ -33,7 +33,8 @@ impl Decimal {
         Decimal { is_negative, digits: digits.to_owned(), exponent: power + whole.len() as i64 - leading_zeros }
     }
 
-    /// Returns the number with the fewest digits whose nearest double is `double`. JSON text contains this number.
+    /// Returns the number with the fewest digits whose nearest double is `double`. JSON text contains this number for
+    /// the double.
     pub(super) fn of_double(double: f64) -> Decimal {
         Decimal::of(&format!("{double:e}"))
     }

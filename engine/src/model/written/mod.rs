@@ -1,19 +1,32 @@
-//! Numbers that JSON text can have, but neither a 64-bit integer nor a double represents exactly. The value in an
-//! object is the nearest double. An object of the log also keeps the number as it was written.
+//! Written forms of numbers: the original texts of numbers in JSON that neither a 64-bit integer nor a double
+//! represents exactly. The value in an object is the nearest double. An object of the log also keeps the written form.
 
 mod decimal;
+mod fields;
 pub mod numbers;
 mod scan;
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
+use super::json;
 use super::value::{Object, Value};
 use decimal::Decimal;
+pub use fields::{Fields, replaced_at};
 use numbers::{Number, Numbers, Places, inside};
 pub use scan::{is_likely_in, numbers_of};
 
-/// Serializes an object with its numbers as written.
+/// Reads an object with the written forms of its numbers. Returns `None` if the text is not an object, or nests deeper
+/// than stored texts may.
+pub fn read(text: &str) -> Option<Object> {
+    let object = match json::parse_stored(text.as_bytes()).ok()? {
+        Value::Object(object) => std::sync::Arc::unwrap_or_clone(object),
+        _ => return None,
+    };
+    Some(if is_likely_in(text.as_bytes()) { object.with_numbers(numbers_of(text)) } else { object })
+}
+
+/// Serializes an object with the written forms of its numbers.
 pub(super) fn serialize<S: Serializer>(object: &Object, numbers: &Numbers, serializer: S) -> Result<S::Ok, S::Error> {
     let mut map = serializer.serialize_map(Some(object.len()))?;
     let mut numbers = Places::new(Some(numbers));
@@ -23,7 +36,7 @@ pub(super) fn serialize<S: Serializer>(object: &Object, numbers: &Numbers, seria
     map.end()
 }
 
-/// A value that is serialized with its numbers as written.
+/// A value that is serialized with the written forms of its numbers.
 struct Spelled<'v> {
     value: &'v Value,
     number: Option<&'v Number>,
@@ -50,8 +63,8 @@ impl Serialize for Spelled<'_> {
     }
 }
 
-/// Returns whether two objects are equal and their numbers are equal as written: `1.50` equals `1.5`, and two different
-/// integers beyond 64 bits are different even if the nearest double is the same.
+/// Returns whether two objects are equal, including the exact values of the written forms of their numbers. `1.50`
+/// equals `1.5`. Two different integers beyond 64 bits are different even if their nearest double is the same.
 pub fn is_same(a: &Object, b: &Object) -> bool {
     a == b && ((a.numbers().is_none() && b.numbers().is_none()) || fields_are_same((a, a.numbers()), (b, b.numbers())))
 }
@@ -62,7 +75,7 @@ fn fields_are_same(a: (&Object, Option<&Numbers>), b: (&Object, Option<&Numbers>
     fields.all(|(place, ((_, a), (_, b)))| are_same((a, of_a.next(place)), (b, of_b.next(place))))
 }
 
-/// Compares two equal values by their numbers as written.
+/// Compares two equal values by the written forms of their numbers.
 fn are_same(a: (&Value, Option<&Number>), b: (&Value, Option<&Number>)) -> bool {
     if a.1.is_none() && b.1.is_none() {
         return true;
@@ -92,11 +105,9 @@ fn decimal_of((value, number): (&Value, Option<&Number>)) -> Option<Decimal> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::json;
 
     fn read(text: &str) -> Object {
-        let object: Object = serde_json::from_str(text).expect("an object");
-        if is_likely_in(text.as_bytes()) { object.with_numbers(numbers_of(text)) } else { object }
+        super::read(text).expect("an object")
     }
 
     #[test]

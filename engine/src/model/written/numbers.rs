@@ -1,12 +1,12 @@
-//! The numbers of an object or array that are kept as written, by their places.
+//! The written forms of the numbers in an object or array, by place.
 
 use std::iter::Peekable;
 
-/// The numbers of one object or array that are kept as written, in the order of their places.
+/// The written forms of the numbers in one object or array, in the order of their places.
 #[derive(Debug, Clone, Default)]
 pub struct Numbers(pub(super) Vec<(usize, Number)>);
 
-/// A number as it was written, or the numbers inside the value at a place.
+/// The written form of a number, or the written forms inside a nested object or array.
 #[derive(Debug, Clone)]
 pub(super) enum Number {
     Text(Box<str>),
@@ -14,7 +14,7 @@ pub(super) enum Number {
 }
 
 impl Numbers {
-    /// Returns the text of the number at a place of the object or array itself.
+    /// Returns the written form of the number at a place of the object or array itself.
     pub(in crate::model) fn text(&self, place: usize) -> Option<&str> {
         match self.at(place)? {
             Number::Text(text) => Some(text),
@@ -22,12 +22,21 @@ impl Numbers {
         }
     }
 
-    fn at(&self, place: usize) -> Option<&Number> {
+    pub(in crate::model) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the written forms of the numbers inside the value at a place.
+    pub fn inside(&self, place: usize) -> Option<&Numbers> {
+        inside(self.at(place))
+    }
+
+    pub(super) fn at(&self, place: usize) -> Option<&Number> {
         let index = self.0.binary_search_by_key(&place, |(place, _)| *place).ok()?;
         self.0.get(index).map(|(_, number)| number)
     }
 
-    /// Returns the size of the numbers in memory, in bytes.
+    /// Returns the size of the written forms in memory, in bytes.
     pub(in crate::model) fn size_bytes(&self) -> usize {
         let inside = self.0.iter().map(|(_, number)| match number {
             Number::Text(text) => text.len(),
@@ -44,7 +53,7 @@ pub(super) fn inside(number: Option<&Number>) -> Option<&Numbers> {
     }
 }
 
-/// Walks along the numbers of one object or array.
+/// An iterator over the written forms in one object or array.
 pub(super) struct Places<'n>(Peekable<std::slice::Iter<'n, (usize, Number)>>);
 
 impl<'n> Places<'n> {
@@ -56,7 +65,7 @@ impl<'n> Places<'n> {
         Places::new(inside(number))
     }
 
-    /// Returns the number at a place. Each call must pass a later place than the call before.
+    /// Returns the entry for a place. Each call must pass a later place than the previous call.
     pub(super) fn next(&mut self, place: usize) -> Option<&'n Number> {
         self.0.next_if(|(next, _)| *next == place).map(|(_, number)| number)
     }

@@ -1,4 +1,4 @@
-//! Finds the numbers in JSON text that must be kept as written.
+//! Finds the numbers in JSON text whose written form must be kept.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,12 @@ use super::decimal::Decimal;
 use super::numbers::{Number, Numbers};
 use crate::model::json::MAX_STORED_DEPTH;
 
-/// The least number of digits and points of a number that a double may not represent. Doubles represent every number
-/// with fewer digits.
+/// The minimum number of digits and points in a number whose written form may have to be kept. A double represents
+/// every shorter number.
 const MIN_LENGTH: usize = 16;
 
-/// Returns whether JSON text may contain a number that must be kept as written. Looks at one byte in sixteen, because
-/// few texts contain such a number, and this function reads all of them.
+/// Returns whether JSON text may contain a number whose written form must be kept. Reads only one byte in sixteen,
+/// because the function is called for every text, and few texts contain such a number.
 pub fn is_likely_in(text: &[u8]) -> bool {
     let is_part = |byte: &&u8| byte.is_ascii_digit() || **byte == b'.';
     let mut at = MIN_LENGTH - 1;
@@ -25,7 +25,7 @@ pub fn is_likely_in(text: &[u8]) -> bool {
     false
 }
 
-/// Returns the numbers that must be kept as written, from the valid JSON text of an object.
+/// Returns the written forms that must be kept, from the valid JSON text of an object.
 pub fn numbers_of(text: &str) -> Numbers {
     match (Scan { text, at: 0 }).value(MAX_STORED_DEPTH) {
         Some(Number::Inside(numbers)) => numbers,
@@ -33,7 +33,7 @@ pub fn numbers_of(text: &str) -> Numbers {
     }
 }
 
-/// A position in JSON text that a parser has accepted. In any other text the scan ends early.
+/// A position in JSON text that a parser has accepted. The scan of any other text ends early.
 struct Scan<'t> {
     text: &'t str,
     at: usize,
@@ -44,14 +44,14 @@ impl<'t> Scan<'t> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// Moves over the bytes that match.
+    /// Skips the bytes that satisfy `matches`.
     fn skip(&mut self, matches: impl Fn(u8) -> bool) {
         while self.peek().is_some_and(&matches) {
             self.at += 1;
         }
     }
 
-    /// Moves over white space, and over `byte` if `byte` follows. Returns whether it did.
+    /// Skips white space, and then `byte` if it follows. Returns whether `byte` followed.
     fn take(&mut self, byte: u8) -> bool {
         self.skip(|byte| byte.is_ascii_whitespace());
         let found = self.peek() == Some(byte);
@@ -59,7 +59,7 @@ impl<'t> Scan<'t> {
         found
     }
 
-    /// Moves over a value, and returns the numbers to keep.
+    /// Skips a value and returns the written forms that must be kept.
     fn value(&mut self, levels: usize) -> Option<Number> {
         self.skip(|byte| byte.is_ascii_whitespace());
         match self.peek()? {
@@ -124,7 +124,7 @@ impl<'t> Scan<'t> {
         (!numbers.is_empty()).then_some(Number::Inside(Numbers(numbers)))
     }
 
-    /// Moves over a string, and returns the string with its quotes.
+    /// Skips a string and returns the string with its quotes.
     fn string(&mut self) -> &'t str {
         let start = self.at;
         self.at += 1;
@@ -142,7 +142,7 @@ impl<'t> Scan<'t> {
         self.text.get(start..self.at).unwrap_or_default()
     }
 
-    /// Moves over a number, `true`, `false` or `null`.
+    /// Skips a number, `true`, `false` or `null`. Returns the written form of a number that must be kept.
     fn scalar(&mut self) -> Option<Number> {
         let start = self.at;
         self.skip(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.'));
@@ -151,8 +151,8 @@ impl<'t> Scan<'t> {
     }
 }
 
-/// Returns whether a number must be kept as written: an integer beyond 64 bits, or a number with more digits than a
-/// double represents.
+/// Returns whether the written form of a number must be kept. This is the case for an integer beyond 64 bits, and for a
+/// number with more digits than a double represents.
 fn is_kept(text: &str) -> bool {
     if text.len() < MIN_LENGTH || text.parse::<i64>().is_ok() {
         return false;

@@ -1,7 +1,7 @@
-//! The dictionary of a column: its texts, each with a number.
+//! The dictionary of a column, which assigns a code to each distinct string.
 //!
-//! A dictionary never removes texts, so the texts of a view are read without a lock. All views share the index from
-//! text to number, which a query reads once for each of its constants.
+//! A dictionary never removes strings, so the strings of a view are read without a lock. All views share the index from
+//! strings to codes. A query reads the index once for each of its constants.
 
 use std::hash::BuildHasher;
 use std::sync::{Arc, OnceLock};
@@ -11,14 +11,14 @@ use rustc_hash::FxBuildHasher;
 
 use super::index::Index;
 
-/// The number of texts in a block. A view holds one pointer for each block.
+/// The number of strings in a block. A view holds one pointer for each block.
 const BLOCK: usize = 1_024;
 
-/// A map between texts and numbers. A clone is a view of the texts that exist at the time of the clone.
+/// A map between strings and codes. A clone is a view of the strings that exist at the time of the clone.
 #[derive(Clone, Default)]
 pub struct Dictionary {
     full: Vec<Arc<Box<[Arc<str>]>>>,
-    /// The block that is being filled. Views share the block and read only the texts that existed when the view was
+    /// The block that is being filled. Views share the block and read only the strings that existed when the view was
     /// taken.
     open: Arc<Box<[OnceLock<Arc<str>>]>>,
     len: u32,
@@ -26,9 +26,9 @@ pub struct Dictionary {
 }
 
 impl Dictionary {
-    /// Returns the approximate size of the dictionary in bytes, without the texts themselves.
+    /// Returns the approximate size of the dictionary in bytes, without the strings themselves.
     pub fn size_bytes(&self) -> usize {
-        // The dictionary holds a pointer from number to text, and an entry of the index from text to number.
+        // Each string needs a pointer to the string, and an entry in the index from strings to codes.
         self.len() * (size_of::<Arc<str>>() + 2 * size_of::<u64>())
     }
 
@@ -40,7 +40,7 @@ impl Dictionary {
         self.len == 0
     }
 
-    /// Returns the text that has the number `code`.
+    /// Returns the string with the given code.
     pub fn text(&self, code: u32) -> Option<&Arc<str>> {
         let (block, offset) = (code as usize / BLOCK, code as usize % BLOCK);
         match self.full.get(block) {
@@ -50,12 +50,12 @@ impl Dictionary {
         }
     }
 
-    /// Returns the number of a text, if this view contains the text.
+    /// Returns the code of a string, if this view contains the string.
     pub fn code(&self, text: &str) -> Option<u32> {
         self.find(&self.index.read(), hash(text), text)
     }
 
-    /// Returns the number of a text. Adds the text if the dictionary does not contain it.
+    /// Returns the code of a string. Adds the string if the dictionary does not contain it.
     pub fn code_or_add(&mut self, text: &Arc<str>) -> u32 {
         let shared = self.index.clone();
         let mut index = shared.write();
@@ -79,7 +79,8 @@ impl Dictionary {
         code
     }
 
-    /// Replaces the full block with a smaller representation. Views that share the block keep the larger one.
+    /// Copies the full block to a smaller representation, and starts an empty block. Views that share the full block
+    /// keep the larger representation.
     fn close(&mut self) {
         let texts = self.open.iter().filter_map(|slot| slot.get().cloned()).collect();
         self.full.push(Arc::new(texts));
@@ -87,7 +88,7 @@ impl Dictionary {
     }
 
     fn find(&self, index: &Index, hash: u64, text: &str) -> Option<u32> {
-        // Texts that were added after this view was taken do not belong to the view.
+        // Strings that were added after this view was taken do not belong to the view.
         let mut own = index.candidates(hash).filter(|code| *code < self.len);
         own.find(|code| self.text(*code).is_some_and(|known| **known == *text))
     }

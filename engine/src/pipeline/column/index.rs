@@ -1,4 +1,4 @@
-//! An index of numbers by the hashes of their keys, which takes eight bytes for each entry, however long the keys are.
+//! An index of numbers by the hashes of their keys. An entry takes eight bytes, regardless of the length of its key.
 
 use hashbrown::HashTable;
 
@@ -10,7 +10,8 @@ pub struct Index {
 }
 
 impl Index {
-    /// Returns the numbers that are stored under a hash, and possibly numbers that are stored under other hashes.
+    /// Returns the numbers that are stored under a hash, and possibly numbers that are stored under other hashes with
+    /// the same half.
     pub fn candidates(&self, hash: u64) -> impl Iterator<Item = u32> + '_ {
         let half = half_of(hash);
         self.entries.iter_hash(spread(half)).filter(move |(known, _)| *known == half).map(|(_, number)| *number)

@@ -1,15 +1,16 @@
-//! The lists of texts in the rows of a segment, stored as numbers of the column's dictionary.
+//! The lists of strings in the rows of a segment, stored as codes of the column's dictionary.
 
 use rustc_hash::FxHashMap;
 
 use super::segment::SEGMENT;
 
-/// Lists of texts, stored one after the other. Rows with equal lists may share one list.
+/// Lists of strings, stored one after the other. Rows with equal lists may share one list.
 #[derive(Debug, Clone, Default)]
 pub struct Lists {
     codes: Vec<u32>,
     spans: Vec<(u32, u32)>,
-    /// The total number of codes in replaced lists. A shared list counts for each row that replaced it.
+    /// The number of codes in replaced lists. A list that several rows shared counts once for each row that replaced
+    /// it.
     stale: usize,
 }
 
@@ -66,7 +67,7 @@ impl Lists {
         self.stale = 0;
     }
 
-    /// Returns the number of stored codes, those of replaced lists included.
+    /// Returns the number of stored codes, including the codes of replaced lists.
     #[cfg(test)]
     pub fn size(&self) -> usize {
         self.codes.len()

@@ -29,7 +29,7 @@ impl Mask {
         if holds { Mask::all(len) } else { Mask::none(len) }
     }
 
-    /// Returns the rows whose cells satisfy `test`.
+    /// Returns the set of the rows whose cells satisfy `test`.
     pub fn of<T>(cells: &[T], test: impl Fn(&T) -> bool) -> Mask {
         let mut mask = Mask::none(cells.len());
         for (word, cells) in mask.words.iter_mut().zip(cells.chunks(64)) {

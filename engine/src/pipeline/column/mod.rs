@@ -1,8 +1,9 @@
-//! Columns: the values of rows at one path, stored side by side and typed, and sets of rows.
+//! Columns, which store the values of all rows at one path by type, and masks, which are sets of rows.
 //!
 //! The module holds data and does not evaluate queries. Readers share a segment, and a writer copies a shared segment
-//! before a change. Each column keeps its texts in a dictionary, so that texts are compared by their numbers.
+//! before a change. Each column keeps its strings in a dictionary, so that strings are compared by their codes.
 
+mod cells;
 mod dictionary;
 mod index;
 mod lists;
@@ -11,11 +12,12 @@ mod segment;
 
 use std::sync::Arc;
 
+pub use cells::{Cell, Cells, Kind};
 pub use dictionary::Dictionary;
 pub use index::Index;
 pub use lists::Lists;
 pub use mask::Mask;
-pub use segment::{Cell, Cells, Kind, SEGMENT, Segment};
+pub use segment::{SEGMENT, Segment};
 
 use crate::model::value::Value;
 
@@ -30,7 +32,7 @@ pub struct Column {
 }
 
 impl Column {
-    /// Returns the approximate size of the column in bytes. Texts do not count, because the column shares them with
+    /// Returns the approximate size of the column in bytes. Strings do not count, because the column shares them with
     /// the states.
     pub fn size_bytes(&self) -> usize {
         self.segments.iter().map(|segment| segment.size_bytes()).sum::<usize>() + self.texts.size_bytes()
@@ -59,7 +61,7 @@ impl Column {
         &self.texts
     }
 
-    /// Returns whether every cell holds the complete value of its row.
+    /// Returns whether the column provides the values of all rows. A column with opaque cells does not.
     pub fn is_clear(&self) -> bool {
         self.segments.iter().all(|segment| segment.opaque() == 0)
     }
@@ -75,8 +77,8 @@ impl Column {
     }
 }
 
-/// Returns whether a column can be kept for a path: a path into the state or the description of the aggregate, of at
-/// most 256 bytes.
+/// Returns whether a column can be kept for a path. The path must lead into the state or into a field that describes
+/// the aggregate, and may have at most 256 bytes.
 pub fn can_keep(path: &str) -> bool {
     const NONE_OF: [&str; 4] = ["", "_traits", "_facts", "_events"];
     path.len() <= 256 && !NONE_OF.contains(&path.split('.').next().unwrap_or_default())

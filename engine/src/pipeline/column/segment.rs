@@ -2,54 +2,18 @@
 
 use std::ops::RangeInclusive;
 
+use super::cells::{Cell, Cells, Kind, is_exact};
 use super::dictionary::Dictionary;
-use super::lists::Lists;
 use crate::model::value::Value;
 
 /// The number of rows in a segment: few enough to copy in microseconds, and enough to make loops over them efficient.
 pub const SEGMENT: usize = 4_096;
 
-/// The kind of a cell. The value of the cell is stored separately.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Kind {
-    Value,
-    /// An integer that is stored as a double, without loss of precision.
-    Int,
-    Null,
-    Missing,
-    /// The path leads through an array, so the value depends on the operation that reads it.
-    Opaque,
-}
-
-/// The content of a row at the column's path.
-#[derive(Debug, Clone, Copy)]
-pub enum Cell<'v> {
-    Missing,
-    Opaque,
-    Value(&'v Value),
-}
-
-/// Cells of one type.
-#[derive(Debug, Clone)]
-pub enum Cells {
-    /// No cell holds a value.
-    Empty,
-    Ints(Vec<i64>),
-    Numbers(Vec<f64>),
-    Dates(Vec<i64>),
-    Bools(Vec<bool>),
-    /// Texts, each stored as its number in the column's dictionary.
-    Texts(Vec<u32>),
-    /// Arrays that contain only texts.
-    Lists(Lists),
-    Mixed(Vec<Value>),
-}
-
+/// A segment of a column: consecutive cells, stored by the type of their values.
 #[derive(Debug, Clone)]
 pub struct Segment {
     len: usize,
-    /// The kind of each cell; empty as long as every cell is a plain value.
+    /// The kind of each cell. Empty as long as every cell is a plain value.
     kinds: Vec<Kind>,
     cells: Cells,
     /// The number of rows for which new cells allocate capacity.
@@ -75,22 +39,10 @@ impl Default for Segment {
     }
 }
 
-/// The limit up to which doubles represent every integer exactly.
-const MAX_EXACT_INT: i64 = 1 << 53;
-
 impl Segment {
     /// Returns the approximate size of the segment in bytes.
     pub fn size_bytes(&self) -> usize {
-        let cells = match &self.cells {
-            Cells::Empty => 0,
-            Cells::Ints(cells) | Cells::Dates(cells) => cells.capacity() * size_of::<i64>(),
-            Cells::Numbers(cells) => cells.capacity() * size_of::<f64>(),
-            Cells::Bools(cells) => cells.capacity(),
-            Cells::Texts(cells) => cells.capacity() * size_of::<u32>(),
-            Cells::Lists(lists) => lists.size_bytes(),
-            Cells::Mixed(cells) => cells.iter().map(Value::size_bytes).sum(),
-        };
-        size_of::<Segment>() + self.kinds.capacity() + cells
+        size_of::<Segment>() + self.kinds.capacity() + self.cells.size_bytes()
     }
 
     /// Creates a segment with capacity for the maximum number of rows.
@@ -147,16 +99,7 @@ impl Segment {
                 Cells::Numbers(cells) => cells.get(row).map(|number| Value::Int(*number as i64)),
                 _ => None,
             },
-            Kind::Value => match &self.cells {
-                Cells::Empty => None,
-                Cells::Ints(cells) => cells.get(row).copied().map(Value::Int),
-                Cells::Numbers(cells) => cells.get(row).copied().map(Value::Double),
-                Cells::Dates(cells) => cells.get(row).copied().map(Value::Date),
-                Cells::Bools(cells) => cells.get(row).copied().map(Value::Bool),
-                Cells::Texts(cells) => cells.get(row).and_then(|code| texts.text(*code)).cloned().map(Value::String),
-                Cells::Lists(lists) => Some(texts_of(lists.get(row), texts).collect::<Vec<_>>().into()),
-                Cells::Mixed(cells) => cells.get(row).cloned(),
-            },
+            Kind::Value => self.cells.value(row, texts),
         }
     }
 
@@ -218,7 +161,7 @@ impl Segment {
         }
     }
 
-    /// Extends the kinds to one for each row.
+    /// Extends `kinds` to one entry for each row.
     fn write_kinds(&mut self) {
         self.kinds.reserve_exact(self.capacity.saturating_sub(self.kinds.len()));
         self.kinds.resize(self.len, Kind::Value);
@@ -259,94 +202,6 @@ impl Segment {
     }
 }
 
-impl Cells {
-    /// Returns empty cells of the value's type, with capacity for `capacity` rows.
-    fn for_value(value: &Value, capacity: usize) -> Cells {
-        match value {
-            Value::Int(_) => Cells::Ints(Vec::with_capacity(capacity)),
-            Value::Double(_) => Cells::Numbers(Vec::with_capacity(capacity)),
-            Value::Date(_) => Cells::Dates(Vec::with_capacity(capacity)),
-            Value::Bool(_) => Cells::Bools(Vec::with_capacity(capacity)),
-            Value::String(_) => Cells::Texts(Vec::with_capacity(capacity)),
-            Value::Array(_) => Cells::Lists(Lists::with_capacity(capacity)),
-            Value::Null | Value::Object(_) => Cells::Mixed(Vec::new()),
-        }
-    }
-
-    /// Drops the value of a cell.
-    fn blank(&mut self, row: usize) {
-        match self {
-            Cells::Lists(lists) => lists.put(row, &[]),
-            Cells::Mixed(cells) => put(cells, row, Value::Null),
-            Cells::Empty | Cells::Ints(_) | Cells::Numbers(_) | Cells::Dates(_) | Cells::Bools(_) | Cells::Texts(_) => {
-            }
-        }
-    }
-
-    /// Extends the cells to one for each row, including rows without a value.
-    fn fill(&mut self, rows: usize) {
-        fn fill<T: Clone>(cells: &mut Vec<T>, rows: usize, value: T) {
-            if cells.len() < rows {
-                cells.resize(rows, value);
-            }
-        }
-        match self {
-            Cells::Empty => {}
-            Cells::Ints(cells) | Cells::Dates(cells) => fill(cells, rows, 0),
-            Cells::Numbers(cells) => fill(cells, rows, 0.0),
-            Cells::Bools(cells) => fill(cells, rows, false),
-            Cells::Texts(cells) => fill(cells, rows, u32::MAX),
-            Cells::Lists(lists) => lists.fill(rows),
-            Cells::Mixed(cells) => fill(cells, rows, Value::Null),
-        }
-    }
-
-    /// Writes a value that has the type of the cells. Returns `None` for a value of another type.
-    fn write(&mut self, row: usize, value: &Value, texts: &mut Dictionary) -> Option<Kind> {
-        match (self, value) {
-            (Cells::Ints(cells), Value::Int(number)) => put(cells, row, *number),
-            (Cells::Numbers(cells), Value::Double(number)) => put(cells, row, *number),
-            (Cells::Numbers(cells), Value::Int(number)) if is_exact(*number) => {
-                put(cells, row, *number as f64);
-                return Some(Kind::Int);
-            }
-            (Cells::Dates(cells), Value::Date(ms)) => put(cells, row, *ms),
-            (Cells::Bools(cells), Value::Bool(flag)) => put(cells, row, *flag),
-            (Cells::Texts(cells), Value::String(text)) => put(cells, row, texts.code_or_add(text)),
-            (Cells::Lists(lists), Value::Array(items)) => {
-                if !items.iter().all(|item| matches!(item, Value::String(_))) {
-                    return None;
-                }
-                let code = |item: &Value| match item {
-                    Value::String(text) => texts.code_or_add(text),
-                    _ => u32::MAX,
-                };
-                let codes: Vec<u32> = items.iter().map(code).collect();
-                lists.put(row, &codes);
-            }
-            (Cells::Mixed(cells), value) => put(cells, row, value.clone()),
-            _ => return None,
-        }
-        Some(Kind::Value)
-    }
-}
-
-/// Returns the texts with the given codes.
-pub fn texts_of<'d>(codes: &'d [u32], texts: &'d Dictionary) -> impl Iterator<Item = Value> + 'd {
-    codes.iter().filter_map(|code| texts.text(*code)).cloned().map(Value::String)
-}
-
-fn put<T: Clone + Default>(cells: &mut Vec<T>, row: usize, value: T) {
-    if cells.len() <= row {
-        cells.resize(row + 1, T::default());
-    }
-    cells[row] = value;
-}
-
-fn is_exact(number: i64) -> bool {
-    (-MAX_EXACT_INT..=MAX_EXACT_INT).contains(&number)
-}
-
 /// Returns whether two values are equal and have equal types at every level.
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
@@ -356,7 +211,12 @@ fn same(a: &Value, b: &Value) -> bool {
             std::sync::Arc::ptr_eq(a, b) || (a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| same(a, b)))
         }
         (Value::Object(a), Value::Object(b)) => std::sync::Arc::ptr_eq(a, b),
-        (Value::Int(_), Value::Double(_)) | (Value::Double(_), Value::Int(_)) => false,
+        // Decimals that differ only in their trailing zeros are equal, but are written differently.
+        (Value::Decimal(a), Value::Decimal(b)) => a == b && a.scale() == b.scale(),
+        (
+            Value::Int(_) | Value::Double(_) | Value::Decimal(_),
+            Value::Int(_) | Value::Double(_) | Value::Decimal(_),
+        ) => false,
         _ => a == b,
     }
 }
@@ -393,6 +253,7 @@ mod tests {
         assert_eq!((segment.value(9, &texts), segment.value(10, &texts)), (None, Some(list(numbers[10]))));
         assert_eq!(segment.value(numbers.len(), &texts), None);
     }
+
     #[test]
     fn the_span_contains_every_number_of_the_segment() {
         let (mut segment, mut texts) = (Segment::default(), Dictionary::default());

@@ -1,6 +1,8 @@
-//! Evaluation of rows: expressions, filters and projections for single rows, and accumulators for many rows.
+//! Evaluation of rows: expressions, filters and projections for single rows, and accumulators and window
+//! functions for many rows.
 
 pub mod accumulator;
 pub mod expr;
 pub mod filter;
 pub mod projection;
+pub mod window;

@@ -2,19 +2,33 @@
 
 use std::sync::Arc;
 
+use super::rows::Rows;
 use crate::model::value::Value;
 use crate::pipeline::expression::accumulator::Accumulator;
 use crate::pipeline::expression::expr::Expr;
+use crate::pipeline::expression::expr::Unit;
 use crate::pipeline::expression::filter::Filter;
 use crate::pipeline::expression::projection::Projection;
+use crate::pipeline::expression::window::Output;
 use crate::pipeline::source::scan::{AsOf, EdgeScan};
 use crate::pipeline::value::path::FieldPath;
 use crate::pipeline::value::query_path::Path;
 
-/// The parsed stages of a pipeline or sub-pipeline.
-#[derive(Debug, Default)]
+/// The parsed stages of a pipeline or sub-pipeline, with the known fields of its rows.
+#[derive(Debug)]
 pub struct Pipeline {
     pub stages: Vec<Staged>,
+    /// The known fields of the rows before the first stage.
+    pub first: Rows,
+    /// The known fields of the rows after the last stage.
+    pub last: Rows,
+}
+
+impl Pipeline {
+    /// Returns a pipeline without stages, which returns the rows that it reads.
+    pub fn empty(rows: Rows) -> Pipeline {
+        Pipeline { stages: Vec::new(), first: rows.clone(), last: rows }
+    }
 }
 
 /// A parsed stage, with its position in the request.
@@ -22,11 +36,13 @@ pub struct Pipeline {
 pub struct Staged {
     /// The index of the top-level stage that contains this stage.
     pub index: usize,
-    /// The stage as the client wrote it, under its canonical name: `$set`, never `$addFields`.
+    /// The specification of the stage under its canonical name: `$set`, never `$addFields`. Constants have the types of
+    /// the fields that they are compared with.
     pub text: Value,
     pub stage: Stage,
 }
 
+/// A stage of a pipeline with its parsed specification.
 #[derive(Debug)]
 pub enum Stage {
     Documents(Documents),
@@ -53,6 +69,11 @@ pub enum Stage {
     UnionWith(From, Pipeline),
     Sample(u64),
     Redact(Expr),
+    /// `$setWindowFields`.
+    Windows(Box<Windows>),
+    Fill(Box<Fill>),
+    Densify(Box<Densify>),
+    GraphLookup(Box<GraphLookup>),
 }
 
 /// Rows that the pipeline itself contains.
@@ -63,7 +84,7 @@ pub enum Documents {
     Computed(Arc<Expr>),
 }
 
-/// The options of `$fold`, which turns streams into states.
+/// The options of `$fold`, which folds streams into states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fold {
     pub as_of: AsOf,
@@ -79,6 +100,7 @@ impl Default for Fold {
     }
 }
 
+/// A `$group`: the expression of the key, and the computed fields.
 #[derive(Debug)]
 pub struct Group {
     pub id: Expr,
@@ -93,12 +115,14 @@ impl Group {
     }
 }
 
+/// A key of a `$sort`.
 #[derive(Debug, Clone)]
 pub struct SortKey {
     pub path: Path,
     pub descending: bool,
 }
 
+/// A `$unwind`: the path of the array, and the path that receives the index of the item.
 #[derive(Debug, Clone)]
 pub struct Unwind {
     pub path: FieldPath,
@@ -107,6 +131,7 @@ pub struct Unwind {
     pub preserve: bool,
 }
 
+/// A `$bucket`: the grouping expression, the boundaries, and the computed fields.
 #[derive(Debug)]
 pub struct Bucket {
     pub by: Expr,
@@ -116,6 +141,7 @@ pub struct Bucket {
     pub fields: Vec<(Arc<str>, Accumulator)>,
 }
 
+/// A `$bucketAuto`: the grouping expression, the number of buckets, and the computed fields.
 #[derive(Debug)]
 pub struct BucketAuto {
     pub by: Expr,
@@ -144,6 +170,7 @@ pub enum From {
     Documents,
 }
 
+/// A `$lookup` that joins rows by equal values, by a sub-pipeline, or by both.
 #[derive(Debug)]
 pub struct Lookup {
     pub from: From,
@@ -166,4 +193,80 @@ pub struct Follow {
     /// The stages that run over the reached states.
     pub pipeline: Pipeline,
     pub target: FieldPath,
+}
+
+/// A `$setWindowFields`: rows in partitions, sorted, with fields computed from the rows around each row.
+#[derive(Debug)]
+pub struct Windows {
+    /// The key of a row's partition. Without an expression, all rows are one partition.
+    pub partition: Option<Expr>,
+    /// The sort keys, or `None` if the rows keep their order.
+    pub sort: Option<Vec<SortKey>>,
+    /// The path of the sort values, if there is exactly one sort key.
+    pub sort_path: Option<FieldPath>,
+    pub outputs: Vec<Output>,
+    /// Writes the computed fields. Each reads a variable that holds the value of the output with the same index.
+    pub write: Projection,
+}
+
+impl Windows {
+    /// Visits the paths that the stage reads from a row.
+    pub fn visit_paths(&self, visit: &mut dyn FnMut(&str)) {
+        self.partition.iter().for_each(|expr| expr.visit_paths(&mut |path| visit(&path.segments().join("."))));
+        for key in self.sort.iter().flatten() {
+            visit(key.path.text());
+        }
+        for output in &self.outputs {
+            output.function.visit_paths(&mut |path| visit(&path.segments().join(".")));
+        }
+    }
+}
+
+/// A `$fill`: fields filled from neighboring rows, and then fields filled with computed values.
+#[derive(Debug)]
+pub struct Fill {
+    pub windows: Option<Windows>,
+    pub values: Option<Projection>,
+}
+
+/// A `$densify`: rows added so that the values of a field have no gaps.
+#[derive(Debug)]
+pub struct Densify {
+    pub field: FieldPath,
+    pub partition: Vec<FieldPath>,
+    pub step: Step,
+    pub range: Range,
+}
+
+/// The distance between two values of a densified field.
+#[derive(Debug, Clone)]
+pub enum Step {
+    Number(Value),
+    Time(i64, Unit),
+}
+
+/// The values between which `$densify` adds rows.
+#[derive(Debug, Clone)]
+pub enum Range {
+    /// From the least to the greatest value of all rows.
+    Full,
+    /// From the least to the greatest value of each partition.
+    Partition,
+    /// From the first value up to, but not including, the second.
+    Between(Value, Value),
+}
+
+/// A `$graphLookup`, which follows equal values of two fields from row to row.
+#[derive(Debug)]
+pub struct GraphLookup {
+    pub from: From,
+    pub start: Expr,
+    pub connect_from: FieldPath,
+    pub connect_to: Path,
+    pub target: FieldPath,
+    pub max_depth: Option<u64>,
+    pub depth_field: Option<FieldPath>,
+    /// The filter that every found row satisfies.
+    pub restriction: Option<Filter>,
+    pub pipeline: Pipeline,
 }

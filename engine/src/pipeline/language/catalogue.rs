@@ -1,30 +1,32 @@
 //! Lists every name of the pipeline language for documentation and clients, from the tables that the parsers use.
 
+use strum::{EnumString, IntoStaticStr, VariantArray};
+
 use super::parse;
-use crate::pipeline::expression::{accumulator, expr, filter};
+use crate::pipeline::expression::{accumulator, expr, filter, window};
 use crate::pipeline::value::documented::Documented;
 
 /// A position in which a name is allowed. Some names are allowed in several positions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum Kind {
     Stage,
     Query,
     Accumulator,
+    /// A function of `$setWindowFields` that is not an accumulator.
+    Window,
     Expression,
     Variable,
 }
 
 impl Kind {
-    pub const ALL: [Kind; 5] = [Kind::Stage, Kind::Query, Kind::Accumulator, Kind::Expression, Kind::Variable];
-
     pub fn name(self) -> &'static str {
-        match self {
-            Kind::Stage => "stage",
-            Kind::Query => "query",
-            Kind::Accumulator => "accumulator",
-            Kind::Expression => "expression",
-            Kind::Variable => "variable",
-        }
+        self.into()
+    }
+
+    /// Returns the kind with this name.
+    pub fn parse(name: &str) -> Option<Kind> {
+        name.parse().ok()
     }
 }
 
@@ -63,6 +65,9 @@ impl Entry {
             Kind::Accumulator => {
                 format!(r#"[{documents},{{"$group":{{"_id":null,"result":{written}}}}},{{"$project":{{"_id":0}}}}]"#)
             }
+            Kind::Window => format!(
+                r#"[{documents},{{"$setWindowFields":{{"sortBy":{{"t":1}},"output":{{"result":{written}}}}}}},{{"$group":{{"_id":null,"result":{{"$push":"$result"}}}}}},{{"$project":{{"_id":0}}}}]"#
+            ),
             Kind::Variable if matches!(self.word.name, "$$DESCEND" | "$$PRUNE" | "$$KEEP") => {
                 format!(r#"[{documents},{{"$redact":{written}}}]"#)
             }
@@ -87,7 +92,8 @@ pub fn catalogue() -> impl Iterator<Item = Entry> {
     let accumulators = accumulator::catalogue().map(|known| Entry { kind: Kind::Accumulator, word: &known.word });
     let expressions = expr::catalogue::catalogue().map(|known| Entry { kind: Kind::Expression, word: &known.word });
     let variables = expr::VARIABLES.iter().map(|word| Entry { kind: Kind::Variable, word });
-    stages.chain(queries).chain(accumulators).chain(expressions).chain(variables)
+    let windows = window::catalogue().map(|known| Entry { kind: Kind::Window, word: &known.word });
+    stages.chain(queries).chain(accumulators).chain(windows).chain(expressions).chain(variables)
 }
 
 #[cfg(test)]

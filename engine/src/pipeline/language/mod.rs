@@ -4,3 +4,4 @@ pub mod ast;
 pub mod catalogue;
 mod granularity;
 pub mod parse;
+pub mod rows;

@@ -16,6 +16,7 @@ use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::path::FieldPath;
 use crate::pipeline::value::query_path::Path;
 
+/// A logical plan: a source, and the steps that its rows pass through.
 #[derive(Debug)]
 pub struct Plan {
     pub source: Source,
@@ -30,6 +31,7 @@ pub enum Source {
     States(States),
 }
 
+/// A source of events.
 #[derive(Debug, Default)]
 pub struct Events {
     /// The filters over events. A row must match all of these filters.
@@ -38,9 +40,10 @@ pub struct Events {
     pub fields: Option<BTreeSet<Arc<str>>>,
 }
 
+/// A source of states.
 #[derive(Debug)]
 pub struct States {
-    /// The filters over the events to fold. An event must match all of these filters.
+    /// The filters over the events that are folded. An event must match all of these filters.
     pub event_filters: Vec<Filter>,
     pub fold: Fold,
     pub choice: scan::Source,
@@ -54,11 +57,12 @@ pub struct States {
 #[derive(Debug)]
 pub struct Node {
     pub index: usize,
-    /// The stage as the client wrote it.
+    /// The specification of the stage, for `explain`.
     pub text: Value,
     pub step: Step,
 }
 
+/// The operation of a step.
 #[derive(Debug)]
 pub enum Step {
     Match(Filter),
@@ -82,13 +86,30 @@ pub enum Step {
     Union(Plan),
     Sample(u64),
     Redact(Expr),
+    Windows(Box<ast::Windows>),
+    Densify(Box<ast::Densify>),
+    GraphLookup(Box<GraphLookup>),
 }
 
+/// A `$graphLookup` with the plan of the rows that it searches.
+#[derive(Debug)]
+pub struct GraphLookup {
+    pub start: Expr,
+    pub connect_from: FieldPath,
+    pub connect_to: Path,
+    pub target: FieldPath,
+    pub max_depth: Option<u64>,
+    pub depth_field: Option<FieldPath>,
+    pub plan: Plan,
+}
+
+/// A `$lookup` with the plan of its sub-pipeline.
 #[derive(Debug)]
 pub struct Lookup {
     pub join: Option<(Path, Path)>,
-    /// A foreign path, and an expression over the variables that must equal the value at the path. An index over the
-    /// path finds candidate rows; the `$match` that contains the condition checks the candidates again.
+    /// A foreign path and an expression over the variables. The value at the path must equal the value of the
+    /// expression. An index over the path finds candidate rows, and the `$match` that contains the condition checks the
+    /// candidates again.
     pub probe: Option<(FieldPath, Expr)>,
     pub variables: Vec<(Arc<str>, Expr)>,
     /// All variables that are visible to the plan's expressions, in the order of their slots.
@@ -97,6 +118,7 @@ pub struct Lookup {
     pub target: FieldPath,
 }
 
+/// A `$lookup` along edges, with the steps over the reached states.
 #[derive(Debug)]
 pub struct Follow {
     pub edges: EdgeScan,
@@ -143,9 +165,10 @@ fn streams(
             match stages.next().map(|staged| (staged.index, staged.stage)) {
                 // Events are read before any row of an outer pipeline exists, so the outer pipeline's variables are
                 // not visible.
-                Some((index, Stage::Match(filter))) => {
-                    event_filters.push(Filter::parse(filter.spec(), root).map_err(|e| e.at_stage(index))?)
-                }
+                Some((index, Stage::Match(filter))) => event_filters.push(
+                    Filter::parse(filter.spec(), root)
+                        .map_err(|error| error.within("$match").within(index.to_string()).at_stage(index))?,
+                ),
                 Some((_, Stage::Fold(written))) => {
                     fold = written;
                     break;
@@ -213,10 +236,38 @@ fn nodes(stages: impl Iterator<Item = Staged>, root: &Scope) -> Result<Vec<Node>
             Stage::UnionWith(from, pipeline) => Step::Union(over(pipeline, from, root)?),
             Stage::Sample(size) => Step::Sample(size),
             Stage::Redact(expr) => Step::Redact(expr),
+            Stage::Windows(windows) => Step::Windows(windows),
+            Stage::Fill(fill) => {
+                let ast::Fill { windows, values } = *fill;
+                let windows = windows.map(|windows| Step::Windows(Box::new(windows)));
+                match (windows, values.map(Step::Project)) {
+                    (Some(windows), Some(values)) => {
+                        nodes.push(Node { index, text: text.clone(), step: windows });
+                        values
+                    }
+                    (Some(step), None) | (None, Some(step)) => step,
+                    // Nothing is filled.
+                    (None, None) => continue,
+                }
+            }
+            Stage::Densify(densify) => Step::Densify(densify),
+            Stage::GraphLookup(lookup) => Step::GraphLookup(Box::new(graph_lookup(*lookup, index, root)?)),
         };
         nodes.push(Node { index, text, step });
     }
     Ok(nodes)
+}
+
+/// Returns the plan of a `$graphLookup`. The restriction becomes the last step of the searched rows, so that rules can
+/// move it to the source.
+fn graph_lookup(lookup: ast::GraphLookup, index: usize, root: &Scope) -> Result<GraphLookup> {
+    let ast::GraphLookup { from, start, connect_from, connect_to, target, max_depth, depth_field, .. } = lookup;
+    let mut plan = over(lookup.pipeline, from, root)?;
+    if let Some(filter) = lookup.restriction {
+        let text = Object::from_iter([("$match", filter.spec().clone())]).into();
+        plan.nodes.push(Node { index, text, step: Step::Match(filter) });
+    }
+    Ok(GraphLookup { start, connect_from, connect_to, target, max_depth, depth_field, plan })
 }
 
 /// Returns the `$group` that counts the rows of a `$sortByCount` for each value of `by`.

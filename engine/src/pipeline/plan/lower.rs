@@ -1,4 +1,4 @@
-//! Lowers a plan to scans and operators: work that no scan does becomes an operator.
+//! Lowers a plan to scans and operators. Work that no scan does becomes an operator.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::pipeline::column::can_keep;
 use crate::pipeline::expression::filter::Filter;
 use crate::pipeline::language::ast::Documents;
 use crate::pipeline::run::operator;
-use crate::pipeline::run::program::{Feed, Lowered, Program};
+use crate::pipeline::run::program::{Lowered, Program, RowSource};
 use crate::pipeline::run::rows::{Operator, Owner};
 use crate::pipeline::run::vectorized::Vectorized;
 use crate::pipeline::source::scan::{EventScan, Read, Scan, Source, StateScan};
@@ -26,9 +26,9 @@ pub struct Lowering {
 /// Lowers a plan and the plans inside it.
 pub fn lower(plan: Plan, lowering: &mut Lowering) -> Program {
     let mut vectorized = None;
-    let feed = match plan.source {
-        logical::Source::Documents(Documents::Literal(rows)) => Feed::Literal(rows),
-        logical::Source::Documents(Documents::Computed(expr)) => Feed::Computed(expr),
+    let input = match plan.source {
+        logical::Source::Documents(Documents::Literal(rows)) => RowSource::Literal(rows),
+        logical::Source::Documents(Documents::Computed(expr)) => RowSource::Computed(expr),
         logical::Source::Events(events) => {
             let (streams, filter) = streams(&events.filters);
             let read = Read::Events(EventScan { streams, filter, limit: events.limit });
@@ -37,7 +37,7 @@ pub fn lower(plan: Plan, lowering: &mut Lowering) -> Program {
         logical::Source::States(states) => {
             let (mut streams, event_filter) = streams(&states.event_filters);
             let filter = rest(&states.filters, |conjunct| streams.take_set(conjunct, "_id"));
-            // Single aggregates are found by their ids, without columns.
+            // Aggregates that are selected by id are found without columns.
             if lowering.columns && states.choice == Source::Resident && streams.aggregate_ids.is_none() {
                 vectorized = Some(vectorize(filter.as_deref(), states.limit, &plan.nodes));
             }
@@ -55,16 +55,15 @@ pub fn lower(plan: Plan, lowering: &mut Lowering) -> Program {
             scan(Scan { read, fields: states.fields, columns }, lowering)
         }
     };
-    let source = source_owner(&feed, lowering);
-    Program { feed, source, steps: steps(plan.nodes, source, lowering), vectorized }
+    let source = source_owner(&input, lowering);
+    Program { input, source, steps: steps(plan.nodes, source, lowering), vectorized }
 }
 
-/// Returns the owner of the rows that a feed yields. Rows of events are built for the query, so the pipeline owns
-/// them.
-fn source_owner(feed: &Feed, lowering: &Lowering) -> Owner {
-    let scan = match feed {
-        Feed::Scan(scan) => lowering.scans.get(*scan),
-        Feed::Literal(_) | Feed::Computed(_) | Feed::Given => None,
+/// Returns the owner of the rows of a source. Rows of events are built for the query, so the pipeline owns them.
+fn source_owner(input: &RowSource, lowering: &Lowering) -> Owner {
+    let scan = match input {
+        RowSource::Scan(scan) => lowering.scans.get(*scan),
+        RowSource::Literal(_) | RowSource::Computed(_) | RowSource::Given => None,
     };
     match scan.map(|scan| &scan.read) {
         Some(Read::Events(_)) => Owner::Pipeline,
@@ -72,9 +71,9 @@ fn source_owner(feed: &Feed, lowering: &Lowering) -> Owner {
     }
 }
 
-fn scan(scan: Scan, lowering: &mut Lowering) -> Feed {
+fn scan(scan: Scan, lowering: &mut Lowering) -> RowSource {
     lowering.scans.push(scan);
-    Feed::Scan(lowering.scans.len() - 1)
+    RowSource::Scan(lowering.scans.len() - 1)
 }
 
 /// Splits filters over events into the streams that they select and the conditions on single events.
@@ -167,6 +166,27 @@ fn steps(nodes: Vec<Node>, above: Owner, lowering: &mut Lowering) -> Vec<Lowered
                 about.push("plan", program.describe(&lowering.scans));
                 ("union", Box::new(operator::Union { program }), Owner::Pipeline)
             }
+            Step::Windows(windows) => {
+                let structures =
+                    windows.outputs.iter().map(|output| (output.name, Value::from(output.function.structure())));
+                about.push(
+                    "structures",
+                    structures
+                        .map(|(name, structure)| {
+                            Value::from(Object::from_iter([("function", Value::from(name)), ("structure", structure)]))
+                        })
+                        .collect::<Vec<_>>(),
+                );
+                ("windows", Box::new(operator::Windows::new(*windows, owner)), Owner::Pipeline)
+            }
+            Step::Densify(densify) => {
+                ("densify", Box::new(operator::Densify { densify: *densify, owner }), Owner::Pipeline)
+            }
+            Step::GraphLookup(lookup) => {
+                let (operator, plan) = graph_lookup(*lookup, lowering);
+                about.push("plan", plan);
+                ("graph_lookup", Box::new(operator), Owner::Pipeline)
+            }
             Step::Sample(size) => ("sample", Box::new(operator::Sample { size, owner }), owner),
             Step::Redact(expr) => ("redact", Box::new(operator::Redact { expr }), Owner::Pipeline),
         };
@@ -179,12 +199,19 @@ fn steps(nodes: Vec<Node>, above: Owner, lowering: &mut Lowering) -> Vec<Lowered
     steps
 }
 
-/// Lowers steps over rows that the program receives when it runs.
-fn over_input(nodes: Vec<Node>, owner: Owner, lowering: &mut Lowering) -> Program {
-    Program { feed: Feed::Given, source: owner, steps: steps(nodes, owner, lowering), vectorized: None }
+fn graph_lookup(lookup: logical::GraphLookup, lowering: &mut Lowering) -> (operator::GraphLookup, Value) {
+    let logical::GraphLookup { start, connect_from, connect_to, target, max_depth, depth_field, plan } = lookup;
+    let program = lower(plan, lowering);
+    let plan = program.describe(&lowering.scans);
+    (operator::GraphLookup { start, connect_from, connect_to, target, max_depth, depth_field, program }, plan)
 }
 
-/// Adds a path to the columns that a program requests from its source.
+/// Lowers steps over rows that the program receives when it runs.
+fn over_input(nodes: Vec<Node>, owner: Owner, lowering: &mut Lowering) -> Program {
+    Program { input: RowSource::Given, source: owner, steps: steps(nodes, owner, lowering), vectorized: None }
+}
+
+/// Adds a path to the columns that a program requests from its scan.
 fn request_column(program: &Program, path: &Arc<str>, lowering: &mut Lowering) {
     let scan = program.scan().and_then(|scan| lowering.scans.get_mut(scan));
     if let Some(columns) = scan.and_then(|scan| scan.columns.as_mut())

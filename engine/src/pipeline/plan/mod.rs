@@ -5,5 +5,5 @@ pub mod logical;
 pub mod lower;
 pub mod optimize;
 pub mod options;
+pub mod preview;
 mod vectorize;
-pub mod visible;

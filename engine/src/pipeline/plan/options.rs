@@ -11,11 +11,13 @@ pub struct Options {
     pub columns: bool,
     /// Whether a run measures each operator.
     pub explain: bool,
+    /// The number of rows to show after every stage. `None` if the run does not show the rows after its stages.
+    pub preview: Option<usize>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { source: SourceChoice::Auto, push_down: true, columns: true, explain: false }
+        Options { source: SourceChoice::Auto, push_down: true, columns: true, explain: false, preview: None }
     }
 }
 

@@ -1,4 +1,5 @@
-//! Selects the parts of a plan that can run over columns: the scan's filter, and the steps directly after the scan.
+//! Selects the parts of a plan that can run over columns: the filter of the scan, and the steps directly after the
+//! scan.
 
 use super::logical::{Node, Step};
 use crate::pipeline::expression::filter::Filter;

@@ -43,13 +43,14 @@ impl Meter {
         self.by_columns.get()
     }
 
-    /// Adds `us` microseconds to the time.
+    /// Adds `us` microseconds to the elapsed time.
     pub fn took(&self, us: u64) {
         self.us.set(self.us.get().saturating_add(us));
     }
 }
 
-/// The rows of an operator. Adds the index of the stage to errors, and counts and times the rows if there is a meter.
+/// The rows that an operator returns. Adds the index of the stage to errors. If there is a meter, counts the rows and
+/// measures the time.
 pub struct Tracked<'a> {
     pub rows: Rows<'a>,
     pub index: usize,

@@ -3,6 +3,8 @@
 
 pub mod meter;
 pub mod operator;
+pub mod preview;
 pub mod program;
 pub mod rows;
+mod stopwatch;
 pub mod vectorized;

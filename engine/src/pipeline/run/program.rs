@@ -11,14 +11,14 @@ use crate::pipeline::language::parse::not_objects;
 use crate::pipeline::source::scan::Scan;
 use crate::pipeline::value::error::Result;
 
-/// The maximum number of streaming operators in a chain before rows are collected in memory. The limit keeps the depth
+/// The maximum number of consecutive streaming operators before rows are collected in memory. The limit keeps the depth
 /// of the stack independent of the length of a pipeline.
 const MAX_CHAIN: usize = 16;
 
 /// A lowered pipeline.
 pub struct Program {
-    pub feed: Feed,
-    /// The owner of the feed's rows.
+    pub input: RowSource,
+    /// The owner of the rows of `input`.
     pub source: Owner,
     pub steps: Vec<Lowered>,
     /// The part of the program that runs over columns, if the table has columns.
@@ -26,7 +26,7 @@ pub struct Program {
 }
 
 /// The source of a program's rows.
-pub enum Feed {
+pub enum RowSource {
     /// The scan with this index.
     Scan(usize),
     Literal(Arc<Vec<Value>>),
@@ -48,15 +48,15 @@ pub struct Lowered {
 impl Program {
     /// Returns the index of the scan that provides the rows.
     pub fn scan(&self) -> Option<usize> {
-        match self.feed {
-            Feed::Scan(scan) => Some(scan),
-            Feed::Literal(_) | Feed::Computed(_) | Feed::Given => None,
+        match self.input {
+            RowSource::Scan(scan) => Some(scan),
+            RowSource::Literal(_) | RowSource::Computed(_) | RowSource::Given => None,
         }
     }
 
     /// Returns whether an expression computes the rows.
     pub fn is_computed(&self) -> bool {
-        matches!(self.feed, Feed::Computed(_))
+        matches!(self.input, RowSource::Computed(_))
     }
 
     /// Runs the whole program.
@@ -77,9 +77,9 @@ impl Program {
         self.metered(source, 0, run, meters)
     }
 
-    /// Runs the steps that columns can replace. Returns the resulting rows and the number of replaced steps, or `None`
-    /// if columns cannot replace any step.
-    fn tail_rows<'a>(
+    /// Runs the first steps over columns, if possible. Returns the resulting rows and the number of steps that ran, or
+    /// `None` if no step can run over columns.
+    pub fn tail_rows<'a>(
         &'a self,
         run: Run<'a>,
         read: Option<&Meter>,
@@ -129,10 +129,21 @@ impl Program {
         Ok(Some((rows, vectorized.covers)))
     }
 
+    /// Returns the number of rows before the first step, or `None` if counting the rows would require building them.
+    pub fn count(&self, run: Run) -> Result<Option<u64>> {
+        let Some(table) = self.scan().and_then(|scan| run.tables.get(scan)) else { return Ok(None) };
+        if let Some(count) = table.count()? {
+            return Ok(Some(count));
+        }
+        let Some((_, selection)) = self.selection(run)? else { return Ok(None) };
+        let counts = (0..selection.segments()).map(|segment| Ok(selection.mask(segment)?.count() as u64));
+        counts.sum::<Result<u64>>().map(Some)
+    }
+
     /// Binds the scan's filter to the columns of the table. Returns `None` if the program or the table does not use
     /// columns.
     fn selection<'a>(&'a self, run: Run<'a>) -> Result<Option<(&'a Vectorized, Selection<'a>)>> {
-        let (Some(vectorized), Feed::Scan(scan)) = (&self.vectorized, &self.feed) else { return Ok(None) };
+        let (Some(vectorized), RowSource::Scan(scan)) = (&self.vectorized, &self.input) else { return Ok(None) };
         let Some(columns) = run.tables.get(*scan).and_then(|table| table.columns()) else { return Ok(None) };
         Ok(Some((vectorized, vectorized.selects.bind(columns, run.query)?)))
     }
@@ -158,14 +169,14 @@ impl Program {
                 row
             })));
         }
-        let rows: Box<dyn Iterator<Item = Value> + 'a> = match &self.feed {
-            Feed::Scan(scan) => match run.tables.get(*scan) {
+        let rows: Box<dyn Iterator<Item = Value> + 'a> = match &self.input {
+            RowSource::Scan(scan) => match run.tables.get(*scan) {
                 Some(table) => table.rows(),
                 None => Box::new(std::iter::empty()),
             },
-            Feed::Literal(rows) => Box::new(rows.iter().cloned()),
-            Feed::Computed(expr) => Box::new(computed(expr, run)?.into_iter()),
-            Feed::Given => Box::new(std::iter::empty()),
+            RowSource::Literal(rows) => Box::new(rows.iter().cloned()),
+            RowSource::Computed(expr) => Box::new(computed(expr, run)?.into_iter()),
+            RowSource::Given => Box::new(std::iter::empty()),
         };
         Ok(Box::new(rows.map(move |row| {
             run.query.tick()?;
@@ -178,8 +189,8 @@ impl Program {
         self.metered(input, 0, run, &[])
     }
 
-    /// Applies the steps after the first `covered` steps to `input`. The meter of a step, if there is one, measures
-    /// the step.
+    /// Applies the steps after the first `covered` steps to `input`. If a step has a meter, the meter measures the
+    /// step.
     fn metered<'a>(&'a self, input: Rows<'a>, covered: usize, run: Run<'a>, meters: &'a [Meter]) -> Result<Rows<'a>> {
         let mut rows = input;
         let mut chain = 0;
@@ -208,14 +219,14 @@ impl Program {
 
     /// Returns the source and the steps for `explain`.
     pub fn describe(&self, scans: &[Scan]) -> Value {
-        let source = match &self.feed {
-            Feed::Scan(scan) => scans.get(*scan).map(Scan::describe),
-            Feed::Literal(rows) => {
+        let source = match &self.input {
+            RowSource::Scan(scan) => scans.get(*scan).map(Scan::describe),
+            RowSource::Literal(rows) => {
                 let count = i64::try_from(rows.len()).unwrap_or(i64::MAX);
                 Some(Object::from_iter([("source", Value::from("documents")), ("rows", count.into())]))
             }
-            Feed::Computed(_) => Some(Object::from_iter([("source", "documents")])),
-            Feed::Given => None,
+            RowSource::Computed(_) => Some(Object::from_iter([("source", "documents")])),
+            RowSource::Given => None,
         };
         let steps = self.steps.iter().map(|step| step.description.clone());
         source.into_iter().chain(steps).map(Value::from).collect::<Vec<_>>().into()

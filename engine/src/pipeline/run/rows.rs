@@ -37,8 +37,8 @@ impl<'a> Run<'a> {
         Env { query: self.query, root: row, variables: self.variables }
     }
 
-    /// Runs `work`, then gives the memory that `work` charged back to the query. The result is dropped with the row,
-    /// unless an operator keeps the row and charges the query for it.
+    /// Runs `work`, then returns the memory that `work` charged to the query's budget. The result is dropped with the
+    /// row, unless an operator keeps the row and charges the query for it.
     pub fn passing<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let before = self.query.bytes_left.get();
         let result = work()?;
@@ -47,7 +47,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// The owner of rows, which determines the cost of keeping them.
+/// The owner of rows. The owner determines how much memory a kept row costs the query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
     /// The source, which keeps the rows regardless of the pipeline.

@@ -3,8 +3,8 @@
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::filter::{Comparison, Filter, Node, Test};
 
-/// A range of log positions from the first to the last, both included. Events outside the range do not match a filter;
-/// events inside the range may match.
+/// A range of log positions, including the first and the last. Events outside the range do not match a filter. Events
+/// inside the range may match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Positions {
     pub first: u64,
@@ -49,7 +49,7 @@ impl Positions {
     }
 
     fn compared(self, comparison: Comparison, operand: &Value) -> Positions {
-        // Only numbers narrow the range. Comparisons with other operands are left to the filter.
+        // Only integers and doubles narrow the range. Comparisons with other operands are left to the filter.
         let (floor, is_whole) = match operand {
             Value::Int(number) => (*number, true),
             // The conversion from a double saturates at the limits of `i64`.

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use strum::IntoStaticStr;
+
 use super::streams::StreamFilter;
 use crate::model::graph::Direction;
 use crate::model::value::{Object, Value};
@@ -14,10 +16,11 @@ pub struct Scan {
     pub read: Read,
     /// The top-level fields that the pipeline reads; `None` means all fields. The source may return more fields.
     pub fields: Option<BTreeSet<Arc<str>>>,
-    /// The paths whose columns would speed up the pipeline; `None` if the source need not offer columns.
+    /// The paths whose columns would speed up the pipeline. `None` if the source need not provide columns.
     pub columns: Option<BTreeSet<Arc<str>>>,
 }
 
+/// The kind of a scan.
 #[derive(Debug, Clone)]
 pub enum Read {
     Events(EventScan),
@@ -29,7 +32,7 @@ pub enum Read {
 /// A scan that follows edges of the knowledge graph: the kinds of edges, the direction and the maximum distance.
 #[derive(Debug, Clone)]
 pub struct EdgeScan {
-    /// The kinds of edges; empty means all kinds.
+    /// The kinds of edges. An empty list means all kinds.
     pub kinds: Vec<Arc<str>>,
     pub direction: Direction,
     pub depth: u32,
@@ -62,12 +65,12 @@ pub struct EventScan {
 pub struct StateScan {
     pub source: Source,
     pub streams: StreamFilter,
-    /// The filter over the events to fold; set only with [`Source::Log`].
+    /// The filter over the events that are folded. Set only with [`Source::Log`].
     pub event_filter: Option<Arc<Filter>>,
     pub as_of: AsOf,
     /// Whether the source returns deleted aggregates.
     pub deleted: bool,
-    /// Whether each state carries `_events`.
+    /// Whether each state has the field `_events`.
     pub events: bool,
     /// A filter over states, whose use depends on the source. Resident: the source returns only matching states.
     /// Nodes: [`node_query`](super::surrealql::node_query) translates the filter for the database, and the pipeline
@@ -88,7 +91,8 @@ pub enum AsOf {
 }
 
 /// The place from which a scan reads states.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Source {
     /// The states in memory.
     Resident,
@@ -100,10 +104,6 @@ pub enum Source {
 
 impl Source {
     pub fn name(self) -> &'static str {
-        match self {
-            Source::Resident => "resident",
-            Source::Nodes => "nodes",
-            Source::Log => "log",
-        }
+        self.into()
     }
 }

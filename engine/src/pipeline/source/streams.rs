@@ -1,4 +1,4 @@
-//! Selects the streams of a scan by ids, names, and a filter over the fields that all events of a stream share.
+//! Selects the streams of a scan by ids, by names, and by a filter over the fields that all events of a stream share.
 
 use std::sync::Arc;
 
@@ -27,8 +27,8 @@ impl StreamFilter {
         aggregate_ids.is_none() && aggregate_types.is_none() && project_ids.is_none() && filter.is_none()
     }
 
-    /// Adds a conjunct that restricts ids or names to a set. Returns `false` for any other conjunct. `id` is the name
-    /// of the field that holds the aggregate's id in the rows.
+    /// Adds a conjunct that restricts ids, types or projects to a set. Returns `false` for any other conjunct. `id` is
+    /// the name of the field that holds the aggregate's id in the rows.
     pub fn take_set(&mut self, conjunct: &Filter, id: &str) -> bool {
         let Node::And(nodes) = conjunct.node() else { return false };
         let [Node::Field(path, test)] = nodes.as_slice() else { return false };
@@ -36,7 +36,7 @@ impl StreamFilter {
         let set = match &**path.text() {
             name if name == id => &mut self.aggregate_ids,
             "aggregate_type" => &mut self.aggregate_types,
-            // In a state, `project_id` is compared literally. Only the project of a stream may be given by its slug.
+            // In a state, `project_id` is compared literally. Only a stream's project may be given by its slug.
             "project_id" if id == "aggregate_id" => &mut self.project_ids,
             _ => return false,
         };

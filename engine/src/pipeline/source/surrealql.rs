@@ -20,23 +20,24 @@ pub struct NodeQuery {
     pub exact: bool,
 }
 
-/// How precisely a source can evaluate a condition.
+/// The precision with which a source can evaluate a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
+pub enum Support {
     /// The source returns exactly the rows that satisfy the condition.
     Exact,
     /// The source returns all rows that satisfy the condition, and possibly others.
     Inexact,
-    No,
+    /// The source cannot evaluate the condition.
+    None,
 }
 
-/// Returns how precisely the stored snapshots can evaluate a conjunct of a `$match`.
-pub fn answer(conjunct: &Filter) -> Answer {
+/// Returns the precision with which the stored snapshots can evaluate a conjunct of a `$match`.
+pub fn support(conjunct: &Filter) -> Support {
     let mut writer = Writer::default();
     match writer.node(conjunct.node()) {
-        None => Answer::No,
-        Some(_) if writer.inexact => Answer::Inexact,
-        Some(_) => Answer::Exact,
+        None => Support::None,
+        Some(_) if writer.inexact => Support::Inexact,
+        Some(_) => Support::Exact,
     }
 }
 
@@ -68,7 +69,7 @@ pub fn node_query(scan: &StateScan) -> NodeQuery {
     NodeQuery { text, bindings: writer.bindings, exact: !writer.inexact }
 }
 
-/// Writes conditions and collects the values that they bind.
+/// A writer of conditions, which collects the values that the conditions bind.
 #[derive(Default)]
 struct Writer {
     bindings: Vec<(String, Value)>,
@@ -171,28 +172,28 @@ mod tests {
     use crate::pipeline::expression::expr::Scope;
     use crate::pipeline::value::context::Context;
 
-    fn ask(filter: &str) -> (Answer, Option<String>) {
+    fn ask(filter: &str) -> (Support, Option<String>) {
         let spec = json::parse(filter.as_bytes()).expect("a test's JSON");
         let filter =
             Filter::parse(&spec, &Scope::root(&Context::new(0, 0, &|| 0, 1, i64::MAX))).expect("a test's filter");
-        (answer(&filter), Writer::default().node(filter.node()))
+        (support(&filter), Writer::default().node(filter.node()))
     }
 
     #[test]
     fn filters_translate_for_columns_but_not_for_folded_fields() {
-        assert_eq!(ask(r#"{"_id": "x"}"#), (Answer::Exact, Some("aggregate_id = $p0".into())));
+        assert_eq!(ask(r#"{"_id": "x"}"#), (Support::Exact, Some("aggregate_id = $p0".into())));
         let below = ask(r#"{"project_id": {"$lt": "x"}}"#);
-        assert_eq!(below, (Answer::Inexact, Some("project_id < $p0".into())));
+        assert_eq!(below, (Support::Inexact, Some("project_id < $p0".into())));
         let both = ask(r#"{"aggregate_type": "t", "a": 1}"#);
-        assert_eq!(both, (Answer::Inexact, Some("aggregate_type = $p0".into())));
+        assert_eq!(both, (Support::Inexact, Some("aggregate_type = $p0".into())));
     }
 
     #[test]
     fn filters_that_could_lose_rows_are_not_translated() {
         for filter in [r#"{"a": 1}"#, r#"{"_id": {"$ne": "x"}}"#, r#"{"_version": 1}"#, r#"{"_id": 1}"#] {
-            assert_eq!(ask(filter), (Answer::No, None), "{filter}");
+            assert_eq!(ask(filter), (Support::None, None), "{filter}");
         }
-        assert_eq!(ask(r#"{"$or": [{"_id": "x"}, {"b": 1}]}"#).0, Answer::No);
-        assert_eq!(ask(r#"{"$or": [{"_id": "x"}, {"project_id": "p"}]}"#).0, Answer::Exact);
+        assert_eq!(ask(r#"{"$or": [{"_id": "x"}, {"b": 1}]}"#).0, Support::None);
+        assert_eq!(ask(r#"{"$or": [{"_id": "x"}, {"project_id": "p"}]}"#).0, Support::Exact);
     }
 }

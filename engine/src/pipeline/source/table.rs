@@ -1,4 +1,4 @@
-//! The rows of a scan, which a source offers one by one or by columns.
+//! The rows of a scan, which a source provides one by one or by columns.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,6 +10,11 @@ use crate::pipeline::value::error::Result;
 /// The rows that a source returned for a scan. The pipeline may read them more than once.
 pub trait Table {
     fn rows(&self) -> Box<dyn Iterator<Item = Value> + '_>;
+
+    /// Returns the number of rows, or `None` if counting the rows would require reading them.
+    fn count(&self) -> Result<Option<u64>> {
+        Ok(None)
+    }
 
     /// Returns the rows that edges connect to `_nodes`, for a scan that follows edges. Nearer rows come before more
     /// distant rows, and each node occurs once.

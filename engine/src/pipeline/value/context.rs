@@ -1,11 +1,15 @@
 //! The environment of one query: the time, the caller, and the time and memory limits that can end the query.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-use super::error::{Code, Error, Result};
+use super::error::{EXCEEDED_MEMORY, Error, Result};
+use super::known_types::KnownTypes;
 use crate::model::pattern::Patterns;
 use crate::model::value::Value;
+
+/// The maximum number of warnings in the response of a query.
+const MAX_WARNINGS: usize = 20;
 
 /// The environment of one query. The caller passes in the time and a stopwatch, so this module reads no clock.
 pub struct Context<'a> {
@@ -26,7 +30,7 @@ pub struct Context<'a> {
     /// available.
     pub share: Option<&'a dyn Fn(usize) -> bool>,
     limit_bytes: i64,
-    /// The value in bytes below which no charge may bring `bytes_left`.
+    /// The lower bound of `bytes_left`. A charge that would bring `bytes_left` below this number of bytes fails.
     floor: Cell<i64>,
     /// The number of bytes that the query has reserved from the shared memory so far.
     granted: Cell<i64>,
@@ -34,6 +38,9 @@ pub struct Context<'a> {
     pub patterns: Option<Arc<Patterns>>,
     /// The number of compiled patterns that the pipeline holds.
     pub patterns_held: Cell<usize>,
+    /// The types of the workspace, which are used to convert constants and to check names.
+    pub types: Option<KnownTypes<'a>>,
+    warnings: RefCell<Vec<String>>,
     ticks: Cell<u32>,
     draws: Cell<u64>,
 }
@@ -54,12 +61,30 @@ impl<'a> Context<'a> {
             granted: Cell::new(0),
             patterns: None,
             patterns_held: Cell::new(0),
+            types: None,
+            warnings: RefCell::default(),
             ticks: Cell::new(0),
             draws: Cell::new(0),
         }
     }
 
-    /// Counts one row or item of work. Returns an error if the time of the query is over.
+    /// Adds a warning to the response of the query. A repeated warning is added once. After the first [`MAX_WARNINGS`]
+    /// warnings, one last warning states that there are further warnings.
+    pub fn warn(&self, warning: String) {
+        let mut warnings = self.warnings.borrow_mut();
+        if warnings.len() < MAX_WARNINGS && !warnings.contains(&warning) {
+            warnings.push(warning);
+        } else if warnings.len() == MAX_WARNINGS && !warnings.contains(&warning) {
+            warnings.push(format!("there are further warnings; the first {MAX_WARNINGS} are shown"));
+        }
+    }
+
+    /// Returns the warnings, and removes them from the query.
+    pub fn take_warnings(&self) -> Vec<String> {
+        self.warnings.take()
+    }
+
+    /// Counts one row or item of work. Returns an error if the query has exceeded its time limit.
     pub fn tick(&self) -> Result<()> {
         let ticks = self.ticks.get().wrapping_add(1);
         self.ticks.set(ticks);
@@ -88,18 +113,17 @@ impl<'a> Context<'a> {
         self.tick_many(1 + bytes / 256)
     }
 
-    /// Returns an error if the time of the query is over. Each call reads the stopwatch.
+    /// Returns an error if the query has exceeded its time limit. Each call reads the stopwatch.
     pub fn check_time(&self) -> Result<()> {
         if (self.elapsed_us)() > self.limit_us { Err(self.timeout()) } else { Ok(()) }
     }
 
-    /// Returns the error for a query whose time is over.
+    /// Returns the error for a query that has exceeded its time limit.
     pub fn timeout(&self) -> Error {
-        let message = "operation exceeded time limit".into();
-        Error { code: Code::QueryTimeout, message, stage: None, hint: None }
+        Error::timeout()
     }
 
-    /// Gives charged bytes back to the query's memory limit.
+    /// Returns charged bytes to the query's memory budget.
     pub fn give_back(&self, bytes: usize) {
         self.bytes_left.set(self.bytes_left.get().saturating_add_unsigned(bytes as u64));
     }
@@ -109,8 +133,8 @@ impl<'a> Context<'a> {
         usize::try_from(self.bytes_left.get().saturating_sub(self.floor.get())).unwrap_or(0)
     }
 
-    /// Runs `work`, which may charge at most `bytes` bytes. When `work` returns, the charged bytes are given back to
-    /// the query.
+    /// Runs `work`, which may charge at most `bytes` bytes. Afterwards, the charged bytes are returned to the query's
+    /// budget.
     pub fn within<T>(&self, bytes: i64, work: impl FnOnce() -> T) -> T {
         let (bytes_left, floor) = (self.bytes_left.get(), self.floor.get());
         self.floor.set(floor.max(bytes_left.saturating_sub(bytes)));
@@ -126,20 +150,20 @@ impl<'a> Context<'a> {
         let remaining = self.bytes_left.get().saturating_sub(bytes as i64);
         self.bytes_left.set(remaining);
         if remaining < self.floor.get() {
-            return Err(Error::new(146, "the pipeline exceeded its memory limit"));
+            return Err(Error::new(EXCEEDED_MEMORY, "the pipeline exceeded its memory limit"));
         }
         let used = self.limit_bytes.saturating_sub(remaining);
         if used > self.granted.get() { self.draw_on_share(used) } else { Ok(()) }
     }
 
-    /// Reserves shared memory for the `used` bytes of the query, in whole parts of 1 MiB. The query keeps reserved
+    /// Reserves shared memory for the `used` bytes of the query, in whole units of 1 MiB. The query keeps reserved
     /// memory until it ends, even after it frees the values.
     fn draw_on_share(&self, used: i64) -> Result<()> {
         const GRANT_BYTES: u64 = 1 << 20;
         let missing = used.saturating_sub(self.granted.get()).unsigned_abs().next_multiple_of(GRANT_BYTES);
         let bytes = usize::try_from(missing).unwrap_or(usize::MAX);
         if self.share.is_some_and(|share| !share(bytes)) {
-            return Err(Error::new(146, "the memory shared by all queries is exhausted"));
+            return Err(Error::new(EXCEEDED_MEMORY, "the memory shared by all queries is exhausted"));
         }
         self.granted.set(self.granted.get().saturating_add_unsigned(missing));
         Ok(())

@@ -5,12 +5,12 @@
 #[derive(Debug)]
 pub struct Documented {
     pub name: &'static str,
-    /// The names of the arguments, separated by commas. `?` marks optional arguments, `...` marks repeated ones, and
-    /// `: type` follows where the name is not the type.
+    /// The names of the arguments, separated by commas. `?` marks an optional argument, `...` marks a repeated
+    /// argument, and `: type` follows a name that is not also the name of the type.
     pub arguments: &'static str,
     /// A summary of the effect, in one sentence.
     pub summary: &'static str,
-    /// An example: its source, the rows (or the one row) that it reads, and its result, each as JSON.
+    /// An example as JSON: the source text, the rows (or a single row) that it reads, and its result.
     pub example: [&'static str; 3],
     /// The differences from MongoDB, and the features that MongoDB does not have; empty if there are none.
     pub remark: &'static str,

@@ -1,6 +1,7 @@
 //! The errors that reject or end a pipeline, with MongoDB's error codes.
 
 use std::fmt;
+use std::sync::Arc;
 
 /// An error of a pipeline. The message is MongoDB's text where MongoDB has one, so that clients that match on the text
 /// keep working.
@@ -10,12 +11,20 @@ pub struct Error {
     pub message: String,
     /// The index of the top-level stage that caused the error, if the stage is known.
     pub stage: Option<usize>,
-    /// A suggestion of what the client may have meant. The hint is not part of the message.
+    /// The place of the error inside the stage: the names and indexes that lead to it, the innermost first.
+    pub(in crate::pipeline) path: Vec<Arc<str>>,
+    /// A suggestion of the correct spelling or notation. The hint is not part of the message.
     pub hint: Option<String>,
 }
 
 /// The maximum length of a message in bytes. The values inside a message are cut separately, to fewer bytes.
 const MAX_MESSAGE_BYTES: usize = 4_096;
+
+/// The maximum length of a pointer in bytes.
+const MAX_POINTER_BYTES: usize = 1_024;
+
+/// MongoDB's error code for a pipeline that exceeds its memory limit.
+pub const EXCEEDED_MEMORY: i32 = 146;
 
 /// The content of `code` in the error response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,11 +35,39 @@ pub enum Code {
     QueryTimeout,
 }
 
+/// The result of an operation of a pipeline.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
     pub fn new(code: i32, message: impl Into<String>) -> Error {
-        Error { code: Code::Number(code), message: bounded(message.into()), stage: None, hint: None }
+        Error { code: Code::Number(code), message: bounded(message.into()), stage: None, path: Vec::new(), hint: None }
+    }
+
+    /// Returns the error for a query that has exceeded its time limit.
+    pub fn timeout() -> Error {
+        Error { code: Code::QueryTimeout, ..Error::new(0, "operation exceeded time limit") }
+    }
+
+    /// Adds the enclosing field or index to the place of the error. Callers add the innermost name first.
+    pub fn within(mut self, name: impl Into<Arc<str>>) -> Error {
+        self.path.push(name.into());
+        self
+    }
+
+    /// Returns the place of the error as a JSON pointer into the pipeline, such as `/1/$group/total/$smu`, as far as
+    /// the place is known. The pointer ends before a name that would make it longer than `MAX_POINTER_BYTES`, because
+    /// names from the client can be very long.
+    pub fn pointer(&self) -> Option<String> {
+        let mut pointer = format!("/{}", self.stage?);
+        // The first part of a path is the position of the stage, if the path is known.
+        for name in self.path.iter().rev().skip(1) {
+            if pointer.len() + name.len() > MAX_POINTER_BYTES {
+                break;
+            }
+            pointer.push('/');
+            pointer.push_str(&name.replace('~', "~0").replace('/', "~1"));
+        }
+        Some(pointer)
     }
 
     pub fn with_hint(mut self, hint: impl Into<String>) -> Error {
@@ -38,7 +75,7 @@ impl Error {
         self
     }
 
-    /// Sets the stage in which the error occurred. A stage that is already set stays.
+    /// Sets the stage in which the error occurred, unless a stage is already set.
     pub fn at_stage(mut self, index: usize) -> Error {
         self.stage.get_or_insert(index);
         self
@@ -53,7 +90,7 @@ impl Error {
             Code::Number(15) => "Overflow".into(),
             Code::Number(51) => "NonConformantBSON".into(),
             Code::Number(73) => "InvalidNamespace".into(),
-            Code::Number(146) => "ExceededMemoryLimit".into(),
+            Code::Number(EXCEEDED_MEMORY) => "ExceededMemoryLimit".into(),
             Code::Number(168) => "InvalidPipelineOperator".into(),
             Code::Number(241) => "ConversionFailure".into(),
             Code::Number(number) => format!("Location{number}"),

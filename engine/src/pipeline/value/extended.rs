@@ -1,4 +1,4 @@
-//! Reads MongoDB's Extended JSON: values that plain JSON cannot distinguish.
+//! Reads MongoDB's Extended JSON, which represents types that plain JSON does not have.
 //!
 //! A pipeline may contain such values wherever a value is allowed, in canonical or relaxed form.
 //!
@@ -9,16 +9,17 @@ use std::fmt::Write;
 
 use super::error::{Error, Result};
 use crate::model::date::parse_date;
+use crate::model::decimal::of_number;
 use crate::model::value::{Object, Value};
 
 /// The field name of a regular expression. A pattern is not a value, so the operators that accept patterns read the
 /// object themselves.
 pub const REGEX: &str = "$regularExpression";
 
-/// The field names that mark a typed value, each with a description of the content that it accepts.
+/// The field names that mark a typed value, each with a description of the allowed content.
 const TYPES: [(&str, &str); 7] = [
     ("$date", "an RFC 3339 date, or milliseconds since 1970 as an integer or as {\"$numberLong\": string}"),
-    ("$numberDecimal", "a string that holds a number, Infinity, -Infinity or NaN"),
+    ("$numberDecimal", "a string that holds a number of at most 28 digits, Infinity, -Infinity or NaN"),
     ("$numberDouble", "a string that holds a number, Infinity, -Infinity or NaN"),
     ("$numberInt", "a string that holds a 32-bit integer"),
     ("$numberLong", "a string that holds a 64-bit integer"),
@@ -79,7 +80,7 @@ impl<'p> Location<'p> {
     }
 }
 
-/// Returns the value with all typed values in it replaced, or `None` if nothing changes.
+/// Returns the value with all typed values inside it replaced, or `None` if there are no typed values to replace.
 fn inside(value: &Value, location: &Location) -> Result<Option<Value>> {
     match value {
         Value::Object(object) => match typed(object, location)? {
@@ -105,12 +106,18 @@ fn inside(value: &Value, location: &Location) -> Result<Option<Value>> {
                 read.collect::<Vec<_>>().into()
             }))
         }
-        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Double(_) | Value::Date(_) | Value::String(_) => Ok(None),
+        Value::Null
+        | Value::Bool(_)
+        | Value::Int(_)
+        | Value::Double(_)
+        | Value::Decimal(_)
+        | Value::Date(_)
+        | Value::String(_) => Ok(None),
     }
 }
 
-/// Returns the typed value that an object represents: `None` for an ordinary object, `Some(None)` for a typed value
-/// that stays as it is.
+/// Returns the typed value that an object represents. Returns `None` for an ordinary object, and `Some(None)` for a
+/// typed value that needs no replacement.
 fn typed(object: &Object, location: &Location) -> Result<Option<Option<Value>>> {
     let known = object.iter().find_map(|(name, value)| {
         let (name, allowed) = TYPES.iter().find(|(known, _)| *known == &**name)?;
@@ -123,7 +130,8 @@ fn typed(object: &Object, location: &Location) -> Result<Option<Option<Value>>> 
     let text = value.as_str();
     let read = match name {
         "$date" => date(value).map(Value::Date),
-        "$numberDouble" | "$numberDecimal" => text.and_then(double).map(Value::Double),
+        "$numberDouble" => text.and_then(double).map(Value::Double),
+        "$numberDecimal" => text.and_then(decimal),
         "$numberInt" => text.and_then(|text| text.parse::<i32>().ok()).map(|number| Value::Int(number.into())),
         "$numberLong" => text.and_then(|text| text.parse().ok()).map(Value::Int),
         "$oid" => text
@@ -146,6 +154,14 @@ fn date(value: &Value) -> Option<i64> {
         Value::Int(ms) => Some(*ms),
         Value::Object(number) if number.len() == 1 => number.get("$numberLong")?.as_str()?.parse().ok(),
         _ => None,
+    }
+}
+
+/// Parses a decimal. Infinities and NaN are doubles.
+fn decimal(text: &str) -> Option<Value> {
+    match text {
+        "Infinity" | "-Infinity" | "NaN" => double(text).map(Value::Double),
+        _ => of_number(text).map(Value::Decimal),
     }
 }
 
@@ -174,7 +190,7 @@ mod tests {
             (r#"[{"a":{"$numberLong":"-9223372036854775808"}}]"#, r#"[{"a": Int(-9223372036854775808)}]"#),
             (r#"[{"a":[{"$numberInt":"7"},{"$numberDouble":"1e3"}]}]"#, r#"[{"a": [Int(7), Double(1000.0)]}]"#),
             (r#"[{"$numberDouble":"-Infinity"},{"$numberDouble":"NaN"}]"#, "[Double(-inf), Double(NaN)]"),
-            (r#"[{"$numberDecimal":"2.50"}]"#, "[Double(2.5)]"),
+            (r#"[{"$numberDecimal":"2.50"}]"#, "[Decimal(2.50)]"),
             (
                 r#"[{"$date":{"$numberLong":"5"}},{"$date":6},{"$date":"1970-01-01T00:00:00.007Z"}]"#,
                 "[Date(5), Date(6), Date(7)]",

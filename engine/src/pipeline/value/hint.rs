@@ -1,4 +1,4 @@
-//! Suggests the known name nearest to an unknown one ("did you mean").
+//! Suggests the known name that is nearest to an unknown name ("did you mean").
 
 /// Returns the candidate nearest to `name`, if one is similar enough to be a likely typing error.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
@@ -20,9 +20,10 @@ pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str
     nearest(name, candidates).map(|candidate| format!("did you mean '{candidate}'?"))
 }
 
-/// Returns the number of insertions, removals and replacements between two names, ignoring case.
+/// Returns the number of insertions, removals, replacements, and swaps of adjacent characters between two names,
+/// ignoring case.
 fn distance(a: &str, b: &str) -> usize {
-    strsim::levenshtein(&a.to_lowercase(), &b.to_lowercase())
+    strsim::osa_distance(&a.to_lowercase(), &b.to_lowercase())
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! Measures the size and the nesting depth of values, and charges queries for the rows that they keep.
 
 use super::context::Context;
-use super::error::{Error, Result};
+use super::error::{EXCEEDED_MEMORY, Error, Result};
 use crate::model::value::Value;
 
-/// The maximum number of levels in a value that a query builds (MongoDB's own limit for a document).
+/// The maximum number of levels in a value that a query builds (MongoDB's own limit for a BSON document).
 pub const MAX_DEPTH: usize = 200;
 
 /// The size of a value in bytes, without the data that the value points to.
@@ -27,12 +27,18 @@ pub fn hold_shared(query: &Context) -> Result<()> {
 pub fn check_depth(value: &Value, query: &Context) -> Result<()> {
     match value {
         Value::Array(_) | Value::Object(_) => Bytes { counted: 0, query }.add(value, MAX_DEPTH),
-        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Double(_) | Value::Date(_) | Value::String(_) => Ok(()),
+        Value::Null
+        | Value::Bool(_)
+        | Value::Int(_)
+        | Value::Double(_)
+        | Value::Decimal(_)
+        | Value::Date(_)
+        | Value::String(_) => Ok(()),
     }
 }
 
-/// Counts the work of hashing or comparing a value, and returns about how many values the work visits. Returns 0 if the
-/// work takes no notable time.
+/// Counts the work of hashing or comparing a value. Returns the approximate number of values that are visited, or 0 if
+/// the work takes negligible time.
 ///
 /// Rejects a value whose expanded size would exceed the query's remaining memory. The expanded size counts a shared
 /// part once for each occurrence, so it may far exceed the memory that the value occupies.
@@ -48,7 +54,7 @@ pub fn look(value: &Value, query: &Context) -> Result<usize> {
             query.tick_many(ticks)?;
             Ok(ticks)
         }
-        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Double(_) | Value::Date(_) => Ok(0),
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Double(_) | Value::Decimal(_) | Value::Date(_) => Ok(0),
     }
 }
 
@@ -68,10 +74,12 @@ impl Bytes<'_> {
     fn add(&mut self, value: &Value, levels: usize) -> Result<()> {
         self.counted = self.counted.saturating_add(VALUE_BYTES);
         if self.counted > self.query.remaining_bytes() {
-            return Err(Error::new(146, "the pipeline exceeded its memory limit"));
+            return Err(Error::new(EXCEEDED_MEMORY, "the pipeline exceeded its memory limit"));
         }
         match value {
-            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Double(_) | Value::Date(_) => Ok(()),
+            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Double(_) | Value::Decimal(_) | Value::Date(_) => {
+                Ok(())
+            }
             Value::String(text) => {
                 self.counted = self.counted.saturating_add(text.len());
                 Ok(())
@@ -84,7 +92,7 @@ impl Bytes<'_> {
             Value::Object(object) => {
                 let levels = below(levels)?;
                 self.query.tick_many(object.len())?;
-                // Rows of one shape share the name of a field. Each row has its own pointer to the name.
+                // Rows with the same fields share the names of the fields. Each row has its own pointers to the names.
                 self.counted = self.counted.saturating_add(16 * object.len());
                 object.iter().try_for_each(|(_, value)| self.add(value, levels))
             }

@@ -6,6 +6,7 @@ pub mod documented;
 pub mod error;
 pub mod extended;
 pub mod hint;
+pub mod known_types;
 pub mod memory;
 pub mod number;
 pub mod path;

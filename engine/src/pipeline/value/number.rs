@@ -1,41 +1,23 @@
-//! Arithmetic on integers and doubles, and the reading of numeric arguments.
+//! Reads numeric arguments.
 
 use super::error::{Error, Result};
+use crate::model::decimal;
 use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
 
-/// Returns the sum of two numbers. Integers that overflow become a double.
-pub fn add(a: &Value, b: &Value) -> Value {
-    combine(a, b, i64::checked_add, |a, b| a + b)
-}
-
-pub fn subtract(a: &Value, b: &Value) -> Value {
-    combine(a, b, i64::checked_sub, |a, b| a - b)
-}
-
-pub fn multiply(a: &Value, b: &Value) -> Value {
-    combine(a, b, i64::checked_mul, |a, b| a * b)
-}
-
-fn combine(a: &Value, b: &Value, ints: fn(i64, i64) -> Option<i64>, doubles: fn(f64, f64) -> f64) -> Value {
-    if let (Value::Int(a), Value::Int(b)) = (a, b)
-        && let Some(result) = ints(*a, *b)
-    {
-        return Value::Int(result);
-    }
-    Value::Double(doubles(a.as_f64().unwrap_or(f64::NAN), b.as_f64().unwrap_or(f64::NAN)))
-}
-
-/// Returns the value as an integer. Accepts integral doubles such as `1.0`. Returns `None` for numbers beyond 64 bits.
+/// Returns the value as an integer. Accepts integral doubles such as `1.0`, and integral decimals. Returns `None` for
+/// numbers beyond 64 bits.
 pub fn whole(value: &Value) -> Option<i64> {
     match value {
         Value::Int(number) => Some(*number),
         Value::Double(number) => whole_double(*number),
+        Value::Decimal(number) => decimal::whole(*number),
         _ => None,
     }
 }
 
-/// Returns the value as an integer as [`whole`] does, within 32 bits.
+/// Returns the value as a 32-bit integer. Accepts the same types of numbers as [`whole`]. Returns `None` for numbers
+/// beyond 32 bits.
 pub fn whole_i32(value: &Value) -> Option<i32> {
     i32::try_from(whole(value)?).ok()
 }

@@ -1,4 +1,4 @@
-//! Dotted field paths, and the reading of values at a path.
+//! Dotted field paths, and the access to values at a path.
 
 use std::sync::Arc;
 

@@ -45,7 +45,8 @@ impl Path {
         &self.text
     }
 
-    /// Calls `visit` with the values at the end of the path until a call returns `true`. Returns whether a call did.
+    /// Calls `visit` with the values at the end of the path until a call returns `true`. Returns whether a call
+    /// returned `true`.
     pub fn any(&self, row: &Value, leaf: Leaf, visit: &mut Visit) -> Result<bool> {
         walk(row, &self.parts, leaf, visit)
     }

@@ -17,9 +17,9 @@ pub struct Regex {
     compiled: Arc<Compiled>,
 }
 
-/// The reason why a pattern was not compiled.
+/// The reason why the compilation of a pattern failed.
 pub enum Refused {
-    /// The query's budget is exhausted.
+    /// The query has exceeded one of its limits.
     Ended(Error),
     /// The pattern is invalid. The text describes the problem.
     Invalid(String),
@@ -50,7 +50,7 @@ impl Regex {
         Ok(regex)
     }
 
-    /// Compiles a pattern like [`compile_held`](Regex::compile_held). Errors have the codes of query operators.
+    /// Compiles a pattern like [`compile_held`](Regex::compile_held), with the error codes of query operators.
     pub fn new(pattern: &str, options: &str, query: &Context) -> Result<Regex> {
         if let Some(unknown) = options.chars().find(|option| !"imsxu".contains(*option)) {
             return Err(Error::new(51108, format!("invalid flag in regex options: {unknown}")));
@@ -84,8 +84,8 @@ fn failed(unfinished: Unfinished<Error>) -> Error {
     }
 }
 
-/// Shortens the error message for an invalid pattern. A long message of several lines repeats the pattern, so only its
-/// last line is kept, which gives the reason.
+/// Shortens the error message for an invalid pattern. A long message of several lines repeats the pattern, so only the
+/// last line is kept. The last line contains the reason.
 fn reason_of(text: &str) -> String {
     match text.lines().count() {
         0 | 1 => excerpt_of(text),

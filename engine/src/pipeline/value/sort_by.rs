@@ -53,7 +53,7 @@ impl Sort {
         self.order.key(row)
     }
 
-    /// Returns the sort key of a row, in which an array is compared as a whole. A missing value becomes null.
+    /// Returns the sort key of a row. An array counts as one value, and a missing value counts as null.
     pub fn plain_key(&self, row: &Value) -> SortKey {
         let read = |path: &FieldPath| path.segments().iter().try_fold(row, |value, name| value.get(name)).cloned();
         self.paths.iter().map(|path| Some(read(path).unwrap_or_default())).collect()

@@ -1,4 +1,4 @@
-//! Sort keys of rows, where an array contributes the item that comes first in the sort order.
+//! Sort keys of rows. An array contributes the item that comes first in the sort order.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::model::value::Value;
 #[derive(Debug, Clone)]
 pub struct Order {
     keys: Arc<[Key]>,
-    /// Whether a path contains a name that may be the index of an item.
+    /// Whether a path contains a name that may be the index of an array item.
     has_index: bool,
 }
 
@@ -44,12 +44,12 @@ impl PartialOrd for Directed {
     }
 }
 
-/// Returns the order of two rows by one key. `order` is the order of their values.
+/// Reverses the order of two values if the sort is descending.
 pub fn direct(order: Ordering, descending: bool) -> Ordering {
     if descending { order.reverse() } else { order }
 }
 
-/// The index of a key, and the names of its path that are not yet followed.
+/// The index of a key, and the remaining names of its path.
 type Slot<'k> = (usize, &'k [Arc<str>]);
 
 impl Order {
@@ -145,7 +145,8 @@ impl Key {
         direct(order, self.descending)
     }
 
-    /// Returns the value at the path that sorts first, independently of the other keys.
+    /// Returns the first of the values at the path in the order of this key, regardless of the other keys. `None`
+    /// represents an empty array.
     fn alone(&self, row: &Value) -> Result<Option<Value>> {
         let mut first: Option<Option<Value>> = None;
         let mut take = |value: Option<Value>| {

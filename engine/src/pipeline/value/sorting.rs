@@ -1,12 +1,12 @@
-//! A sort that stops when the query's time is over, because values with shared parts can take long to compare.
+//! A sort that fails when the query exceeds its time limit. Values with shared parts can take long to compare.
 
 use std::cmp::Ordering;
 
 use super::context::Context;
 use super::error::Result;
 
-/// Sorts the items stably. `look` counts the work for an item, and returns about how many values a comparison of the
-/// item visits, or 0 if a comparison takes no notable time.
+/// Sorts the items stably. `look` counts the work for an item and returns the approximate number of values that a
+/// comparison of the item visits, or 0 if a comparison takes negligible time.
 pub fn sorted<T>(
     mut items: Vec<T>,
     query: &Context,

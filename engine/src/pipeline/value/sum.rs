@@ -1,23 +1,40 @@
-//! Sums of integers and doubles.
+//! Sums of numbers.
 
+use crate::model::decimal::{self, Decimal};
 use crate::model::value::Value;
 
-/// An integer or a double.
+/// A number of any type.
 #[derive(Debug, Clone, Copy)]
 pub enum Number {
     Int(i64),
     Double(f64),
+    Decimal(Decimal),
 }
 
-/// A sum that stays an integer as long as possible. The sum compensates rounding errors, so small summands are not lost
-/// next to large ones.
-#[derive(Debug, Default)]
+impl Number {
+    /// Returns the number, or `None` for other values.
+    pub fn of(value: &Value) -> Option<Number> {
+        match value {
+            Value::Int(number) => Some(Number::Int(*number)),
+            Value::Double(number) => Some(Number::Double(*number)),
+            Value::Decimal(number) => Some(Number::Decimal(*number)),
+            _ => None,
+        }
+    }
+}
+
+/// A sum that stays an integer as long as possible, and is a decimal if it has decimal summands. The sum compensates
+/// rounding errors of doubles, so small summands are not lost next to large ones.
+#[derive(Debug, Clone, Default)]
 pub struct Sum {
     whole: i128,
     double: f64,
     /// The accumulated rounding error of `double`.
     lost: f64,
     has_double: bool,
+    decimal: Option<Decimal>,
+    /// Whether a decimal could not hold the sum of the decimals. The decimals that did not fit are in `double`.
+    is_beyond: bool,
 }
 
 impl Sum {
@@ -26,19 +43,23 @@ impl Sum {
         self.add_number(value);
     }
 
-    /// Adds a number as [`Sum::add`] does. Returns `false` if the value is not a number.
+    /// Adds a number like [`Sum::add`]. Returns `false` if the value is not a number.
     pub fn add_number(&mut self, value: Option<&Value>) -> bool {
-        match value {
-            Some(Value::Int(number)) => self.take(Number::Int(*number)),
-            Some(Value::Double(number)) => self.take(Number::Double(*number)),
-            _ => return false,
-        }
-        true
+        let number = value.and_then(Number::of);
+        number.into_iter().for_each(|number| self.take(number));
+        number.is_some()
     }
 
     pub fn take(&mut self, number: Number) {
         match number {
             Number::Int(number) => self.whole = self.whole.saturating_add(i128::from(number)),
+            Number::Decimal(number) => match self.decimal.unwrap_or_default().checked_add(number) {
+                Some(sum) => self.decimal = Some(sum),
+                None => {
+                    self.is_beyond = true;
+                    self.take(Number::Double(decimal::to_double(number)));
+                }
+            },
             Number::Double(number) => {
                 self.has_double = true;
                 let sum = self.double + number;
@@ -53,24 +74,93 @@ impl Sum {
         }
     }
 
+    /// Adds all summands of another sum.
+    pub fn merge(&mut self, other: &Sum) {
+        self.whole = self.whole.saturating_add(other.whole);
+        if let Some(number) = other.decimal {
+            self.take(Number::Decimal(number));
+        }
+        if other.has_double || other.is_beyond {
+            self.take(Number::Double(other.double));
+            self.lost += other.lost;
+        }
+        self.is_beyond |= other.is_beyond;
+    }
+
     fn as_double(&self) -> f64 {
         let mut all = Sum { double: self.double, lost: self.lost, ..Sum::default() };
         // One double cannot represent every integer, but the sum of two doubles can.
         let most = self.whole as f64;
-        for part in [most, self.whole.saturating_sub(most as i128) as f64] {
+        let decimal = self.decimal.map_or(0.0, decimal::to_double);
+        for part in [most, self.whole.saturating_sub(most as i128) as f64, decimal] {
             all.take(Number::Double(part));
         }
         if all.double.is_finite() { all.double + all.lost } else { all.double }
     }
 
+    /// Returns the sum as a decimal. Returns `None` if there are no decimal summands, or if a decimal cannot hold the
+    /// sum. The sum of the doubles is converted to the decimal with the fewest digits whose nearest double is that sum.
+    fn as_decimal(&self) -> Option<Decimal> {
+        let decimals = self.decimal.filter(|_| !self.is_beyond)?;
+        let whole = Decimal::try_from_i128_with_scale(self.whole, 0).ok()?;
+        let doubles = if self.has_double { decimal::of_double(self.double + self.lost)? } else { Decimal::ZERO };
+        decimals.checked_add(whole)?.checked_add(doubles)
+    }
+
     pub fn total(&self) -> Value {
+        if let Some(total) = self.as_decimal() {
+            return Value::Decimal(total);
+        }
         match i64::try_from(self.whole) {
-            Ok(whole) if !self.has_double => Value::Int(whole),
+            Ok(whole) if !self.has_double && self.decimal.is_none() => Value::Int(whole),
             _ => Value::Double(self.as_double()),
         }
     }
 
     pub fn average(&self, count: u64) -> Value {
-        if count == 0 { Value::Null } else { Value::Double(self.as_double() / count as f64) }
+        if count == 0 {
+            return Value::Null;
+        }
+        let quotient = self.as_decimal().and_then(|total| total.checked_div(Decimal::from(count)));
+        quotient.map_or_else(
+            || Value::Double(self.as_double() / count as f64),
+            |quotient| Value::Decimal(quotient.normalize()),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::json::text;
+
+    fn sum(values: &[Value]) -> Sum {
+        let mut sum = Sum::default();
+        values.iter().for_each(|value| sum.add(Some(value)));
+        sum
+    }
+
+    fn decimal(text: &str) -> Value {
+        Value::Decimal(decimal::parse(text).expect("a decimal"))
+    }
+
+    #[test]
+    fn decimals_are_summed_exactly() {
+        let cents = vec![decimal("0.10"); 1_000];
+        assert_eq!(text(&sum(&cents).total()), r#""100.00""#);
+        assert_eq!(text(&sum(&cents).average(1_000)), r#""0.1""#);
+        let mixed = [decimal("1.05"), Value::Int(2), Value::Double(0.5), Value::Double(0.25), Value::from("x")];
+        assert_eq!(text(&sum(&mixed).total()), r#""3.80""#);
+        assert_eq!(
+            text(&sum(&[decimal("1"), decimal("0"), decimal("0")]).average(3)),
+            r#""0.3333333333333333333333333333""#
+        );
+    }
+
+    #[test]
+    fn a_sum_that_no_decimal_can_hold_is_a_double() {
+        let most = decimal("79228162514264337593543950335");
+        assert_eq!(sum(&[most.clone(), most.clone(), decimal("1")]).total().as_f64(), Some(1.584_563_250_285_286_8e29));
+        assert_eq!(text(&sum(&[most, Value::Double(f64::NAN)]).total()), "null");
     }
 }

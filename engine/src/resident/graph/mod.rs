@@ -12,7 +12,7 @@ use std::sync::Arc;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use rustc_hash::FxHashMap;
 
-pub use walk::{Kinds, Neighbourhood, Past, Walk};
+pub use walk::{Kinds, Neighbourhood, Past, PastMoment, Walk};
 
 use crate::model::aggregate::Aggregate;
 use crate::model::definition::Definition;
@@ -32,12 +32,12 @@ pub struct Graph {
 #[derive(Default)]
 pub struct Edges {
     facts: FxHashMap<AggregateId, Arc<EnrichmentFacts>>,
-    /// The facts of plugins that are not enabled. They are kept for the time when their plugins return, and have no
+    /// The facts of plugins that are not enabled. They are kept until their plugins are enabled again, and have no
     /// other effect.
     hidden: FxHashMap<AggregateId, Arc<EnrichmentFacts>>,
     /// The aggregates with a desired edge to each target.
     referrers: FxHashMap<Target, BTreeSet<AggregateId>>,
-    /// The ways in which desired edges address nodes. `addresses` contains only the addresses of these kinds.
+    /// The ways in which desired edges address nodes. `addresses` contains only addresses of these kinds.
     addressed: BTreeSet<AddressedBy>,
     /// The aggregates that match each target, by the position of their first event.
     addresses: FxHashMap<Target, BTreeMap<u64, AggregateId>>,
@@ -115,7 +115,8 @@ impl Graph {
         self.read().with_edges()
     }
 
-    /// Opens and closes the edges of aggregates, so that they match what plugins desire at a moment without an event.
+    /// Opens and closes the edges of aggregates, so that they match the desired edges. `moment` is the position and the
+    /// time of the changes.
     pub fn settle(&self, view: &dyn StateView, ids: &[AggregateId], moment: Moment) -> Changes {
         self.write().settle(view, ids, moment)
     }
@@ -124,6 +125,36 @@ impl Graph {
     pub fn replace(&self, edges: Edges) -> Vec<AggregateId> {
         let before = std::mem::replace(&mut *self.write(), edges);
         before.facts.into_keys().collect()
+    }
+
+    /// Replaces the facts of an aggregate by stored ones, without reconciling edges. Returns the facts of enabled
+    /// plugins. Only used while another server reconciles edges.
+    pub fn set_facts(
+        &self,
+        view: &dyn StateView,
+        id: &str,
+        facts: EnrichmentFacts,
+        is_enabled: &dyn Fn(&str) -> bool,
+    ) -> (AggregateId, Arc<EnrichmentFacts>) {
+        let mut edges = self.write();
+        edges.facts.remove(id);
+        edges.hidden.remove(id);
+        edges.restore(view, id, facts, is_enabled)
+    }
+
+    /// Replaces edges by their stored versions, which may be closed. Only used while another server reconciles edges.
+    pub fn set_edges(&self, stored: Vec<Edge>) {
+        let mut edges = self.write();
+        for edge in stored {
+            let is_same =
+                |known: &&Arc<Edge>| known.kind == edge.kind && known.to == edge.to && known.opened == edge.opened;
+            if let Some(known) = edges.outgoing.get(&edge.from).and_then(|known| known.iter().find(is_same)).cloned() {
+                edges.unlink(&known);
+            }
+            if edge.valid_to.is_none() {
+                edges.link(Arc::new(edge));
+            }
+        }
     }
 
     /// Returns the approximate size of the graph in bytes.
@@ -141,7 +172,7 @@ impl Graph {
         self.read().facts(id)
     }
 
-    /// Returns the facts to store: those of enabled plugins, and those of plugins that may return.
+    /// Returns the facts to store: those of enabled plugins, and those of plugins that may be enabled again.
     pub fn stored_facts(&self, id: &str) -> Option<Arc<EnrichmentFacts>> {
         self.read().stored_facts(id)
     }
@@ -232,6 +263,11 @@ impl Edges {
 
     pub fn facts(&self, id: &str) -> Option<Arc<EnrichmentFacts>> {
         self.facts.get(id).cloned()
+    }
+
+    /// Returns the facts of all aggregates with facts.
+    pub fn all_facts(&self) -> impl Iterator<Item = (&AggregateId, &Arc<EnrichmentFacts>)> {
+        self.facts.iter()
     }
 
     fn stored_facts(&self, id: &str) -> Option<Arc<EnrichmentFacts>> {

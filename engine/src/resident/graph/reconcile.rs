@@ -23,8 +23,8 @@ impl Edges {
 
     /// Indexes the addresses of all aggregates again. Returns the aggregates that refer to a changed address.
     ///
-    /// The open edges match the previous index, under whichever definitions it was made, so comparing both finds every
-    /// edge that may no longer match.
+    /// The open edges match the previous index, even if that index was built with older definitions. Comparing the two
+    /// indexes therefore finds every edge that may no longer match.
     pub(super) fn readdress_all(&mut self, view: &dyn StateView) -> BTreeSet<AggregateId> {
         let before = std::mem::take(&mut self.addresses);
         for by in self.addressed.clone() {
@@ -146,7 +146,7 @@ impl Edges {
         self.incoming.entry(edge.to.clone()).or_default().push(edge);
     }
 
-    fn unlink(&mut self, edge: &Arc<Edge>) {
+    pub(super) fn unlink(&mut self, edge: &Arc<Edge>) {
         for (edges, id) in [(&mut self.outgoing, &edge.from), (&mut self.incoming, &edge.to)] {
             if let Some(linked) = edges.get_mut(id) {
                 linked.retain(|known| !Arc::ptr_eq(known, edge));

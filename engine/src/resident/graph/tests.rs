@@ -45,19 +45,10 @@ impl Articles {
         self.position += 1;
         let before = self.known.get(id).cloned();
         let event = Event {
-            event_id: format!("e{}", self.position).into(),
-            aggregate_id: AggregateId::parse(id).expect("an id"),
-            aggregate_type: "article".into(),
-            event_type: format!("article.{verb}").into(),
-            project_id: None,
             version: before.as_ref().map_or(1, |before| before.version + 1),
-            position: self.position,
             payload: Arc::new(payload.iter().map(|(name, value)| (*name, Value::from(*value))).collect::<Object>()),
-            metadata: Arc::default(),
-            actor: "system".into(),
             occurred_at: self.position as i64,
-            recorded_at: 0,
-            sent: Default::default(),
+            ..Event::sample(id, &format!("article.{verb}"), self.position)
         };
         let definition = self.definition("article").expect("a built-in type");
         let after = Arc::new(Aggregate::fold(before.as_deref(), &event, &definition));
@@ -86,17 +77,17 @@ fn an_edge_is_open_while_its_target_exists() {
     let mut articles = Articles::default();
     assert_eq!(articles.event("a", "created", &[("slug", "one")], &[link(slug("two"))]), [""; 0]);
     // The target appears, so the edge opens. The edge contains the id of the event in which the plugin found it.
-    assert_eq!(articles.event("b", "created", &[("slug", "two")], &[]), ["a to b of e1 from 2"]);
+    assert_eq!(articles.event("b", "created", &[("slug", "two")], &[]), ["a to b of e-1 from 2"]);
     // A younger article with the same slug is not the target.
     assert_eq!(articles.event("c", "created", &[("slug", "two")], &[]), [""; 0]);
     assert_eq!(
         articles.event("b", "updated", &[("slug", "three")], &[]),
-        ["a to b of e1 from 2 until 4", "a to c of e1 from 4"]
+        ["a to b of e-1 from 2 until 4", "a to c of e-1 from 4"]
     );
-    assert_eq!(articles.event("c", "deleted", &[], &[]), ["a to c of e1 from 4 until 5"]);
-    assert_eq!(articles.event("c", "restored", &[], &[]), ["a to c of e1 from 6"]);
+    assert_eq!(articles.event("c", "deleted", &[], &[]), ["a to c of e-1 from 4 until 5"]);
+    assert_eq!(articles.event("c", "restored", &[], &[]), ["a to c of e-1 from 6"]);
     // The plugin no longer finds the edge, so the open edge closes.
-    assert_eq!(articles.event("a", "updated", &[], &[]), ["a to c of e1 from 6 until 7"]);
+    assert_eq!(articles.event("a", "updated", &[], &[]), ["a to c of e-1 from 6 until 7"]);
     assert_eq!(articles.event("c", "updated", &[("slug", "other")], &[]), [""; 0]);
 }
 
@@ -115,7 +106,7 @@ fn an_edge_names_its_target_by_id_label_or_field() {
     // The article also refers to itself, which does not open an edge.
     assert_eq!(
         articles.event("a", "created", &[("slug", "one")], &desired),
-        ["a to b of e4 from 4", "a to c of e4 from 4", "a to d of e4 from 4"]
+        ["a to b of e-4 from 4", "a to c of e-4 from 4", "a to d of e-4 from 4"]
     );
     assert_eq!(articles.event("a", "deleted", &[], &desired).len(), 3);
 }
@@ -127,7 +118,7 @@ fn repeating_a_desired_edge_changes_nothing() {
     articles.event("a", "created", &[], &[link(slug("two"))]);
     assert_eq!(articles.event("a", "updated", &[("title", "x")], &[link(slug("two"))]), [""; 0]);
     let heavier = EdgeFact { weight: 2.0, ..link(slug("two")) };
-    assert_eq!(articles.event("a", "updated", &[], &[link(slug("two")), heavier]), ["a to b of e2 from 2"]);
+    assert_eq!(articles.event("a", "updated", &[], &[link(slug("two")), heavier]), ["a to b of e-2 from 2"]);
 }
 
 #[test]
@@ -155,6 +146,6 @@ fn a_restored_graph_continues_unchanged() {
     restored.restore_edges(articles.graph.outgoing("a").into_iter().map(|edge| (*edge).clone()));
     assert_eq!(restored.size(), (1, 1));
     articles.graph.replace(restored);
-    assert_eq!(articles.event("c", "created", &[("slug", "three")], &[]), ["a to c of e1 from 3"]);
-    assert_eq!(articles.event("b", "deleted", &[], &[]), ["a to b of e1 from 2 until 4"]);
+    assert_eq!(articles.event("c", "created", &[("slug", "three")], &[]), ["a to c of e-1 from 3"]);
+    assert_eq!(articles.event("b", "deleted", &[], &[]), ["a to b of e-1 from 2 until 4"]);
 }

@@ -1,5 +1,5 @@
-//! Traverses the graph from given nodes along edges. The edges are those that are open now, or those that were open
-//! when the log ended at a given position.
+//! Traverses the graph from given nodes along edges. The edges are the edges that are open now, or the edges that were
+//! open at a moment of the past.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub struct Walk {
     pub kinds: Kinds,
     pub direction: Direction,
     pub depth: u32,
-    /// Maximum number of nodes in the result, including the starting nodes. Nearer nodes have priority.
+    /// The maximum number of nodes in the result, including the starting nodes. Nearer nodes have priority.
     pub most: usize,
 }
 
@@ -41,24 +41,54 @@ impl FromIterator<Arc<str>> for Kinds {
     }
 }
 
-/// The difference between the edges that are open now and those that were open when the log ended at a given position.
-#[derive(Debug, Default)]
+/// A moment of the past: a position of the log, or a time at which events occurred, in milliseconds since the epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PastMoment {
+    Position(u64),
+    Time(i64),
+}
+
+impl PastMoment {
+    /// Returns whether an edge was opened at the moment or before it.
+    fn has_opened(self, edge: &Edge) -> bool {
+        match self {
+            PastMoment::Position(position) => edge.opened <= position,
+            PastMoment::Time(time) => edge.valid_from <= time,
+        }
+    }
+}
+
+/// The difference between the edges that are open now and the edges that were open at a moment.
+#[derive(Debug)]
 pub struct Past {
-    position: u64,
-    /// The edges that were open at the position and were closed later, by the node at their start and at their end.
+    moment: PastMoment,
+    /// The edges that were open at the moment and were closed later, by the node at their start and at their end.
     outgoing: FxHashMap<AggregateId, Vec<Arc<Edge>>>,
     incoming: FxHashMap<AggregateId, Vec<Arc<Edge>>>,
 }
 
 impl Past {
-    /// Creates the past at a position. The caller must add the edges that were closed later with [`Past::add`].
+    /// Creates the difference for a position. The caller must add the edges that were closed later with [`Past::add`].
     pub fn at(position: u64) -> Past {
-        Past { position, ..Past::default() }
+        Past::new(PastMoment::Position(position))
     }
 
-    /// Adds an edge that was closed after the position. Ignores edges that were also opened after the position.
+    /// Creates the difference for a time, as [`Past::at`] does for a position.
+    pub fn at_time(time_ms: i64) -> Past {
+        Past::new(PastMoment::Time(time_ms))
+    }
+
+    fn new(moment: PastMoment) -> Past {
+        Past { moment, outgoing: FxHashMap::default(), incoming: FxHashMap::default() }
+    }
+
+    pub fn moment(&self) -> PastMoment {
+        self.moment
+    }
+
+    /// Adds an edge that was closed after the moment. Ignores edges that were also opened after the moment.
     pub fn add(&mut self, closed: Arc<Edge>) {
-        if closed.opened <= self.position {
+        if self.moment.has_opened(&closed) {
             self.outgoing.entry(closed.from.clone()).or_default().push(closed.clone());
             self.incoming.entry(closed.to.clone()).or_default().push(closed);
         }
@@ -115,7 +145,7 @@ pub fn walk_while<E>(
             }
         }
         if past.is_some() {
-            // The order must not depend on whether an edge was closed after the position, or on when the workspace was
+            // The order must not depend on whether an edge was closed after the moment, or on when the workspace was
             // opened.
             at_node.sort_by_key(|(edge, end)| (**end == edge.from, edge.opened, &edge.kind, *end));
         }
@@ -148,7 +178,7 @@ fn around<'a>(
         Direction::In => (false, true),
         Direction::Both => (true, true),
     };
-    let was_open = move |edge: &&Arc<Edge>| past.is_none_or(|past| edge.opened <= past.position);
+    let was_open = move |edge: &&Arc<Edge>| past.is_none_or(|past| past.moment.has_opened(edge));
     let closed_outgoing = past.and_then(|past| past.outgoing.get(id)).into_iter().flatten();
     let closed_incoming = past.and_then(|past| past.incoming.get(id)).into_iter().flatten();
     let outgoing = edges.outgoing.get(id).into_iter().flatten().filter(was_open).chain(closed_outgoing);

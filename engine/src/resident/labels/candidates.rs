@@ -6,23 +6,23 @@ use super::fold::{fold, is_pair, trigrams, words};
 use super::index::{Entry, Index, LABEL_BYTES, beginning};
 use super::words::{Sketch, Words};
 
-/// Maximum number of candidates found by trigrams, and of candidates found by words.
+/// The maximum number of candidates found by trigrams, and of candidates found by words.
 const MAX_CANDIDATES: usize = 250;
-/// Maximum number of indexed words that count as similar to one query word.
+/// The maximum number of indexed words that count as similar to one query word.
 const MAX_SIMILAR_WORDS: usize = 48;
-/// Minimum share of common trigrams for an entry to become a candidate.
+/// The minimum share of common trigrams for an entry to become a candidate.
 const MIN_SHARE: f32 = 0.15;
 /// The weight of a word in the body, relative to a word in the label.
 pub const BODY_WEIGHT: f64 = 0.5;
-/// Minimum length of a prefix that matches longer words, in letters.
+/// The minimum length of a prefix that matches longer words, in letters.
 const MIN_PREFIX: usize = 2;
-/// Maximum length of a word that is compared by edit distance, in letters. Longer words match only exactly or by
+/// The maximum length of a word that is compared by edit distance, in letters. Longer words match only exactly or by
 /// prefix, because computing the edit distance takes quadratic time.
 const MAX_COMPARED_LETTERS: usize = 64;
-/// Maximum number of words of a query. Further words are ignored.
+/// The maximum number of words of a query. Further words are ignored.
 const MAX_QUERY_WORDS: usize = 32;
 
-/// A folded query.
+/// A search query in its folded form.
 pub struct LabelQuery {
     /// The query as it was sent, without surrounding whitespace.
     pub text: String,
@@ -175,7 +175,8 @@ impl Index {
     }
 }
 
-/// Returns the best candidates, up to the limit. Of equally good candidates, the most recently changed ones are kept.
+/// Returns the best candidates, at most [`MAX_CANDIDATES`]. Of equally good candidates, keeps the most recently changed
+/// ones.
 fn best(mut found: Vec<(f32, i64, u32)>) -> Vec<u32> {
     if found.len() > MAX_CANDIDATES {
         found

@@ -9,7 +9,7 @@ use unicode_normalization::char::is_combining_mark;
 
 use super::script::{is_accented, is_hangul, is_ignored, is_symbol, is_unspaced};
 
-/// Maximum number of signs at the end of a word, such as `++` in `C++`.
+/// The maximum number of signs at the end of a word, such as `++` in `C++`.
 const MAX_SIGNS: usize = 3;
 
 /// Returns the folded words of a text, separated by one space.
@@ -241,7 +241,7 @@ fn pair_trigrams(word: &str, trigrams: &mut Vec<u64>) {
     }
 }
 
-/// Bits per character in a trigram.
+/// The number of bits per character in a trigram.
 const CHARACTER_BITS: u32 = 21;
 const CHARACTER: u32 = (1 << CHARACTER_BITS) - 1;
 

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::fold::{fold, trigrams, words};
-use super::words::{MAX_ENTRIES, Words};
+use super::words::{MAX_ENTRIES, Words, length};
 use crate::model::id::AggregateId;
 
-/// Maximum length of the indexed part of a label and of a body, in bytes.
+/// The maximum number of bytes of a label that are indexed. The same limit applies to all other texts of one aggregate
+/// together.
 pub const LABEL_BYTES: usize = 512;
-const BODY_BYTES: usize = 20_000;
+pub const BODY_BYTES: usize = 20_000;
 
 /// The searchable text of one aggregate.
 #[derive(Debug, Clone)]
@@ -22,7 +23,15 @@ pub struct Text {
     pub last_event_at: i64,
     /// The labels of the aggregate. The first one is the aggregate's own label, if it has one.
     pub labels: Vec<Arc<str>>,
-    pub body: Option<Arc<str>>,
+    /// The texts that are searched besides the labels.
+    pub body: Vec<Part>,
+}
+
+/// A text of an aggregate, and the weight of each of its words.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    pub text: Arc<str>,
+    pub weight: u32,
 }
 
 /// One label of an aggregate.
@@ -35,10 +44,12 @@ pub struct Entry {
     pub label: Arc<str>,
     pub folded: Box<str>,
     pub words: u32,
-    /// The text of the body, in the entry of the first label only. The text shares its memory with the state.
-    pub body: Option<Arc<str>>,
+    /// The texts besides the labels, in the entry of the first label only. Strings share their memory with the state;
+    /// the texts of lists do not.
+    pub body: Vec<Part>,
     pub body_words: u32,
-    /// Whether the label comes from a plugin and is not the aggregate's own label.
+    /// Whether the label is not the aggregate's first label. The first label is the aggregate's own label, if it has
+    /// one. All other labels come from plugins.
     pub further: bool,
 }
 
@@ -60,10 +71,14 @@ pub struct Index {
 }
 
 impl Index {
-    /// Returns the approximate size of the index, in bytes. The texts of labels and bodies do not count, because the
-    /// states own them.
+    /// Returns the approximate size of the index, in bytes. Texts that the states own do not count.
     pub fn size_bytes(&self) -> usize {
-        let entries = self.entries.iter().flatten().map(|entry| size_of::<Entry>() + 64 + entry.folded.len());
+        let own = |part: &Part| if Arc::strong_count(&part.text) == 1 { part.text.len() } else { 0 };
+        let of_entry = |entry: &Entry| {
+            let body = entry.body.iter().map(|part| size_of::<Part>() + own(part)).sum::<usize>();
+            size_of::<Entry>() + 64 + entry.folded.len() + body
+        };
+        let entries = self.entries.iter().flatten().map(of_entry);
         let trigrams = self.trigrams.values().map(|numbers| 48 + numbers.capacity() * size_of::<u32>());
         entries.sum::<usize>() + trigrams.sum::<usize>() + self.labels.size_bytes() + self.bodies.size_bytes()
     }
@@ -73,11 +88,14 @@ impl Index {
         let mut known = self.entries_of(&text.id);
         known.reverse();
         let mut kept = Vec::new();
-        for (order, label) in text.labels.iter().enumerate() {
-            let body = text.body.clone().filter(|_| order == 0);
+        // An aggregate without a label is found by its other texts.
+        let no_label: [Arc<str>; 1] = ["".into()];
+        let labels = if text.labels.is_empty() { &no_label } else { text.labels.as_slice() };
+        for (order, label) in labels.iter().enumerate() {
+            let body = if order == 0 { text.body.clone() } else { Vec::new() };
             let folded = fold(beginning(label, LABEL_BYTES));
             // An entry with neither words nor a body could never be found.
-            if folded.is_empty() && body.is_none() {
+            if folded.is_empty() && body.is_empty() {
                 continue;
             }
             if let Some(number) = known.pop() {
@@ -117,14 +135,7 @@ impl Index {
         }
     }
 
-    fn add(
-        &mut self,
-        text: &Text,
-        label: &Arc<str>,
-        folded: String,
-        body: Option<Arc<str>>,
-        further: bool,
-    ) -> Option<u32> {
+    fn add(&mut self, text: &Text, label: &Arc<str>, folded: String, body: Vec<Part>, further: bool) -> Option<u32> {
         let number = match self.free.pop() {
             Some(number) => number,
             None if self.entries.len() < MAX_ENTRIES => {
@@ -142,7 +153,7 @@ impl Index {
             label: label.clone(),
             folded: "".into(),
             words: 0,
-            body: None,
+            body: Vec::new(),
             body_words: 0,
             further,
         });
@@ -151,13 +162,13 @@ impl Index {
     }
 
     fn drop_entry(&mut self, number: u32) {
-        self.change(number, String::new(), None, 0, false);
+        self.change(number, String::new(), Vec::new(), 0, false);
         self.entries[number as usize] = None;
         self.free.push(number);
     }
 
     /// Replaces the content of an entry. Parts that have not changed are not indexed again.
-    fn change(&mut self, number: u32, folded: String, body: Option<Arc<str>>, last_event_at: i64, further: bool) {
+    fn change(&mut self, number: u32, folded: String, body: Vec<Part>, last_event_at: i64, further: bool) {
         let Some(entry) = self.entries.get_mut(number as usize).and_then(Option::as_mut) else { return };
         (entry.last_event_at, entry.further) = (last_event_at, further);
         if *entry.folded != *folded {
@@ -167,8 +178,8 @@ impl Index {
             if let Some(size) = self.sizes.get_mut(number as usize) {
                 *size = added.len().min(usize::from(u16::MAX)) as u16;
             }
-            self.labels.remove(number, &previous);
-            self.labels.insert(number, &folded);
+            self.labels.remove(number, &[(previous, 1)]);
+            self.labels.insert(number, &[(folded, 1)]);
             for trigram in removed {
                 self.take_out(trigram, number);
             }
@@ -178,12 +189,10 @@ impl Index {
         }
         let Some(entry) = self.entries.get_mut(number as usize).and_then(Option::as_mut) else { return };
         if entry.body != body {
-            let added = body.as_deref().map(|body| fold(beginning(body, BODY_BYTES))).unwrap_or_default();
-            entry.body_words = words(&added).count() as u32;
+            let added = folded_parts(&body);
+            entry.body_words = length(&added) as u32;
             let previous = std::mem::replace(&mut entry.body, body);
-            if let Some(previous) = previous {
-                self.bodies.remove(number, &fold(beginning(&previous, BODY_BYTES)));
-            }
+            self.bodies.remove(number, &folded_parts(&previous));
             self.bodies.insert(number, &added);
         }
     }
@@ -230,7 +239,38 @@ fn put_in(numbers: &mut Vec<u32>, number: u32) {
     }
 }
 
+/// Returns the folded texts with their weights. If the texts are longer than [`BODY_BYTES`] together, the longest texts
+/// are cut, so that a long text does not keep the others from being found.
+fn folded_parts(parts: &[Part]) -> Vec<(String, u32)> {
+    let mut by_length: Vec<usize> = (0..parts.len()).collect();
+    by_length.sort_by_key(|place| parts[*place].text.len());
+    let mut folded = vec![(String::new(), 0); parts.len()];
+    let mut left = BODY_BYTES;
+    for (done, place) in by_length.into_iter().enumerate() {
+        let Part { text, weight } = &parts[place];
+        let part = beginning(text, left / (parts.len() - done));
+        left -= part.len();
+        folded[place] = (fold(part), *weight);
+    }
+    folded
+}
+
 /// Returns the beginning of a text, at most `bytes` bytes long.
 pub fn beginning(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_does_not_displace_the_others() {
+        let part = |text: String, weight| Part { text: text.into(), weight };
+        let parts = [part("a ".repeat(BODY_BYTES), 2), part("short".into(), 1), part("b ".repeat(BODY_BYTES), 1)];
+        let folded = folded_parts(&parts);
+        assert_eq!(folded[1], ("short".to_owned(), 1));
+        let lengths: Vec<usize> = folded.iter().map(|(text, _)| text.len()).collect();
+        assert!(lengths.iter().sum::<usize>() <= BODY_BYTES && lengths[0].abs_diff(lengths[2]) <= 2, "{lengths:?}");
+    }
 }

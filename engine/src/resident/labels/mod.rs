@@ -18,7 +18,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 pub use candidates::Filter;
 use candidates::LabelQuery;
-use index::{Index, Text};
+use index::{BODY_BYTES, Index, Part, Text, beginning};
 use scores::{Scorer, Scores};
 
 use crate::model::aggregate::Aggregate;
@@ -29,9 +29,8 @@ use crate::model::value::Value;
 /// The number of aggregates that are indexed under one lock of the index. A concurrent search waits for at most one
 /// such batch.
 const BATCH_SIZE: usize = 256;
-/// Maximum number of marked aggregates that one search indexes. The follower of the log indexes the others.
+/// The maximum number of marked aggregates that one search indexes. The follower of the log indexes the others.
 const MAX_INDEXED_PER_SEARCH: usize = 2_048;
-const BODY: &str = "body";
 
 /// The search index over the labels of one workspace.
 #[derive(Default)]
@@ -75,12 +74,6 @@ impl Labels {
         self.touch([id]);
     }
 
-    /// Drops the index. Called when definitions change, because they determine the labels. The next search builds a new
-    /// index.
-    pub fn forget(&self) {
-        *self.write() = None;
-    }
-
     /// Returns the approximate size of the index in bytes, or 0 before the first search.
     pub fn size_bytes(&self) -> usize {
         let index = self.index.read();
@@ -92,7 +85,7 @@ impl Labels {
         !self.changed().is_empty()
     }
 
-    /// Returns the searchable text of an aggregate, or `None` if the aggregate is deleted or has no label.
+    /// Returns the searchable text of an aggregate, or `None` if the aggregate is deleted or has no text.
     pub fn text(&self, aggregate: &Aggregate, definition: &Definition) -> Option<Text> {
         if aggregate.deleted {
             return None;
@@ -100,11 +93,13 @@ impl Labels {
         let further = self.further.lock().get(&aggregate.id).cloned();
         let own = definition.label_of(&aggregate.state);
         let labels: Vec<_> = own.into_iter().chain(further.iter().flat_map(|labels| labels.iter()).cloned()).collect();
-        let body = match aggregate.state.get(BODY) {
-            Some(Value::String(body)) if !body.is_empty() => Some(body.clone()),
-            _ => None,
-        };
-        (!labels.is_empty()).then(|| Text {
+        let mut body = Vec::new();
+        for (name, weight) in definition.searched() {
+            let text = aggregate.state.get(name).and_then(searchable);
+            // The label is in the index already.
+            body.extend(text.filter(|text| labels.first() != Some(text)).map(|text| Part { text, weight }));
+        }
+        (!labels.is_empty() || !body.is_empty()).then(|| Text {
             id: aggregate.id.clone(),
             aggregate_type: aggregate.aggregate_type.clone(),
             project_id: aggregate.project_id.clone(),
@@ -159,8 +154,9 @@ impl Labels {
         self.is_behind()
     }
 
-    /// Returns the aggregates that match a query, sorted by descending score. Aggregates with equal scores are sorted
-    /// further: first those whose label equals the query exactly, then the most recently changed, then by id.
+    /// Returns the aggregates that match a query, sorted by descending score. Among equal scores, aggregates whose
+    /// labels equal the query exactly come first. The remaining order is by the last change, newest first, and then by
+    /// id.
     pub fn search(&self, query: &str, filter: Filter, limit: usize) -> Vec<Hit> {
         let query = LabelQuery::new(query, filter);
         let slot = self.index.read();
@@ -198,6 +194,26 @@ impl Labels {
     }
 }
 
+/// Returns the text of a value: a string, or the strings of a list.
+fn searchable(value: &Value) -> Option<Arc<str>> {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        Value::Array(items) => {
+            let mut text = String::new();
+            for item in items.iter().filter_map(Value::as_str) {
+                text.push_str(beginning(item, BODY_BYTES));
+                text.push('\n');
+                if text.len() >= BODY_BYTES {
+                    break;
+                }
+            }
+            text.into()
+        }
+        _ => return None,
+    };
+    (!text.trim().is_empty()).then_some(text)
+}
+
 #[cfg(test)]
 mod tests {
     use super::scores::FURTHER;
@@ -210,7 +226,7 @@ mod tests {
             project_id: None,
             last_event_at,
             labels: labels.iter().map(|label| label.as_str().into()).collect(),
-            body: body.map(Arc::from),
+            body: body.map(|text| Part { text: text.into(), weight: 1 }).into_iter().collect(),
         }
     }
 

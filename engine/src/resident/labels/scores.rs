@@ -13,7 +13,7 @@ const K1: f64 = 1.2;
 const B: f64 = 0.75;
 /// The maximum score of every measure except `exact`.
 const MAX_SCORE: f64 = 0.99;
-/// The factor for the scores of labels that are not the aggregate's own label.
+/// The factor for the scores of all labels of an aggregate after the first label.
 pub const FURTHER: f64 = 0.98;
 /// The minimum score of an entry that counts as a match.
 const MIN_SCORE: f64 = 0.3;
@@ -31,17 +31,17 @@ const MIN_TRIGRAM_SCORE: f64 = 0.2;
 const SHORT_TEXT_BYTES: usize = 12;
 /// The maximum number of wrong letters when whole texts are compared.
 const MAX_EDITS: usize = 4;
-/// Maximum length of texts that are compared as a whole, in bytes. Longer texts are compared only by words and
+/// The maximum length of texts that are compared as a whole, in bytes. Longer texts are compared only by words and
 /// trigrams.
 const MAX_WHOLE_BYTES: usize = 120;
 
 /// The scores of one entry by each measure, from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Scores {
-    /// 1 if the folded label equals the folded query, and 0 otherwise. Less for labels that are not the aggregate's own
-    /// label.
+    /// 1 if the folded label equals the folded query, and 0 otherwise. For labels after the aggregate's first label,
+    /// [`FURTHER`] instead of 1.
     pub exact: f64,
-    /// How well the label begins with the query. A word inside the label that begins with the query also counts, with a
+    /// The score for a label that begins with the query. A label with a later word that begins with the query gets a
     /// lower score. A single character of a script without spaces also matches the end of a pair.
     pub prefix: f64,
     /// The share of the trigrams of label and query that both have in common.
@@ -87,7 +87,7 @@ impl Scores {
     }
 }
 
-/// Scores entries against one query.
+/// A scorer of entries against one query.
 pub struct Scorer<'a> {
     index: &'a Index,
     query: &'a LabelQuery,
@@ -184,8 +184,8 @@ impl<'a> Scorer<'a> {
         query_covered / query_length * (QUERY_SHARE + (1.0 - QUERY_SHARE) * of_label) * in_order
     }
 
-    /// Scores the similarity of label and query letter by letter, which finds labels for queries without a space, for
-    /// example. Returns 0 if many letters differ.
+    /// Scores the similarity of label and query letter by letter. This finds a label even if a space is missing in the
+    /// query, for example. Returns 0 if many letters differ.
     fn as_a_whole(&self, entry: &Entry, trigram: f64) -> f64 {
         let (query, label) = (self.query.folded.as_str(), &*entry.folded);
         let longer = query.len().max(label.len());

@@ -73,10 +73,11 @@ impl Words {
         self.words.iter().map(of).sum::<usize>() + self.sketches.capacity() * (size_of::<Sketch>() + size_of::<u32>())
     }
 
-    /// Adds the words of an entry's folded text.
-    pub fn insert(&mut self, entry: u32, folded: &str) {
-        self.texts += u64::from(!folded.is_empty());
-        for (word, count) in counted(folded) {
+    /// Adds the words of an entry's folded texts. Each occurrence of a word counts as often as the weight of its text.
+    pub fn insert(&mut self, entry: u32, texts: &[(impl AsRef<str>, u32)]) {
+        self.texts += u64::from(is_any(texts));
+        self.total += length(texts);
+        for (word, count) in counted(texts) {
             let number = self.number(word);
             let posting = entry << COUNT_BITS | count.min(MAX_COUNT);
             if let Some(word) = self.words.get_mut(number as usize) {
@@ -88,15 +89,14 @@ impl Words {
                     _ => word.postings.push(posting),
                 }
             }
-            self.total += u64::from(count);
         }
     }
 
-    /// Removes the words of an entry's folded text. The text must be the same as in the call of [`Words::insert`].
-    pub fn remove(&mut self, entry: u32, folded: &str) {
-        self.texts = self.texts.saturating_sub(u64::from(!folded.is_empty()));
-        for (text, count) in counted(folded) {
-            self.total = self.total.saturating_sub(u64::from(count));
+    /// Removes the words of an entry's folded texts. The texts must be the same as in the call of [`Words::insert`].
+    pub fn remove(&mut self, entry: u32, texts: &[(impl AsRef<str>, u32)]) {
+        self.texts = self.texts.saturating_sub(u64::from(is_any(texts)));
+        self.total = self.total.saturating_sub(length(texts));
+        for (text, _) in counted(texts) {
             let Some(number) = self.numbers.get(text).copied() else { continue };
             let Some(word) = self.words.get_mut(number as usize) else { continue };
             if let Some(place) = place_of(&word.postings, entry) {
@@ -177,11 +177,22 @@ fn place_of(postings: &[u32], entry: u32) -> Option<usize> {
     postings.get(place).is_some_and(|posting| posting >> COUNT_BITS == entry).then_some(place)
 }
 
-/// Returns the distinct words of a folded text, each with the number of occurrences.
-fn counted(folded: &str) -> impl Iterator<Item = (&str, u32)> {
+/// Returns the distinct words of folded texts, each with the number of occurrences, multiplied by the weights.
+fn counted(texts: &[(impl AsRef<str>, u32)]) -> impl Iterator<Item = (&str, u32)> {
     let mut counts: FxHashMap<&str, u32> = FxHashMap::default();
-    super::fold::words(folded).for_each(|word| *counts.entry(word).or_default() += 1);
+    for (text, weight) in texts {
+        super::fold::words(text.as_ref()).for_each(|word| *counts.entry(word).or_default() += weight);
+    }
     counts.into_iter()
+}
+
+/// Returns the number of words in folded texts, including repetitions.
+pub fn length(texts: &[(impl AsRef<str>, u32)]) -> u64 {
+    texts.iter().map(|(text, _)| super::fold::words(text.as_ref()).count() as u64).sum()
+}
+
+fn is_any(texts: &[(impl AsRef<str>, u32)]) -> bool {
+    texts.iter().any(|(text, _)| !text.as_ref().is_empty())
 }
 
 #[cfg(test)]
@@ -191,31 +202,43 @@ mod tests {
     #[test]
     fn removed_words_leave_no_entries() {
         let mut words = Words::default();
-        words.insert(3, "one two two");
-        words.insert(1, "two");
+        words.insert(3, &[("one two two", 1)]);
+        words.insert(1, &[("two", 1)]);
         let two = words.find("two").expect("an indexed word");
         assert_eq!(words.entries(two).collect::<Vec<_>>(), [(1, 1), (3, 2)]);
         assert_eq!(words.count_in(two, 3), 2);
-        words.remove(3, "one two two");
+        words.remove(3, &[("one two two", 1)]);
         assert_eq!(words.find("one"), None);
-        words.insert(2, "new");
+        words.insert(2, &[("new", 1)]);
         assert_eq!(words.words.len(), 2);
-        words.remove(1, "two");
-        words.remove(2, "new");
+        words.remove(1, &[("two", 1)]);
+        words.remove(2, &[("new", 1)]);
         assert_eq!((words.numbers.len(), words.total), (0, 0));
         assert_eq!((words.sketches.len(), words.sketched.len()), (0, 0));
     }
 
     #[test]
+    fn the_words_of_weighted_texts_count_several_times() {
+        let mut words = Words::default();
+        words.insert(1, &[("one two", 3), ("two", 1)]);
+        words.insert(2, &[("one", 1)]);
+        let count = |words: &Words, word: &str, entry| words.count_in(words.find(word).expect("a word"), entry);
+        assert_eq!([count(&words, "one", 1), count(&words, "two", 1), count(&words, "one", 2)], [3, 4, 1]);
+        assert_eq!(words.average_length(), 2.0);
+        words.remove(1, &[("one two", 3), ("two", 1)]);
+        assert_eq!((words.find("two"), words.average_length()), (None, 1.0));
+    }
+
+    #[test]
     fn a_sketch_is_moved_with_its_word() {
         let mut words = Words::default();
-        words.insert(1, "one two 東京 three");
-        words.remove(1, "one 東京");
+        words.insert(1, &[("one two 東京 three", 1)]);
+        words.remove(1, &[("one 東京", 1)]);
         let mut all: Vec<&str> = words.like(|_| true).map(|(_, word)| word).collect();
         all.sort_unstable();
         assert_eq!(all, ["three", "two"]);
-        words.remove(1, "three");
-        words.insert(2, "four");
+        words.remove(1, &[("three", 1)]);
+        words.insert(2, &[("four", 1)]);
         let like_four = words.like(|sketch| Sketch::of("four").may_be_near(sketch, 0));
         assert_eq!(like_four.map(|(_, word)| word).collect::<Vec<_>>(), ["four"]);
         assert!(words.find("東京").is_none());

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path as FilePath, PathBuf};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream, StreamExt};
@@ -12,6 +13,7 @@ use object_store::path::Path;
 use object_store::{GetOptions, GetResultPayload, ObjectStore};
 use tokio::task::{JoinHandle, spawn_blocking};
 
+use super::OpenObjects;
 use crate::store::error::{Error, Result};
 
 /// The number of bytes that are gathered for one write.
@@ -59,6 +61,12 @@ impl Folder {
         Ok(Folder { files })
     }
 
+    /// Returns the folder as an object store.
+    pub fn into_objects(self) -> OpenObjects {
+        let folder = Arc::new(self.files);
+        OpenObjects { objects: folder.clone(), prefix: Path::default(), folder: Some(folder) }
+    }
+
     pub async fn write(&self, key: &Path) -> Result<FolderWriter> {
         let path = self.files.path_to_filesystem(key)?;
         let target = path.clone();
@@ -97,6 +105,19 @@ impl Folder {
     pub async fn remove(&self, key: &Path) -> Result<()> {
         let path = self.files.path_to_filesystem(key)?;
         blocking(move || match std::fs::remove_file(&path) {
+            Ok(()) => synced_folder(&path),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        })
+        .await
+    }
+}
+
+impl Folder {
+    /// Removes a folder with all files in it.
+    pub async fn remove_all(&self, folder: &Path) -> Result<()> {
+        let path = self.files.path_to_filesystem(folder)?;
+        blocking(move || match std::fs::remove_dir_all(&path) {
             Ok(()) => synced_folder(&path),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(error),

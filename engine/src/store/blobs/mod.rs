@@ -6,11 +6,14 @@ mod folder;
 mod objects;
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use folder::{Folder, FolderWriter};
 use futures_util::stream::BoxStream;
+use object_store::ObjectStore;
+use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use objects::{Objects, ObjectsWriter};
 
@@ -23,6 +26,15 @@ pub struct BlobKind {
     pub mime_type: String,
     /// The value of the `Content-Disposition` header.
     pub content_disposition: String,
+}
+
+/// An object store for other objects than files.
+pub struct OpenObjects {
+    pub objects: Arc<dyn ObjectStore>,
+    /// The path that is in front of every key.
+    pub prefix: Path,
+    /// The same store, if it is a local folder.
+    pub folder: Option<Arc<LocalFileSystem>>,
 }
 
 /// The storage for the bytes of files.
@@ -59,6 +71,14 @@ impl Blobs {
         Ok(Blobs { place })
     }
 
+    /// Opens an object store for other objects than files. `url` and `options` are those of [`Blobs::open`].
+    pub fn open_objects(url: &str, options: impl IntoIterator<Item = (String, String)>) -> Result<OpenObjects> {
+        Ok(match Blobs::open(url, options)?.place {
+            Place::Folder(folder) => folder.into_objects(),
+            Place::Objects(objects) => objects.into_objects(),
+        })
+    }
+
     /// Creates a storage in memory. The bytes are lost when the process ends.
     pub fn memory() -> Blobs {
         Blobs { place: Place::Objects(Objects::memory()) }
@@ -93,7 +113,16 @@ impl Blobs {
         }
     }
 
-    /// Returns a link of the object store to the bytes under a key, which expires after the time `valid`. Returns
+    /// Removes the bytes under all keys that begin with `folder/`. Succeeds if there is nothing to remove.
+    pub async fn remove_all(&self, folder: &str) -> Result<()> {
+        let folder = parsed(folder)?;
+        match &self.place {
+            Place::Folder(files) => files.remove_all(&folder).await,
+            Place::Objects(objects) => objects.remove_all(&folder).await,
+        }
+    }
+
+    /// Returns a link of the object store to the bytes under a key. The link expires after the time `valid`. Returns
     /// `None` if the storage does not support links.
     pub async fn link(&self, key: &str, valid: Duration) -> Result<Option<String>> {
         match &self.place {
@@ -104,8 +133,8 @@ impl Blobs {
 }
 
 impl BlobWriter {
-    /// Writes the next bytes. Before the first part of a multipart upload is sent, returns the upload's id, and returns
-    /// `None` in all other calls. The id is needed to remove the parts after a failure.
+    /// Writes the next bytes. Returns the id of the multipart upload in the call that starts the upload, and `None` in
+    /// all other calls. The id is needed to remove the parts after a failure.
     pub async fn write(&mut self, block: Bytes) -> Result<Option<String>> {
         match &mut self.writer {
             Writer::Folder(writer) => writer.write(block).await.map(|()| None),
@@ -165,6 +194,16 @@ mod tests {
             blobs.remove(key, None).await.expect("removed");
             assert!(blobs.read(key, 0..1).await.is_err());
         }
+        for key in ["v/1", "v/2", "vv/1"] {
+            let mut writer = blobs.write(key, kind()).await.expect("begun");
+            writer.write(Bytes::from_static(b"few")).await.expect("written");
+            writer.finish().await.expect("whole");
+        }
+        for _ in 0..2 {
+            blobs.remove_all("v").await.expect("removed");
+        }
+        assert!(blobs.read("v/1", 0..1).await.is_err() && blobs.read("v/2", 0..1).await.is_err());
+        assert_eq!(read(blobs, "vv/1", 0..3).await, b"few");
         assert_eq!(blobs.link("w/1", Duration::from_secs(1)).await.expect("asked"), None);
     }
 

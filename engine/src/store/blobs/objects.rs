@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::stream::{BoxStream, StreamExt};
+use futures_util::stream::{BoxStream, StreamExt, TryStreamExt};
 use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::gcp::GoogleCloudStorageBuilder;
@@ -17,14 +17,14 @@ use object_store::signer::Signer;
 use object_store::{Attribute, Attributes, GetOptions, GetRange, ObjectStore, ObjectStoreExt, PutOptions, PutPayload};
 use tokio::task::JoinHandle;
 
-use super::BlobKind;
+use super::{BlobKind, OpenObjects};
 use crate::store::error::{Error, Result};
 
 /// The size of a part, in bytes. Files smaller than a part are sent in one request.
 const PART_BYTES: usize = 8 << 20;
-/// Texts in the error message of a store that does not support an operation.
+/// The texts in the error messages of stores that do not support an operation.
 const UNSUPPORTED_STATUSES: [&str; 2] = ["405 Method Not Allowed", "501 Not Implemented"];
-/// Maximum number of parts that are sent at the same time, in addition to the part that is being gathered.
+/// The maximum number of parts that are sent at the same time, in addition to the part that is being gathered.
 const MAX_CONCURRENT_PARTS: usize = 2;
 
 #[derive(Clone)]
@@ -83,6 +83,11 @@ impl Objects {
         Ok(Objects { objects: store.clone(), parts: store.clone(), signer: Some(store), prefix })
     }
 
+    /// Returns the object store for other objects than files.
+    pub fn into_objects(self) -> OpenObjects {
+        OpenObjects { objects: self.objects, prefix: self.prefix, folder: None }
+    }
+
     fn path(&self, key: &Path) -> Path {
         self.prefix.parts().chain(key.parts()).collect()
     }
@@ -121,6 +126,17 @@ impl Objects {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Removes all objects below a path.
+    pub async fn remove_all(&self, folder: &Path) -> Result<()> {
+        let found = self.objects.list(Some(&self.path(folder))).map_ok(|meta| meta.location).boxed();
+        let deleted = self.objects.delete_stream(found).map(|deleted| match deleted {
+            // Another server has removed the object since the list was read.
+            Ok(_) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(Error::Blobs(error)),
+        });
+        deleted.try_collect().await
     }
 
     pub async fn link(&self, key: &Path, valid: Duration) -> Result<Option<String>> {

@@ -1,4 +1,4 @@
-//! Tests of the log: what is appended once is read in order.
+//! Tests of the log: a batch is written once, and its events are read in order.
 
 use super::*;
 use crate::model::value::{Object, Value};
@@ -9,18 +9,11 @@ fn event(aggregate_id: &str, version: u64, position: u64) -> Arc<Event> {
     let payload: Object = [("z", Value::Int(1)), ("a", Value::Double(1.0))].into_iter().collect();
     Arc::new(Event {
         event_id: crate::model::id::event_id(0, position, position << 50).to_string().into(),
-        aggregate_id: AggregateId::parse(aggregate_id).expect("a valid id"),
-        aggregate_type: "note".into(),
-        event_type: "note.created".into(),
-        project_id: None,
         version,
-        position,
         payload: Arc::new(payload),
-        metadata: Arc::default(),
-        actor: "system".into(),
         occurred_at: 1,
         recorded_at: 2,
-        sent: Default::default(),
+        ..Event::sample(aggregate_id, "note.created", position)
     })
 }
 
@@ -48,17 +41,17 @@ async fn a_batch_is_written_once_and_read_in_order() {
     let alone = Store::connect("mem://").await.expect("memory");
     let log = alone.workspace("0-1").await.expect("a database");
     let first = [event("b", 1, 1), event("a", 1, 2), event("b", 2, 3)];
-    log.append(Batch { events: &first, chosen_ids: &[1], answers: &[], ..Batch::default() }).await.expect("appended");
+    log.append(Batch { events: &first, chosen_ids: &[1], responses: &[], ..Batch::default() }).await.expect("appended");
     let second = [event("b", 3, 4)];
-    log.append(Batch { events: &second, chosen_ids: &[], answers: &[], ..Batch::default() }).await.expect("appended");
+    log.append(Batch { events: &second, chosen_ids: &[], responses: &[], ..Batch::default() }).await.expect("appended");
     assert!(matches!(
-        log.append(Batch { events: &second, chosen_ids: &[], answers: &[], ..Batch::default() }).await,
+        log.append(Batch { events: &second, chosen_ids: &[], responses: &[], ..Batch::default() }).await,
         Err(Error::Conflict)
     ));
     // The append is atomic, so the event before the conflicting event is not written either.
     let half = [event("d", 1, 5), event("b", 3, 6)];
     assert!(matches!(
-        log.append(Batch { events: &half, chosen_ids: &[0], answers: &[], ..Batch::default() }).await,
+        log.append(Batch { events: &half, chosen_ids: &[0], responses: &[], ..Batch::default() }).await,
         Err(Error::Conflict)
     ));
     assert_eq!(log.read_stream(&half[0].aggregate_id, 1, 9).await.expect("events").len(), 0);
@@ -75,11 +68,11 @@ async fn a_batch_is_written_once_and_read_in_order() {
     let log = alone.share().workspace("0-1").await.expect("a database");
     assert_eq!(log.ends().await.expect("a head").position, 4);
     assert!(matches!(
-        log.append(Batch { events: &second, chosen_ids: &[], answers: &[], ..Batch::default() }).await,
+        log.append(Batch { events: &second, chosen_ids: &[], responses: &[], ..Batch::default() }).await,
         Err(Error::Conflict)
     ));
     let third = [event("c", 1, 5)];
-    log.append(Batch { events: &third, chosen_ids: &[], answers: &[], ..Batch::default() }).await.expect("appended");
+    log.append(Batch { events: &third, chosen_ids: &[], responses: &[], ..Batch::default() }).await.expect("appended");
     assert_eq!(log.ends().await.expect("a head").position, 5);
 
     let positions = |events: &[Event]| events.iter().map(|event| event.position).collect::<Vec<_>>();
@@ -95,7 +88,7 @@ async fn a_batch_is_written_once_and_read_in_order() {
 
     // A commit may be longer than the range that is searched for it.
     let long: Vec<Arc<Event>> = (1..=200).map(|version| event("long", version, 5 + version)).collect();
-    log.append(Batch { events: &long, chosen_ids: &[], answers: &[], ..Batch::default() }).await.expect("appended");
+    log.append(Batch { events: &long, chosen_ids: &[], responses: &[], ..Batch::default() }).await.expect("appended");
     assert_eq!(positions(&log.read_after(5, 1).await.expect("events")), (6..=205).collect::<Vec<_>>());
     assert_eq!(positions(&log.read_after(100, 500).await.expect("events")), (101..=205).collect::<Vec<_>>());
 

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::core::storage::Storage;
 use crate::error::Error;
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::FILE;
 use crate::model::file::named_bytes;
+use crate::state::storage::Storage;
 use crate::workspace::call_context::Operation;
 
 /// The upload that a file referred to before an event, as seen by the last decision on that event.
@@ -16,7 +16,7 @@ use crate::workspace::call_context::Operation;
 pub struct PreviousUpload(Arc<Mutex<Option<Arc<str>>>>);
 
 impl PreviousUpload {
-    /// Records the upload that a file refers to before the event.
+    /// Records the upload that the file refers to. `before` is the file's aggregate before the event.
     pub fn note(&self, before: Option<&Aggregate>) {
         *self.0.lock() = named_bytes(before).map(|(id, _)| id);
     }

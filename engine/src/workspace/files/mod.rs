@@ -3,6 +3,7 @@
 //! The order is always the same: reserve storage, write the bytes, append the event, and then remove bytes that no file
 //! refers to any more. Deleting an aggregate does not delete the files attached to it.
 
+mod attachment;
 mod bytes;
 mod download;
 mod kind;
@@ -10,8 +11,10 @@ mod receive;
 mod upload;
 mod upload_link;
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
+pub use attachment::attachment;
 use bytes::{PreviousUpload, is_live, not_found};
 pub use download::{FileLink, SignedLink, StoredFile, check_link};
 pub use kind::mime_type;
@@ -20,17 +23,17 @@ pub(super) use receive::Receiving;
 pub use upload::{NewFile, Uploaded};
 pub use upload_link::{CheckedLink, LinkedUpload, UploadLink, refusing};
 
-use super::Page;
 use super::call_context::{CallContext, Operation};
 use super::rights::{Reader, Writer};
-use crate::core::append::Decide;
-use crate::core::view::View;
+use super::{Page, PageLimit};
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::FILE;
 use crate::model::event::NewEvent;
 use crate::model::file;
 use crate::model::file_path::{FilePath, check_segments};
+use crate::state::append::Decide;
+use crate::state::view::View;
 
 /// The storage usage of a workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,12 +63,13 @@ impl CallContext {
 }
 
 impl Reader {
-    /// Returns files, newest path first. `prefix` selects the files below a path and ends at a segment boundary.
+    /// Returns files. Files whose paths were first used most recently come first. `prefix` selects the files at or
+    /// below a path, and matches only whole segments.
     pub async fn list_files(
         &self,
         prefix: Option<&str>,
         before: Option<u64>,
-        limit: usize,
+        limit: PageLimit,
     ) -> Result<Page<Arc<Aggregate>>> {
         let prefix =
             prefix.map(|prefix| prefix.strip_suffix('/').unwrap_or(prefix)).filter(|prefix| !prefix.is_empty());
@@ -81,17 +85,22 @@ impl Reader {
         let matches_prefix = |found: &Aggregate| {
             prefix.is_none_or(|prefix| file::text(found, file::PATH).is_some_and(|path| is_below(path, prefix)))
         };
-        self.context.list_aggregates(FILE, before, limit, matches_prefix).await
+        self.context.list(Some(FILE), before, limit, matches_prefix).await
     }
 
     /// Returns the storage usage of the workspace.
     pub async fn storage_usage(&self) -> Result<Usage> {
         let state = self.context.state();
-        state.refresh().await?;
-        let snapshot = state.folded.snapshot();
-        let files = snapshot.iter().filter(|found| is_live(found));
-        let (files, file_bytes) =
-            files.fold((0, 0), |(count, bytes), found| (count + 1, bytes + file::size_bytes(found)));
+        self.context.refresh().await?;
+        let (mut files, mut file_bytes) = (0, 0);
+        let visit = |found: &Arc<Aggregate>| {
+            if is_live(found) {
+                files += 1;
+                file_bytes += file::size_bytes(found);
+            }
+            ControlFlow::Continue(())
+        };
+        self.context.visit_newest(Some(FILE), None, visit).await;
         let quota_bytes = self.context.storage_quota().await?;
         Ok(Usage { used_bytes: state.db.used_bytes().await?, quota_bytes, files, file_bytes })
     }

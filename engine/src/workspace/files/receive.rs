@@ -9,11 +9,11 @@ use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use tokio::task::JoinHandle;
 
-use crate::core::State;
-use crate::core::storage::Storage;
 use crate::error::{Error, Result};
+use crate::state::State;
+use crate::state::storage::Storage;
 use crate::store::blobs::BlobKind;
-use crate::store::uploads::{Room, Upload};
+use crate::store::uploads::{Reservation, Upload};
 use crate::store::{self, Database};
 
 /// The bytes of a file as they arrive.
@@ -48,7 +48,7 @@ impl Receiving {
         Receiving::with_id(state, db, state.clock.new_id().to_string().into(), quota)
     }
 
-    /// Creates an upload with an id that another store gave it.
+    /// Creates an upload with the id that the upload has in another store.
     pub fn with_id(state: &Arc<State>, db: &Database, id: Arc<str>, quota: Option<u64>) -> Receiving {
         let lease = Duration::from_millis(state.settings.upload_lease_ms);
         let upload = Upload { id, owner: state.storage.server(&*state.clock), lease };
@@ -110,7 +110,8 @@ impl Receiving {
         self.reserve(size).await
     }
 
-    /// Reserves storage for an upload without an announced length. Larger uploads reserve more storage in advance.
+    /// Reserves the storage that is missing for `size` bytes. Fails if the client announced a smaller length. Larger
+    /// uploads reserve more storage in advance.
     async fn reserve_unannounced(&mut self, size: u64, announced: Option<u64>) -> Result<()> {
         let Some(missing) = size.checked_sub(self.reserved).filter(|missing| *missing > 0) else { return Ok(()) };
         if announced.is_some() {
@@ -129,12 +130,12 @@ impl Receiving {
             self.db.reserve(&self.upload, more, first, self.quota).await?
         };
         match reservation {
-            Room::Reserved => {
+            Reservation::Reserved => {
                 self.reserved += more;
                 Ok(())
             }
-            Room::Exceeded => Err(exceeded(self.quota.unwrap_or_default())),
-            Room::Lost => Err(lost()),
+            Reservation::Exceeded => Err(exceeded(self.quota.unwrap_or_default())),
+            Reservation::Lost => Err(lost()),
         }
     }
 
@@ -171,7 +172,7 @@ fn exceeded(quota: u64) -> Error {
     Error::invalid_with_code("storage_quota_exceeded", message)
 }
 
-/// Renews the lease of an upload until dropped.
+/// A task that renews the lease of an upload until this value is dropped.
 struct Renewal(JoinHandle<()>);
 
 impl Renewal {

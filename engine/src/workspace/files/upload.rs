@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use futures_util::{StreamExt, stream};
+
 use super::bytes::{PreviousUpload, is_live};
 use super::receive::{Incoming, Received, Receiving};
-use crate::core::append::{Appended, Decide};
-use crate::core::staging::object_of;
-use crate::core::view::View;
+use crate::access::grant::Grant;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::FILE;
@@ -15,11 +15,16 @@ use crate::model::file::{ATTACHED_ID, ATTACHED_TYPE, FILENAME, MIME_TYPE, PATH, 
 use crate::model::file_path::{FilePath, Place};
 use crate::model::id::AggregateId;
 use crate::model::value::{Object, Value};
+use crate::state::append::{Appended, Decide};
+use crate::state::staging::object_of;
+use crate::state::view::View;
 use crate::store::blobs::BlobKind;
-use crate::workspace::answers::RequestId;
 use crate::workspace::articles::unknown_project;
 use crate::workspace::call_context::{CallContext, Operation};
+use crate::workspace::responses::RequestId;
 use crate::workspace::rights::Writer;
+
+const ENDED: &str = "the right to upload ended before the upload was complete";
 
 /// A file to store.
 #[derive(Debug, Clone, Default)]
@@ -70,7 +75,7 @@ impl Writer {
             let mut receiving = Receiving::new(operation.state(), operation.database(), quota);
             let kind =
                 BlobKind { mime_type: new.mime_type.clone(), content_disposition: new.content_disposition.clone() };
-            let stored = match operation.while_granted(receiving.write(new.size, bytes, kind)).await {
+            let stored = match operation.receive(&mut receiving, new.size, bytes, kind).await {
                 Ok(received) => operation.name_bytes(target, new, received, receiving.upload_id().clone()).await,
                 Err(error) => Err(error),
             };
@@ -122,16 +127,24 @@ impl CallContext {
 }
 
 impl Operation {
-    /// Runs a long operation. Cancels the operation and fails if the caller's right ends before the operation does.
-    async fn while_granted<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
-        const ENDED: Error = Error::Unauthenticated("the right to upload ended before the upload was complete");
-        let mut grant = self.context().grant();
-        let done = tokio::select! {
-            done = work => done?,
-            () = grant.ended() => return Err(ENDED),
-        };
+    /// Receives the bytes of a file. Fails if the caller's right ends before the last byte has arrived.
+    ///
+    /// The end of the right only cancels the wait for bytes. A write to the store that has begun is completed, so that
+    /// it cannot happen after the upload was cancelled.
+    async fn receive(
+        &self,
+        receiving: &mut Receiving,
+        size: Option<u64>,
+        bytes: Incoming,
+        kind: BlobKind,
+    ) -> Result<Received> {
+        let grant = self.context().grant();
+        let received = receiving.write(size, while_granted(bytes, self.context().grant()), kind).await;
         // Checks the store, since another server may have ended the right a moment ago.
-        if grant.is_held().await? { Ok(done) } else { Err(ENDED) }
+        match grant.is_held().await? {
+            true => received,
+            false => Err(Error::Unauthenticated(ENDED)),
+        }
     }
 
     /// Returns the response of an earlier request with the same key. Called before storage is reserved, since a
@@ -144,7 +157,7 @@ impl Operation {
         self.uploaded(&appended, id).map(Some)
     }
 
-    /// Appends the event that points the file at the uploaded bytes. Appends nothing if the file would not change.
+    /// Appends the event that makes the file refer to the uploaded bytes. Appends nothing if the file would not change.
     async fn name_bytes(&self, target: Target, new: NewFile, received: Received, upload: Arc<str>) -> Result<Uploaded> {
         let previous = PreviousUpload::default();
         let (recorder, id, given_bytes) = (previous.clone(), target.id.clone(), target.path.as_str().len());
@@ -191,6 +204,19 @@ impl Operation {
         }
         Ok(Uploaded { file, replaced: event.verb() == "replaced", repeated })
     }
+}
+
+/// Returns the stream of bytes, which fails when the right ends.
+fn while_granted(bytes: Incoming, mut grant: Grant) -> Incoming {
+    let ended = Box::pin(async move { grant.ended().await });
+    stream::unfold((bytes, ended), |(mut bytes, mut ended)| async move {
+        let next = tokio::select! {
+            () = &mut ended => Some(Err(std::io::Error::other(ENDED))),
+            next = bytes.next() => next,
+        };
+        next.map(|next| (next, (bytes, ended)))
+    })
+    .boxed()
 }
 
 /// Returns the payload of a file event. Every event contains all fields.

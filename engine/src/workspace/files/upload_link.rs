@@ -103,6 +103,7 @@ impl CheckedLink {
 }
 
 impl LinkedUpload {
+    /// Returns the name of the file to store.
     pub fn filename(&self) -> &str {
         &self.new.filename
     }
@@ -136,7 +137,8 @@ fn refused() -> Error {
     Error::forbidden("invalid_link", "the link is invalid or has expired")
 }
 
-/// Hides from the holder of a link why its creator was rejected.
+/// Replaces the error about a link's creator by a general error, so that the holder of the link does not learn the
+/// reason. Temporary and internal errors stay unchanged.
 pub fn refusing(error: Error) -> Error {
     match error {
         Error::Unavailable(_) | Error::Internal(_) | Error::IssuerSilent => error,

@@ -3,25 +3,28 @@
 use std::sync::Arc;
 
 use super::approval::{effects, with_difference};
-use crate::core::append::Decide;
 use crate::error::{Error, Result};
-use crate::mailbox::person::{self, ARTIFACTS_CHANGED, TaskCommand};
+use crate::mailbox::person::{self, ARTIFACTS_CHANGED, Prepared, QUESTION_CHANGED, TaskCommand};
 use crate::mailbox::{effect, find};
 use crate::model::aggregate::Aggregate;
 use crate::model::event::Expected;
+use crate::model::facts::Assignee;
+use crate::model::task::Task;
 use crate::model::task::content::Stamp;
 use crate::model::task::view::EffectView;
+use crate::state::append::Decide;
 use crate::workspace::call_context::Operation;
 use crate::workspace::offload::offload;
 use crate::workspace::rights::Writer;
 
-/// The maximum number of attempts at an edit. An attempt fails if an agent adds output at the same time.
+/// The maximum number of failed attempts at an edit or an answer before the final attempt. An attempt fails if an agent
+/// adds output or asks another question at the same time.
 const MAX_ATTEMPTS: usize = 8;
 
 /// The result of a person's action.
 pub struct ActedTask {
     pub task: Arc<Aggregate>,
-    /// The events that an approval has appended besides the task's own, with the states after them.
+    /// The events that an approval has appended besides the event of the task, with the states after them.
     pub appended: Vec<EffectView>,
 }
 
@@ -31,7 +34,7 @@ impl Writer {
         self.context.state().clock.now_ms()
     }
 
-    /// Performs an action on a task. Returns the changed task and what an approval has appended.
+    /// Performs an action on a task. Returns the changed task and the events that an approval has appended.
     pub async fn act_on_task(&self, id: &str, command: TaskCommand, expected: Expected) -> Result<ActedTask> {
         if let TaskCommand::Assign { assignee, .. } = &command {
             self.context.check_user(assignee.as_ref()).await?;
@@ -45,7 +48,7 @@ impl Operation {
     async fn act(&self, id: &str, command: Arc<TaskCommand>, expected: Expected, stamp: Stamp) -> Result<ActedTask> {
         for _ in 0..MAX_ATTEMPTS {
             match self.try_act(id, &command, expected, &stamp).await {
-                Err(Error::Conflict { code: ARTIFACTS_CHANGED, .. }) => {}
+                Err(Error::Conflict { code: ARTIFACTS_CHANGED | QUESTION_CHANGED, .. }) => {}
                 other => return other,
             }
         }
@@ -60,21 +63,47 @@ impl Operation {
         stamp: &Stamp,
     ) -> Result<ActedTask> {
         let state = self.state();
-        let edited = match &**command {
+        let prepared = self.prepare(id, command, expected, stamp).await?;
+        let given_bytes = command.size_bytes();
+        let (task_id, decided, stamp) = (id.to_owned(), command.clone(), stamp.clone());
+        let decide: Decide =
+            Box::new(move |view| person::decide(view, &task_id, expected, &decided, &prepared, &stamp));
+        let done = match self.append_decided(decide, None, given_bytes).await.map_err(effect::explain) {
+            Ok(done) => done,
+            Err(error) => return Err(with_difference(state, error).await),
+        };
+        if let TaskCommand::Assign { assignee, .. } = &**command {
+            self.settle_assignee(assignee.as_ref()).await?;
+        }
+        Ok(ActedTask { task: find(state.folded.get(id), id)?, appended: effects(state, &done) })
+    }
+
+    /// Prepares the inputs of a decision that are not in the log, or that take too long to compute during the decision.
+    async fn prepare(&self, id: &str, command: &TaskCommand, expected: Expected, stamp: &Stamp) -> Result<Prepared> {
+        let state = self.state();
+        let mut prepared = Prepared::default();
+        match command {
             TaskCommand::Edit { edit, .. } => {
                 state.refresh().await?;
                 let (task, edit, stamp) = (find(state.folded.get(id), id)?, edit.clone(), stamp.clone());
-                Some(offload(move || person::edited(&task, expected, &edit, &stamp)).await?)
+                prepared.edited = Some(offload(move || person::edited(&task, expected, &edit, &stamp)).await?);
             }
-            _ => None,
-        };
-        let given_bytes = command.size_bytes();
-        let (task_id, command, stamp) = (id.to_owned(), command.clone(), stamp.clone());
-        let decide: Decide =
-            Box::new(move |view| person::decide(view, &task_id, expected, &command, edited.as_ref(), &stamp));
-        match self.append_decided(decide, None, given_bytes).await.map_err(effect::explain) {
-            Ok(done) => Ok(ActedTask { task: find(state.folded.get(id), id)?, appended: effects(state, &done) }),
-            Err(error) => Err(with_difference(state, error).await),
+            TaskCommand::Ask { message } | TaskCommand::Answer { message } => {
+                state.refresh().await?;
+                let (task, message) = (find(state.folded.get(id), id)?, message.clone());
+                prepared.question = offload(move || person::answered(&task, &message)).await?;
+            }
+            TaskCommand::Retry { .. } => {
+                state.refresh().await?;
+                let assignee = Task::new(&*find(state.folded.get(id), id)?).assignee();
+                if let Some(Assignee::User(user)) = &assignee
+                    && !self.context().is_member(user).await?
+                {
+                    prepared.left = assignee;
+                }
+            }
+            _ => {}
         }
+        Ok(prepared)
     }
 }

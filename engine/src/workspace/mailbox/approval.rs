@@ -1,10 +1,7 @@
-//! What an approval writes: the events of the effects with the states after them, before the approval and after it.
+//! The events that an approval appends for effects, with the states after them: the preview and the result.
 
 use std::sync::Arc;
 
-use crate::core::State;
-use crate::core::append::{Append, Appended};
-use crate::core::stream_pages::StreamPages;
 use crate::error::{Error, Result};
 use crate::mailbox::{effect, person};
 use crate::model::aggregate::Aggregate;
@@ -15,11 +12,14 @@ use crate::model::task::Task;
 use crate::model::task::content::Effect;
 use crate::model::task::view::{EffectView, Stale, difference};
 use crate::model::value::{Object, Value};
+use crate::state::State;
+use crate::state::append::{Append, Appended};
+use crate::state::stream_pages::StreamPages;
 use crate::workspace::rights::Reader;
 
 /// The maximum size of all states in one response, in bytes. States beyond it are left out.
 const MAX_STATE_BYTES: usize = 4 << 20;
-/// The maximum number of events that are folded to show what an author has read.
+/// The maximum number of events that are folded to find the state that an author has read.
 const MAX_READ_EVENTS: u64 = 10_000;
 
 /// A preview of the approval of a task.
@@ -27,13 +27,13 @@ const MAX_READ_EVENTS: u64 = 10_000;
 pub struct Approval {
     /// The events that approval would append now, with the states after them. Empty if the task cannot be approved.
     pub would_append: Vec<EffectView>,
-    /// The reason for which approval would be rejected, although the task's status allows it. Stale effects are no such
-    /// reason here, because a person may accept them.
+    /// The error with which an approval would be rejected, although the task's status allows it. Stale effects do not
+    /// count here, because a person may accept them.
     pub refusal: Option<Error>,
 }
 
 impl Approval {
-    /// Returns whether approval would neither append nor reject anything now.
+    /// Returns whether an approval would append no effects now and would not be rejected.
     pub fn is_empty(&self) -> bool {
         self.would_append.is_empty() && self.refusal.is_none()
     }
@@ -45,10 +45,9 @@ impl Approval {
 }
 
 impl Reader {
-    /// Returns what approval of a task in this version would append now.
+    /// Returns a preview of the approval of a task in this version.
     pub async fn approval(&self, task: &Aggregate) -> Result<Approval> {
-        let has_effect = |artifact: &&Object| artifact.get("effect").is_some_and(|effect| !effect.is_null());
-        if !Task::new(task).current_artifacts().iter().any(has_effect) {
+        if !Task::new(task).has_effects() {
             return Ok(Approval::default());
         }
         let state = self.context.state();
@@ -91,7 +90,8 @@ pub(super) fn effects(state: &State, appended: &Appended) -> Vec<EffectView> {
     appended.events.iter().zip(&appended.states).skip(1).map(view).collect()
 }
 
-/// Returns how the aggregate of an effect has changed since the author of the effect read it, if it has.
+/// Returns the changes to the aggregate of an effect since the author of the effect read it, or `None` if there are
+/// none.
 async fn stale(state: &State, task: &Aggregate, effects: &[EffectView], position: usize) -> Result<Option<Stale>> {
     let Some(view) = effects.get(position) else { return Ok(None) };
     let about = &view.event.aggregate_id;
@@ -126,7 +126,7 @@ async fn changed_since(state: &State, id: &AggregateId, version: u64) -> Result<
     Ok(Some(difference(was.as_ref().map_or(&none, |was| &was.state), &now.state)))
 }
 
-/// Adds what has changed to the error of an approval whose effect is stale.
+/// Adds the changed fields to the error of an approval whose effect is stale.
 pub(super) async fn with_difference(state: &State, error: Error) -> Error {
     let Error::Conflict { code: effect::STALE, message, mut details, index } = error else { return error };
     let id = details.get("aggregate_id").and_then(Value::as_str).and_then(AggregateId::parse);

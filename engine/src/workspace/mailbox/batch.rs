@@ -4,7 +4,7 @@ use futures_util::StreamExt;
 use futures_util::stream;
 
 use super::actions::ActedTask;
-use super::tasks::TaskFilter;
+use super::tasks::{Limit, TaskFilter};
 use crate::error::{Error, Result};
 use crate::mailbox::person::TaskCommand;
 use crate::model::event::Expected;
@@ -20,12 +20,10 @@ const AT_ONCE: usize = 64;
 /// The tasks to act on.
 #[derive(Debug, Clone)]
 pub enum Which {
-    Ids(Vec<String>),
+    /// The tasks with these ids, each with the version that it must have.
+    Ids(Vec<(String, Expected)>),
     /// The tasks that match a filter. The request is rejected unless `expected` tasks match.
-    Filter {
-        filter: Box<TaskFilter>,
-        expected: usize,
-    },
+    Filter { filter: Box<TaskFilter>, expected: usize },
 }
 
 /// The result of the action on one task.
@@ -39,7 +37,10 @@ impl Writer {
     pub async fn act_on_tasks(&self, which: Which, command: TaskCommand) -> Result<Vec<Outcome>> {
         let ids = match which {
             Which::Ids(ids) => ids,
-            Which::Filter { filter, expected } => self.expected_ids(&filter, expected).await?,
+            Which::Filter { filter, expected } => {
+                let ids = self.expected_ids(&filter, expected).await?;
+                ids.into_iter().map(|id| (id, Expected::Any)).collect()
+            }
         };
         if ids.is_empty() || ids.len() > MAX_TASKS {
             return Err(Error::invalid_at("/ids", format!("expected 1 to {MAX_TASKS} tasks, found {}", ids.len())));
@@ -49,10 +50,10 @@ impl Writer {
         }
         let writer = self.clone();
         Operation::perform(self, |_| async move {
-            let act = |id: String| {
+            let act = |(id, expected): (String, Expected)| {
                 let (writer, command) = (writer.clone(), command.clone());
                 async move {
-                    let result = writer.act_on_task(&id, command, Expected::Any).await;
+                    let result = writer.act_on_task(&id, command, expected).await;
                     Outcome { id, result }
                 }
             };
@@ -67,7 +68,7 @@ impl Writer {
         if expected > MAX_TASKS {
             return Err(Error::invalid_at("/expected", format!("expected at most {MAX_TASKS}")));
         }
-        let found = self.context.select_tasks(filter, None, usize::MAX).await?.items;
+        let found = self.context.select_tasks(filter, None, Limit::NONE).await?.items;
         if found.len() != expected {
             let details = [("count", Value::Int(found.len() as i64)), ("expected", Value::Int(expected as i64))];
             let message = format!("the filter matches {} tasks, expected {expected}", found.len());

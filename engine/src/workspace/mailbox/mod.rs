@@ -6,13 +6,14 @@ mod assignee;
 pub mod batch;
 pub mod leases;
 mod next;
+mod offboarding;
 pub mod tasks;
 pub mod work;
 
-use super::answers::RequestId;
 use super::call_context::Operation;
-use crate::core::append::{Appended, Decide};
+use super::responses::RequestId;
 use crate::error::Result;
+use crate::state::append::{Appended, Decide};
 
 pub use crate::mailbox::agent::{Work, Worker};
 pub use crate::mailbox::leases::Renewed;

@@ -1,6 +1,6 @@
-//! Claims of the next task of an agent: the most urgent of its open tasks, and of these the oldest.
+//! Claims the next task of an agent: the oldest of the waiting tasks with the highest priority.
 
-use super::tasks::TaskFilter;
+use super::tasks::{Limit, TaskFilter};
 use super::work::{Worked, check_claim};
 use crate::error::{Error, Result};
 use crate::mailbox::agent::{Work, Worker};
@@ -9,8 +9,7 @@ use crate::model::event::Expected;
 use crate::model::task::{Status, Task};
 use crate::workspace::rights::AgentWriter;
 
-/// The maximum number of tasks that one request tries to claim. A task is tried in vain if somebody else changes it at
-/// the same time.
+/// The maximum number of tasks that one request tries to claim. An attempt fails if the task changes at the same time.
 const MAX_TRIED: usize = 256;
 
 impl AgentWriter {
@@ -21,8 +20,10 @@ impl AgentWriter {
         self.bind(&mut worker, &work)?;
         let state = self.context.state();
         state.refresh().await?;
-        if !state.folded.get(agent_id).is_some_and(|found| agent::is_agent(&found)) {
-            return Err(Error::not_found("agent", agent_id));
+        let found = state.folded.get(agent_id).filter(|found| agent::is_agent(found));
+        let found = found.ok_or_else(|| Error::not_found("agent", agent_id))?;
+        if agent::is_disabled(&found) {
+            return Err(Error::conflict("agent_disabled", "the agent is disabled and gets no work"));
         }
         let filter = TaskFilter {
             statuses: Some(vec![Status::Pending, Status::AwaitingReply]),
@@ -30,10 +31,10 @@ impl AgentWriter {
             assignee_id: Some(agent_id.to_owned()),
             ..TaskFilter::default()
         };
-        let mut waiting = self.context.select_tasks(&filter, None, usize::MAX).await?.items;
+        let mut waiting = self.context.select_tasks(&filter, None, Limit::NONE).await?.items;
         waiting.sort_by_key(|task| (std::cmp::Reverse(Task::new(task).priority()), task.first_position));
         for task in waiting.into_iter().take(MAX_TRIED) {
-            // The version excludes that the claim renews one of another worker of this agent.
+            // The expected version prevents the claim from renewing the claim of another instance of this agent.
             let expected = Expected::Version(task.version);
             match self.work_on_task(task.id.as_str(), worker.clone(), work.clone(), expected, None).await {
                 Err(Error::Conflict { code: "version_conflict" | "task_state_conflict", .. }) => {}

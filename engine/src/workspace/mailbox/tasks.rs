@@ -4,15 +4,13 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use crate::core::append::Decide;
-use crate::core::stream_pages::StreamPages;
-use crate::core::view::View;
 use crate::error::{Error, Result};
 use crate::mailbox::artifacts::first_versions;
 use crate::mailbox::effect::Origin;
 use crate::mailbox::person::{check_assignee, parts};
+pub use crate::mailbox::selection::Limit;
 use crate::mailbox::selection::{self, Selection, select};
-use crate::mailbox::{deliverers, find, signed};
+use crate::mailbox::{add_deliverers, find, signed};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::TASK;
 use crate::model::date::format_date;
@@ -24,11 +22,14 @@ use crate::model::task::view::{TimelineView, WaitingOn, WholeTask};
 use crate::model::task::{SourceType, Status, review, title};
 use crate::model::value::{Object, Value};
 use crate::model::violation::Violations;
+use crate::state::append::Decide;
+use crate::state::stream_pages::StreamPages;
+use crate::state::view::View;
 use crate::workspace::Page;
-use crate::workspace::answers::RequestId;
 use crate::workspace::articles::unknown_project;
 use crate::workspace::call_context::{CallContext, Operation, first_event};
 use crate::workspace::offload::offload;
+use crate::workspace::responses::RequestId;
 use crate::workspace::rights::{Reader, Writer};
 
 /// The maximum length of an idempotency key, in bytes.
@@ -106,7 +107,7 @@ impl NewTask {
             + parts.map(Value::size_bytes).sum::<usize>()
     }
 
-    fn payload(&self, stamp: &Stamp, artifacts: Option<Value>) -> Object {
+    fn payload(&self, stamp: &Stamp, artifacts: Option<Value>) -> Result<Object> {
         let (assignee_type, assignee_id) = parts(self.assignee.as_ref());
         let mut payload = Object::from_iter([
             (field::TITLE, Value::from(self.title.trim())),
@@ -126,9 +127,9 @@ impl NewTask {
         }
         if let Some(artifacts) = artifacts {
             payload.push(field::ARTIFACTS, artifacts);
-            payload.push(field::DELIVERED_BY, deliverers(None, stamp));
+            add_deliverers(&mut payload, None, stamp)?;
         }
-        payload
+        Ok(payload)
     }
 }
 
@@ -145,6 +146,7 @@ impl Writer {
             None => stamp.seed.clone(),
         };
         let (request, given_bytes, task_id) = (new.request.clone(), new.size_bytes(), id.clone());
+        let assignee = new.assignee.clone();
         let decide: Decide = Box::new(move |view: &View<'_>| {
             if let Some(known) = view.aggregate(&id) {
                 return find(Some(known), &id).map(|_| Vec::new()).map_err(|_| taken());
@@ -154,15 +156,17 @@ impl Writer {
                 true => None,
                 false => {
                     let subject = new.source.get("aggregate_id").and_then(Value::as_str);
-                    let origin = Origin { task_id: &id, subject, project: new.project.as_deref() };
+                    let project = new.project.as_deref();
+                    let origin = Origin { task_id: &id, subject, subject_version: None, project };
                     Some(first_versions(view, origin, &new.artifacts, &stamp)?)
                 }
             };
-            let created = first_event(&id, TASK, new.project.clone(), new.payload(&stamp, artifacts));
+            let created = first_event(&id, TASK, new.project.clone(), new.payload(&stamp, artifacts)?);
             Ok(vec![signed(created, &stamp, None)])
         });
         Operation::perform(self, |operation| async move {
             let appended = operation.append_decided(decide, request, given_bytes).await?;
+            operation.settle_assignee(assignee.as_ref()).await?;
             match appended.events.is_empty() {
                 true => Ok((find(operation.state().folded.get(&task_id), &task_id)?, true)),
                 false => operation.context().made(&appended),
@@ -179,7 +183,7 @@ fn taken() -> Error {
 impl Reader {
     /// Returns a task.
     pub async fn task(&self, id: &str) -> Result<Arc<Aggregate>> {
-        self.context.state().refresh().await?;
+        self.context.refresh().await?;
         find(self.context.state().folded.get(id), id)
     }
 
@@ -203,7 +207,7 @@ impl Reader {
         &self,
         filter: &TaskFilter,
         before: Option<u64>,
-        limit: usize,
+        limit: Limit,
     ) -> Result<Page<Arc<Aggregate>>> {
         self.context.select_tasks(filter, before, limit).await
     }
@@ -215,9 +219,9 @@ impl CallContext {
         &self,
         filter: &TaskFilter,
         before: Option<u64>,
-        limit: usize,
+        limit: Limit,
     ) -> Result<Page<Arc<Aggregate>>> {
-        self.state().refresh().await?;
+        self.refresh().await?;
         let project_id = match &filter.project {
             None => None,
             Some(project) => Some(self.find_project(project).ok_or_else(|| unknown_project(project))?.id.text()),
@@ -241,16 +245,13 @@ impl CallContext {
     pub(super) fn stamp(&self) -> Stamp {
         let clock = &self.state().clock;
         let caller = self.caller();
-        let excluded = match self.state().settings.own_deliveries {
-            true => Vec::new(),
-            false => caller.lineage(),
-        };
         let sender = Sender {
             user_id: caller.user_id().into(),
             key_id: caller.key_id().map(Arc::from),
             role: caller.role(),
-            origin: caller.origin(),
-            excluded,
+            lineage: caller.lineage(),
+            is_bound: caller.agents().is_some(),
+            decides_on_own: self.state().settings.own_deliveries,
         };
         let (seed, by) = (clock.new_id().to_string(), caller.user_id().to_owned());
         Stamp { seed, by, at_ms: clock.now_ms(), sender: Some(Arc::new(sender)) }

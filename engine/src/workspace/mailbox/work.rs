@@ -2,21 +2,22 @@
 
 use std::sync::Arc;
 
-use crate::core::append::Decide;
 use crate::error::{Error, Result};
 use crate::mailbox::agent::{self, Work, Worker};
 use crate::mailbox::{NOT_LEASE_HOLDER, find};
 use crate::model::aggregate::Aggregate;
 use crate::model::depth::{self, MAX_CONTENT_DEPTH};
 use crate::model::event::{Event, Expected};
-use crate::model::task::{MAX_LEASE_S, Task};
-use crate::model::violation::Violations;
+use crate::model::task::{MAX_LEASE_S, Task, question};
+use crate::model::violation::{Violation, Violations};
+use crate::state::append::Decide;
 use crate::store::leases::LeaseRow;
-use crate::workspace::answers::RequestId;
 use crate::workspace::call_context::Operation;
+use crate::workspace::offload::offload;
+use crate::workspace::responses::RequestId;
 use crate::workspace::rights::{AgentWriter, Writer};
 
-/// The maximum length of the name of an agent's worker, in bytes.
+/// The maximum length of the name of an agent's instance, in bytes.
 const MAX_INSTANCE: usize = 200;
 
 /// The result of an agent's action.
@@ -75,6 +76,9 @@ impl AgentWriter {
             let mut wrong = Violations::default();
             depth::check(schema, MAX_CONTENT_DEPTH, "/schema", &mut wrong);
             wrong.finish(())?;
+            let schema = schema.clone();
+            let below = |wrong: Violation| Violation { pointer: format!("/schema{}", wrong.pointer), ..wrong };
+            offload(move || question::check_schema(&schema).map_err(|wrong| vec![below(wrong)].into())).await?;
         }
         let (id, given_bytes, stamp) = (id.to_owned(), work.size_bytes(), self.context.stamp());
         worker.is_owner = self.caller().user_id() == &*self.context.record().owner_id;
@@ -96,7 +100,8 @@ impl AgentWriter {
 }
 
 impl AgentWriter {
-    /// Lets a key that is bound to agents act only for its agents. A key with a single agent need not name it.
+    /// Restricts a key that is bound to agents to these agents. If the key has a single agent, the request need not
+    /// name the agent.
     pub(super) fn bind(&self, worker: &mut Worker, work: &Work) -> Result<()> {
         let Some(agents) = self.caller().agents() else { return Ok(()) };
         if matches!(work, Work::Cancel { .. }) {
@@ -115,13 +120,13 @@ impl AgentWriter {
 }
 
 impl Writer {
-    /// Returns the handle that works on tasks for the same caller.
+    /// Returns the handle for actions of agents on tasks, for the same caller.
     pub fn as_agent_writer(&self) -> AgentWriter {
         AgentWriter { context: self.context.clone() }
     }
 }
 
-/// Checks the lease in seconds and the name of the worker.
+/// Checks the duration of a lease in seconds, and the name of the agent's instance.
 pub(super) fn check_claim(seconds: i64, instance: Option<&str>) -> Result<()> {
     if instance.is_some_and(|instance| !(1..=MAX_INSTANCE).contains(&instance.len())) {
         return Err(Error::invalid_at("/instance", format!("expected 1 to {MAX_INSTANCE} bytes")));

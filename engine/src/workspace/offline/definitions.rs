@@ -1,40 +1,23 @@
-//! The history of the workspace's types: read whole, and written definition by definition.
+//! Reads the history of the workspace's type definitions, and writes definitions one by one.
 
 use super::Offline;
 use crate::error::{Error, Result};
 use crate::model::declaration;
 use crate::model::definition::Definition;
-use crate::model::json;
 use crate::model::value::Value;
-use crate::store;
-use crate::workspace::types::{Defined, define};
+use crate::workspace::types::{Defined, Past, define, past_definitions};
 
 /// The number of definitions that are read at once.
 const PAGE: usize = 50;
 
-/// A definition that a type has or had.
-#[derive(Debug, Clone)]
-pub struct Past {
-    /// The position of the log's last event before the definition.
-    pub position: u64,
-    pub type_name: String,
-    /// The declaration, in the form that clients send.
-    pub declaration: Value,
-}
-
 impl Offline {
-    /// Returns at most `limit` definitions of the workspace's history, oldest first, after the first `start`.
+    /// Returns at most `limit` definitions of the workspace's history, oldest first. Skips the first `start`
+    /// definitions.
     pub async fn definitions(&self, start: usize, limit: usize) -> Result<Vec<Past>> {
-        let past = self.state.db.read_defined(start, limit).await?;
-        let read = past.into_iter().map(|past| {
-            let declaration = json::parse_stored(past.text.as_bytes());
-            let declaration = declaration.map_err(|error| store::Error::Corrupt(error.to_string()))?;
-            Ok(Past { position: past.position, type_name: past.type_name, declaration })
-        });
-        read.collect()
+        past_definitions(&self.state, start, limit).await
     }
 
-    /// Returns the definition that a type had as its `number`th, counted from 1.
+    /// Returns the `number`th definition in the history of a type, counted from 1.
     pub async fn definition(&self, type_name: &str, number: usize) -> Result<Option<Value>> {
         let (mut start, mut left) = (0, number);
         loop {
@@ -59,12 +42,20 @@ impl Offline {
         names
     }
 
-    /// Defines or redefines a type, whatever the redefinition breaks: the workspace that it comes from has it.
+    /// Defines or redefines a type, even with breaking changes, because the exported workspace already has the
+    /// definition.
     pub async fn define(&self, declaration: &Value) -> Result<Defined> {
         define(&self.state, &self.appender, self.parsed(declaration)?, true).await
     }
 
-    /// Returns whether a type has this definition now.
+    /// Defines or redefines a type as another log has recorded it. Parts that today's rules reject are left out, as they
+    /// are when a stored definition is loaded.
+    pub async fn define_recorded(&self, declaration: &Value) -> Result<Defined> {
+        let definition = self.parsed(declaration).unwrap_or_else(|_| declaration::read(declaration).0);
+        define(&self.state, &self.appender, definition, true).await
+    }
+
+    /// Returns whether this is the current definition of a type.
     pub fn is_defined_as(&self, declaration: &Value) -> Result<bool> {
         let mut definition = self.parsed(declaration)?;
         let Some(current) = self.state.types.get(&definition.type_name) else { return Ok(false) };

@@ -1,13 +1,14 @@
-//! The workspace's events: read in the order of the log, and appended as another log has recorded them.
+//! Reads the workspace's events in the order of the log, and appends events as another log has recorded them.
 
 use std::sync::Arc;
 
 use super::Offline;
-use crate::core::append::{Append, Appended};
 use crate::error::{Error, Result};
+use crate::model::agent;
 use crate::model::aggregate::Aggregate;
-use crate::model::builtin::PROJECT;
+use crate::model::builtin::{AGENT, PROJECT};
 use crate::model::event::{Event, MAX_EVENTS_PER_APPEND, NewEvent};
+use crate::state::append::{Append, Appended};
 
 /// The actor of imported events for which no actor is known.
 const IMPORT: &str = "system";
@@ -20,12 +21,12 @@ impl Offline {
 
     /// Appends events of any type, all of them or none. An event with [`NewEvent::recorded`] keeps its actor and its
     /// times, may follow the deletion of its aggregate, and is checked against the definition of its type only if the
-    /// type is managed. Events that the log has already are not appended again.
+    /// type is managed. Events that are already in the log are not appended again.
     pub async fn append(&self, events: Vec<NewEvent>) -> Result<Appended> {
         self.append_naming(events, None).await
     }
 
-    /// Appends events of which one names an upload.
+    /// Appends events, one of which refers to an upload.
     pub(super) async fn append_naming(&self, events: Vec<NewEvent>, upload: Option<Arc<str>>) -> Result<Appended> {
         if events.len() > MAX_EVENTS_PER_APPEND {
             return Err(Error::invalid(format!("expected at most {MAX_EVENTS_PER_APPEND} events")));
@@ -51,6 +52,12 @@ impl Offline {
     /// Returns whether no aggregate has this id.
     pub fn is_free(&self, id: &str) -> bool {
         self.state.folded.get(id).is_none()
+    }
+
+    /// Returns whether this is the id of an agent that a server has registered for a plugin.
+    pub fn is_plugin_agent(&self, id: &str) -> bool {
+        let agent = self.state.folded.get(id).filter(|found| &*found.aggregate_type == AGENT);
+        agent.is_some_and(|agent| agent.state.get(agent::PLUGIN).is_some_and(|plugin| !plugin.is_null()))
     }
 
     /// Returns all projects, oldest first.

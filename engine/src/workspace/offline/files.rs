@@ -2,18 +2,19 @@
 
 use std::sync::Arc;
 
+use aws_lc_rs::digest::{Context, SHA256 as SHA256_HASH};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 
 use super::Offline;
-use crate::core::append::Appended;
-use crate::core::storage::Storage;
 use crate::error::{Error, Result};
 use crate::model::event::NewEvent;
 use crate::model::file::{self, MIME_TYPE, PATH, SHA256, SIZE, UPLOAD_ID};
 use crate::model::file_path::FilePath;
 use crate::model::value::Value;
+use crate::state::append::Appended;
+use crate::state::storage::Storage;
 use crate::store::blobs::BlobKind;
 use crate::workspace::files::{Incoming, Receiving};
 
@@ -24,8 +25,16 @@ pub struct FileBytes {
     pub content_disposition: String,
 }
 
+/// The upload that an event of a file refers to.
+struct Named {
+    path: String,
+    upload: Arc<str>,
+    size: u64,
+    sha256: String,
+}
+
 impl Offline {
-    /// Returns the bytes of an upload that a file names now, or `None` if its file was replaced or deleted.
+    /// Returns the bytes of an upload, or `None` if the file at the path does not refer to the upload any longer.
     pub async fn read_upload(&self, path: &str, upload_id: &str) -> Result<Option<BoxStream<'static, Result<Bytes>>>> {
         let found = self.state.folded.get(FilePath::aggregate_id(path).as_str());
         let named = file::named_bytes(found.as_deref()).filter(|(upload, _)| **upload == *upload_id);
@@ -35,11 +44,11 @@ impl Offline {
         Ok(Some(blocks.map(|block| block.map_err(Error::from)).boxed()))
     }
 
-    /// Appends an event that names the bytes of a file, and stores the bytes before. `bytes` is `None` if the file was
-    /// replaced or deleted later, when nobody has the bytes any more.
+    /// Stores the bytes of a file, then appends the event that refers to them. `bytes` is `None` if the file was
+    /// replaced or deleted later, because the bytes no longer exist.
     pub async fn append_file(&self, event: NewEvent, bytes: Option<FileBytes>) -> Result<Appended> {
-        // Storing the bytes again would remove those that the file names, so an event that is already there is only
-        // compared.
+        // An event that is already in the log is only compared. Storing the bytes again would remove the bytes that the
+        // file refers to.
         let is_known = match &event.event_id {
             Some(id) => self.has_event(id).await?,
             None => return Err(Error::invalid_at("/event_id", "required for an event of a file")),
@@ -47,12 +56,42 @@ impl Offline {
         if is_known {
             return self.append(vec![event]).await;
         }
-        let (path, upload, size, sha256) = self.check_file(&event)?;
-        let key = Storage::key(&self.state.record.id, &upload);
+        let named = self.check_file(&event)?;
+        let key = Storage::key(&self.state.record.id, &named.upload);
         if self.state.storage.blobs().read(&key, 0..1).await.is_ok() {
             let message = "another file of the workspace has this upload";
             return Err(Error::invalid_at(format!("/payload/{UPLOAD_ID}"), message));
         }
+        self.store_file(event, named, bytes).await
+    }
+
+    /// Does the same as [`Offline::append_file`] for an event of an archive, whose workspace may have lost its store and
+    /// kept its files. Keeps bytes that the storage still has if they have the right hash, and replaces others. Returns
+    /// whether the file has its bytes.
+    pub async fn append_archived_file(&self, event: NewEvent, bytes: Option<FileBytes>) -> Result<(Appended, bool)> {
+        let named = self.check_file(&event)?;
+        let key = Storage::key(&self.state.record.id, &named.upload);
+        if self.hash_of(&key, named.size).await.is_some_and(|found| found == named.sha256) {
+            return Ok((self.store_file(event, named, None).await?, true));
+        }
+        self.state.storage.blobs().remove(&key, None).await?;
+        let has_bytes = bytes.is_some();
+        Ok((self.store_file(event, named, bytes).await?, has_bytes))
+    }
+
+    /// Returns the SHA-256 of stored bytes, or `None` if they cannot be read.
+    async fn hash_of(&self, key: &str, size: u64) -> Option<String> {
+        let mut blocks = self.state.storage.blobs().read(key, 0..size).await.ok()?;
+        let mut context = Context::new(&SHA256_HASH);
+        while let Some(block) = blocks.next().await {
+            context.update(&block.ok()?);
+        }
+        Some(hex::encode(context.finish()))
+    }
+
+    /// Stores the bytes of a file if there are any, then appends the event that refers to them.
+    async fn store_file(&self, event: NewEvent, named: Named, bytes: Option<FileBytes>) -> Result<Appended> {
+        let Named { path, upload, size, sha256 } = named;
         let mut receiving = Receiving::with_id(&self.state, self.appender.database(), upload.clone(), None);
         let outcome = async {
             match bytes {
@@ -70,14 +109,14 @@ impl Offline {
             self.append_naming(vec![event.clone()], Some(upload.clone())).await
         };
         let appended = outcome.await;
-        // Has no effect if the file names the bytes.
+        // Has no effect if the file refers to the bytes.
         receiving.give_up().await;
         appended
     }
 
-    /// Returns the path, the upload, the size and the hash in an event that names the bytes of a file. The file must
-    /// belong to this workspace.
-    fn check_file(&self, event: &NewEvent) -> Result<(String, Arc<str>, u64, String)> {
+    /// Returns the path, the upload, the size and the hash in an event that refers to the bytes of a file. The file
+    /// must belong to this workspace.
+    fn check_file(&self, event: &NewEvent) -> Result<Named> {
         let at = |name: &str| format!("/payload/{name}");
         let text = |name: &str| {
             let found = event.payload.get(name).and_then(Value::as_str);
@@ -102,6 +141,6 @@ impl Offline {
         }
         let size = event.payload.get(SIZE).and_then(Value::as_int).and_then(|size| u64::try_from(size).ok());
         let size = size.ok_or_else(|| Error::invalid_at(at(SIZE), "expected a number of bytes"))?;
-        Ok((path, upload.into(), size, sha256))
+        Ok(Named { path, upload: upload.into(), size, sha256 })
     }
 }

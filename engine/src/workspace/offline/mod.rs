@@ -1,8 +1,9 @@
-//! A workspace that an operator works on while no server has it open: its whole content is read and written, with what
-//! only the program itself may append.
+//! A workspace that an operator reads and writes while no server has it open. The operator can also append events that
+//! otherwise only the program itself appends.
 //!
-//! The handle belongs to whoever can open the store. No request has it, and nothing runs beside it: no plugin is called,
-//! no task expires and no agent is registered, so that what is imported is what was exported.
+//! Only a program that has opened the store can create this handle. Requests cannot reach it. No background task runs:
+//! no plugin is called, no task expires and no agent is registered, so that an imported workspace equals the exported
+//! one.
 
 mod definitions;
 mod events;
@@ -12,13 +13,13 @@ use std::sync::Arc;
 
 use tokio::task::JoinHandle;
 
-pub use self::definitions::Past;
 pub use self::files::FileBytes;
-use crate::core::State;
-use crate::core::append::Appender;
 use crate::error::{Error, Result};
 use crate::model::access::WorkspaceRecord;
+use crate::state::State;
+use crate::state::append::Appender;
 use crate::store::Database;
+pub use crate::workspace::types::Past;
 
 /// A workspace that no server has open.
 pub struct Offline {
@@ -28,7 +29,7 @@ pub struct Offline {
 }
 
 impl Offline {
-    /// Starts to work on a loaded workspace. Bytes that an import has left unfinished are removed first.
+    /// Opens a loaded workspace for an operator. First removes the bytes of unfinished imports.
     pub(crate) async fn open(state: State, db: Database) -> Result<Offline> {
         let state = Arc::new(state);
         state.storage.clear_leftovers(&db, &state.record.id).await?;

@@ -2,33 +2,35 @@
 
 use std::sync::Arc;
 
-use super::reader::Reader;
+use super::reader::QueryReader;
 use crate::error::Result;
 use crate::model::id::AggregateId;
 use crate::model::value::{Object, Value};
 use crate::pipeline::{self, EdgeScan, Table};
-use crate::resident::graph::{Kinds, Past, Walk};
-use crate::store::key_range::KeyRange;
+use crate::resident::graph::{Kinds, Past, PastMoment, Walk};
 
 /// The maximum number of nodes reached from one row.
 const MAX_REACHED: usize = 10_000;
 /// The approximate memory per visited node or edge, in bytes.
-const ENTRY_BYTES: usize = 96;
+pub const ENTRY_BYTES: usize = 96;
 
 /// The edges that a scan selects.
 pub struct EdgeTable<'a> {
-    reader: &'a Reader<'a>,
+    reader: &'a QueryReader<'a>,
     walk: Walk,
     past: Past,
 }
 
 impl<'a> EdgeTable<'a> {
-    pub fn new(reader: &'a Reader<'a>, scan: &EdgeScan) -> Result<EdgeTable<'a>> {
+    pub fn new(reader: &'a QueryReader<'a>, scan: &EdgeScan) -> Result<EdgeTable<'a>> {
         let EdgeScan { kinds, direction, depth } = scan;
         reader.context.tick_many(kinds.len())?;
         reader.context.charge(kinds.len() * ENTRY_BYTES)?;
         let kinds: Kinds = kinds.iter().cloned().collect();
-        let past = read_past(reader, &kinds)?;
+        let past = match reader.position == reader.snapshot.position() {
+            true => Past::at(reader.position),
+            false => read_past(reader, Past::at(reader.position), &kinds)?,
+        };
         Ok(EdgeTable { reader, walk: Walk { kinds, direction: *direction, depth: *depth, most: MAX_REACHED }, past })
     }
 
@@ -71,19 +73,22 @@ impl Table for EdgeTable<'_> {
     }
 }
 
-/// Returns the edges at the query's moment. Edges that were closed after this moment are read from the store in parts.
-fn read_past(reader: &Reader<'_>, kinds: &Kinds) -> Result<Past> {
-    let mut past = Past::at(reader.position);
-    if reader.position == reader.snapshot.position() {
-        return Ok(past);
-    }
+/// Adds the edges to `past` that were open at its moment and were closed later. Reads these edges from the store, one
+/// range of aggregates at a time.
+pub fn read_past(reader: &QueryReader<'_>, mut past: Past, kinds: &Kinds) -> Result<Past> {
     let log = &reader.state.db;
     let generation = reader.handle.block_on(log.read_graph_checkpoint())?.generation;
-    let ids = reader.snapshot.iter().map(|aggregate| aggregate.id.text());
-    for key_range in KeyRange::of(ids) {
+    for key_range in reader.handle.block_on(log.edge_ranges(generation))? {
         reader.context.check_time()?;
-        let closed = log.read_edges_closed_after(generation, key_range, reader.position, reader.context.now_ms);
-        for edge in reader.handle.block_on(closed)?.into_iter().filter(|edge| kinds.contains(&edge.kind)) {
+        let closed = reader.handle.block_on(async {
+            match past.moment() {
+                PastMoment::Position(position) => {
+                    log.read_edges_closed_after(generation, key_range, position, reader.context.now_ms).await
+                }
+                PastMoment::Time(time) => log.read_edges_valid_after(generation, key_range, time).await,
+            }
+        })?;
+        for edge in closed.into_iter().filter(|edge| kinds.contains(&edge.kind)) {
             reader.context.charge(size_of_val(&edge) + ENTRY_BYTES)?;
             past.add(Arc::new(edge));
         }

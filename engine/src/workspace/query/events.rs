@@ -6,11 +6,11 @@ use std::sync::Arc;
 use tokio::task::JoinHandle;
 
 use super::places::Places;
-use super::reader::{Reader, Streams};
+use super::reader::{QueryReader, Streams};
 use crate::error::{Error, Result};
 use crate::model::event::Event;
 use crate::model::value::Value;
-use crate::pipeline::{EventScan, Filter, Positions, Table};
+use crate::pipeline::{self, EventScan, Filter, Positions, Table};
 use crate::store;
 use crate::store::log::{EventRef, take_part};
 
@@ -23,7 +23,7 @@ const AT_ONCE: usize = 3;
 
 /// The events that a scan selects.
 pub struct EventTable<'a> {
-    pub reader: &'a Reader<'a>,
+    pub reader: &'a QueryReader<'a>,
     pub scan: &'a EventScan,
     /// The fields that the pipeline reads.
     pub fields: Option<&'a BTreeSet<Arc<str>>>,
@@ -56,6 +56,24 @@ impl Table for EventTable<'_> {
         });
         Box::new(rows.take(limit))
     }
+
+    /// Returns the sum of the versions of the streams, if the scan reads whole streams up to now: a stream has as many
+    /// events as its version.
+    fn count(&self) -> pipeline::error::Result<Option<u64>> {
+        let reader = self.reader;
+        if self.scan.filter.is_some() || self.scan.limit.is_some() || reader.position != reader.snapshot.position() {
+            return Ok(None);
+        }
+        let mut count = 0u64;
+        for stream in reader.snapshot.iter() {
+            reader.context.tick()?;
+            let project_id = stream.project_id.as_deref();
+            if self.streams.admits(stream.id.as_str(), &stream.aggregate_type, project_id, reader.context)? {
+                count = count.saturating_add(stream.version);
+            }
+        }
+        Ok(Some(count))
+    }
 }
 
 /// The part of the log that a scan needs. Where possible, other events are skipped without reading them.
@@ -64,7 +82,7 @@ pub struct EventSelection {
     /// `None` means no limit.
     pub version: Option<u64>,
     pub at: Option<i64>,
-    /// The positions before the first event and of the last event.
+    /// The position before the first event, and the position of the last event.
     pub after: u64,
     pub position: u64,
     /// The top-level fields of payloads that are read. `None` means all fields.
@@ -80,14 +98,15 @@ impl EventSelection {
     }
 }
 
-/// Iterates over the events of the selected streams. Reads the next pages while one page is processed.
+/// An iterator over the events of the selected streams. It reads the next pages while one page is processed.
 pub struct Pages<'a> {
-    reader: &'a Reader<'a>,
+    reader: &'a QueryReader<'a>,
     streams: &'a Streams<'a>,
     selection: EventSelection,
     ahead: std::vec::IntoIter<Arc<Event>>,
-    /// The listed references of the events to read, and the source of further references.
+    /// The references of the next events to read. Refilled from `places` when it is empty.
     refs: VecDeque<EventRef>,
+    /// The events whose references are not listed yet.
     places: Places,
     reading: VecDeque<JoinHandle<store::Result<Vec<Event>>>>,
     /// The number of events in the next page, and the maximum number of pages read concurrently.
@@ -96,8 +115,13 @@ pub struct Pages<'a> {
 }
 
 impl<'a> Pages<'a> {
-    /// `rows` is the number of events that are likely to be enough, and limits the first page.
-    pub fn new(reader: &'a Reader<'a>, streams: &'a Streams<'a>, selection: EventSelection, rows: usize) -> Pages<'a> {
+    /// Creates the iterator. `rows` is the number of events that are likely to be enough, and limits the first page.
+    pub fn new(
+        reader: &'a QueryReader<'a>,
+        streams: &'a Streams<'a>,
+        selection: EventSelection,
+        rows: usize,
+    ) -> Pages<'a> {
         let places = Places::new(reader, streams, &selection).unwrap_or_else(|error| {
             reader.fail::<()>(error);
             Places::Log { after: 0, end: 0 }

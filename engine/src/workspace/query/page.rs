@@ -3,11 +3,11 @@
 
 use sha2::{Digest, Sha256};
 
-pub use crate::core::pages::{Continuation, Rows};
 use crate::error::{Error, Result};
 use crate::model::json;
 use crate::model::value::Value;
 use crate::offload::offload;
+pub use crate::state::pages::{Continuation, Rows};
 use crate::workspace::rights::Reader;
 
 /// The part of a result that is requested.
@@ -30,7 +30,7 @@ impl Reader {
         let definitions = self.context.state().types.all();
         let mut types: Vec<_> = definitions.values().collect();
         types.sort_unstable_by_key(|known| &known.type_name);
-        // Ignores new types: earlier rows cannot contain aggregates of these types.
+        // Ignores new types without traits, because earlier rows cannot contain aggregates of these types.
         for known in types.into_iter().filter(|known| known.revision > 1 || !known.traits.is_empty()) {
             digest.update(format!("{}/{}/{:?}/", known.type_name, known.revision, known.traits));
         }

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use super::events::EventSelection;
-use super::reader::{Reader, Streams};
+use super::reader::{QueryReader, Streams};
 use crate::error::Result;
 use crate::model::aggregate::Aggregate;
 use crate::model::event::Event;
@@ -39,7 +39,7 @@ pub struct Head {
 
 impl Places {
     /// Returns the places of the selected events. Streams that the scan names by id are listed separately.
-    pub fn new(reader: &Reader<'_>, streams: &Streams<'_>, selection: &EventSelection) -> Result<Places> {
+    pub fn new(reader: &QueryReader<'_>, streams: &Streams<'_>, selection: &EventSelection) -> Result<Places> {
         let Some(ids) = streams.filter.aggregate_ids.as_ref().filter(|ids| ids.len() <= MAX_SEPARATE_STREAMS) else {
             return Ok(Places::Log { after: selection.after, end: selection.position });
         };
@@ -64,7 +64,7 @@ impl Places {
     }
 
     /// Returns whether the next events are in memory.
-    pub fn are_in_memory(&self, reader: &Reader<'_>) -> bool {
+    pub fn are_in_memory(&self, reader: &QueryReader<'_>) -> bool {
         match self {
             Places::Log { after, end } => after < end && reader.state.folded.last_events(*after, 0).is_some(),
             Places::Stream { .. } | Places::Streams(_) => false,
@@ -72,7 +72,7 @@ impl Places {
     }
 
     /// Returns at most `most` of the next events, or `None` if they are not in memory.
-    pub fn in_memory(&mut self, reader: &Reader<'_>, most: usize) -> Option<Vec<Arc<Event>>> {
+    pub fn in_memory(&mut self, reader: &QueryReader<'_>, most: usize) -> Option<Vec<Arc<Event>>> {
         let Places::Log { after, end } = self else { return None };
         if after >= end {
             return None;
@@ -86,7 +86,7 @@ impl Places {
     /// end.
     pub fn list(
         &mut self,
-        reader: &Reader<'_>,
+        reader: &QueryReader<'_>,
         streams: &Streams<'_>,
         selection: &EventSelection,
     ) -> Result<Option<Vec<EventRef>>> {
@@ -132,7 +132,7 @@ impl Places {
 }
 
 /// Returns the next event references of several streams.
-fn merged(reader: &Reader<'_>, heads: &mut Vec<Head>) -> Result<Option<Vec<EventRef>>> {
+fn merged(reader: &QueryReader<'_>, heads: &mut Vec<Head>) -> Result<Option<Vec<EventRef>>> {
     let mut places = Vec::new();
     while places.len() < MIN_LISTED {
         for head in heads.iter_mut().filter(|head| head.listed.is_empty() && !head.versions.is_empty()) {
@@ -153,16 +153,20 @@ fn merged(reader: &Reader<'_>, heads: &mut Vec<Head>) -> Result<Option<Vec<Event
 }
 
 /// Returns the range of versions that contains the selected events of a stream.
-fn versions(reader: &Reader<'_>, aggregate: &Aggregate, selection: &EventSelection) -> Result<RangeInclusive<u64>> {
+fn versions(
+    reader: &QueryReader<'_>,
+    aggregate: &Aggregate,
+    selection: &EventSelection,
+) -> Result<RangeInclusive<u64>> {
     let version_at = |position| reader.handle.block_on(reader.state.version_at(aggregate, position));
     let first = if selection.after == 0 { 1 } else { version_at(selection.after)? + 1 };
     let last = version_at(selection.position)?;
     Ok(first..=selection.version.map_or(last, |version| last.min(version)))
 }
 
-/// Returns whether the scan reads the stream of an event. Returns true for unknown streams, whose events are checked
+/// Returns whether the scan reads the stream of an event. Returns `true` for unknown streams, whose events are checked
 /// later.
-fn is_read(reader: &Reader<'_>, streams: &Streams<'_>, event_ref: &EventRef) -> Result<bool> {
+fn is_read(reader: &QueryReader<'_>, streams: &Streams<'_>, event_ref: &EventRef) -> Result<bool> {
     if streams.is_all() {
         return Ok(true);
     }

@@ -6,9 +6,6 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 
-use crate::core::State;
-use crate::core::stream_pages::StreamPages;
-use crate::core::types::Definitions;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::fold::Folding;
@@ -16,9 +13,12 @@ use crate::model::value::{Object, Value};
 use crate::pipeline::context::Context;
 use crate::pipeline::{self, StreamFilter};
 use crate::resident::Snapshot;
+use crate::state::State;
+use crate::state::stream_pages::StreamPages;
+use crate::state::types::Definitions;
 
 /// The source of all tables of one query. All of them read the same state of the workspace.
-pub struct Reader<'a> {
+pub struct QueryReader<'a> {
     pub state: &'a Arc<State>,
     pub handle: &'a Handle,
     pub context: &'a Context<'a>,
@@ -29,7 +29,7 @@ pub struct Reader<'a> {
     pub failed: RefCell<Option<Error>>,
 }
 
-impl Reader<'_> {
+impl QueryReader<'_> {
     /// Returns an aggregate from the query's snapshot, which may be later than the query's moment.
     pub fn state(&self, id: &str) -> Option<Arc<Aggregate>> {
         self.state.folded.get_in(&self.snapshot, id)
@@ -44,7 +44,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Like [`Reader::state_then`], but takes the current state of the aggregate.
+    /// Returns the state as of the query's moment, like [`QueryReader::state_then`], given the aggregate's current
+    /// state.
     pub fn then(&self, now: Arc<Aggregate>) -> Result<Option<Arc<Aggregate>>> {
         if now.position <= self.position {
             return Ok(Some(now));
@@ -66,7 +67,8 @@ impl Reader<'_> {
         Ok(Some(Arc::new(then)))
     }
 
-    /// Returns the error that ends the pipeline. An error from outside the pipeline is stored in `failed`.
+    /// Converts an error to the error that ends the pipeline. An error from outside the pipeline is stored in `failed`,
+    /// and a timeout is returned in its place.
     pub fn ended(&self, error: Error) -> pipeline::error::Error {
         match error {
             Error::Pipeline(error) => error,
@@ -77,7 +79,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Stores the first failure. Returns `None` so that the failing iterator ends.
+    /// Stores the error, unless an earlier error is already stored. Returns `None`, which ends the failing iterator.
     pub fn fail<T>(&self, error: impl Into<Error>) -> Option<T> {
         self.failed.borrow_mut().get_or_insert(error.into());
         None
@@ -93,7 +95,7 @@ pub struct Streams<'a> {
 }
 
 impl<'a> Streams<'a> {
-    pub fn new(filter: &'a StreamFilter, reader: &Reader<'_>) -> Streams<'a> {
+    pub fn new(filter: &'a StreamFilter, reader: &QueryReader<'_>) -> Streams<'a> {
         let resolve = |project: &Arc<str>| {
             let by_slug = reader.state.folded.by_slug(crate::model::builtin::PROJECT, None, project);
             let by_id = reader.state.folded.get(project).is_some();

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use super::events::{EventSelection, Pages};
-use super::reader::{Reader, Streams};
+use super::reader::{QueryReader, Streams};
 use crate::error::Result;
 use crate::model::aggregate::Aggregate;
 use crate::model::event::Event;
 use crate::model::fold::Folding;
 use crate::model::id::AggregateId;
 use crate::model::value::Value;
-use crate::pipeline::column::{Cells, Column, Mask, SEGMENT};
+use crate::pipeline::column::{Cells, Column, Kind, Mask, SEGMENT};
 use crate::pipeline::surrealql::node_query;
 use crate::pipeline::{self, AsOf, Columns, Positions, StateScan, Table};
 use crate::resident::Base;
@@ -21,16 +21,16 @@ use crate::store::nodes::{Snapshot, Unreadable};
 
 /// The states in memory that a scan selects.
 pub struct ResidentTable<'a> {
-    pub reader: &'a Reader<'a>,
+    pub reader: &'a QueryReader<'a>,
     pub scan: &'a StateScan,
-    /// The fields that the pipeline reads. Rows contain only these.
+    /// The fields that the pipeline reads. Rows contain only these fields. `None` means all fields.
     pub fields: Option<&'a BTreeSet<Arc<str>>>,
     pub streams: Streams<'a>,
     /// The scan's restrictions on columns, if columns are used.
     pub offered: Option<Offered<'a>>,
 }
 
-/// The streams of a scan, as the codes that their types and projects have in columns.
+/// The types and projects that a scan selects, as the codes that they have in columns.
 pub struct Offered<'a> {
     base: &'a Base,
     /// For each type code, whether the type is read.
@@ -40,7 +40,7 @@ pub struct Offered<'a> {
 }
 
 impl<'a> Offered<'a> {
-    pub fn new(reader: &'a Reader<'a>, scan: &StateScan, streams: &Streams<'a>) -> Option<Offered<'a>> {
+    pub fn new(reader: &'a QueryReader<'a>, scan: &StateScan, streams: &Streams<'a>) -> Option<Offered<'a>> {
         let base = reader.snapshot.base()?;
         let is_selected =
             |name: &Arc<str>| scan.streams.aggregate_types.as_ref().is_none_or(|types| types.contains(name));
@@ -68,6 +68,11 @@ impl<'a> Offered<'a> {
             match segment_of(&self.base.projects) {
                 Some(Cells::Texts(projects)) => mask.and(&Mask::of(projects, |code| selected.contains(code))),
                 _ => *mask = Mask::none(mask.len()),
+            }
+            // A cell without a project has an arbitrary code.
+            let segment = self.base.projects.segments().get(segment).filter(|segment| !segment.is_plain());
+            if let Some(segment) = segment {
+                mask.and(&Mask::of(segment.kinds(), |kind| *kind == Kind::Value));
             }
         }
     }
@@ -144,14 +149,14 @@ impl Columns for ResidentTable<'_> {
 
 /// Returns the rows of the stored snapshots that a scan selects. Snapshots may be older than the end of the log, so
 /// states with later events are taken from memory. The result is the same as if all states were taken from memory.
-pub fn stored<'a>(reader: &'a Reader<'a>, scan: &'a StateScan, streams: &Streams<'a>) -> Result<Vec<Value>> {
+pub fn stored<'a>(reader: &'a QueryReader<'a>, scan: &'a StateScan, streams: &Streams<'a>) -> Result<Vec<Value>> {
     let mut resolved = scan.clone();
     resolved.streams.project_ids = streams.project_ids.clone();
     let query = node_query(&resolved);
     let log = &reader.state.db;
     // The checkpoint is read before the snapshots: a snapshot written between the two reads is newer than the
     // checkpoint, never older.
-    let mut position = reader.handle.block_on(log.checkpoint(crate::core::NODES))?;
+    let mut position = reader.handle.block_on(log.checkpoint(crate::state::NODES))?;
     let definition = |name: &str| reader.definitions.get(name).cloned();
     let found = reader.handle.block_on(log.select_nodes(&query.text, &query.bindings, definition))?;
     let mut states: IndexMap<AggregateId, Arc<Aggregate>> = IndexMap::new();
@@ -188,9 +193,9 @@ pub fn stored<'a>(reader: &'a Reader<'a>, scan: &'a StateScan, streams: &Streams
     rows_of(reader, scan, streams, states.into_values(), |_| None)
 }
 
-/// Returns the rows of a fold over the log: up to a moment, or over some of the events.
+/// Folds the log up to a moment or over some of its events. Returns the rows of the resulting states.
 pub fn folded<'a>(
-    reader: &'a Reader<'a>,
+    reader: &'a QueryReader<'a>,
     scan: &'a StateScan,
     fields: Option<&BTreeSet<Arc<str>>>,
     streams: &Streams<'a>,
@@ -223,10 +228,10 @@ pub fn folded<'a>(
     rows_of(reader, scan, streams, states, |id| kept.swap_remove(id))
 }
 
-/// Charges the memory of the states of a fold to the query. An event may grow or shrink a state, so the states are
+/// The memory of the states of a fold, charged to the query. An event may grow or shrink a state, so the states are
 /// measured again whenever more than `between` bytes of events have been folded.
 struct Held<'a> {
-    reader: &'a Reader<'a>,
+    reader: &'a QueryReader<'a>,
     counted: usize,
     folded: usize,
     /// The maximum size of the events folded between two measurements, in bytes.
@@ -234,10 +239,10 @@ struct Held<'a> {
 }
 
 impl<'a> Held<'a> {
-    /// The divisor that gives `between` from the bytes that the query may still use.
+    /// The divisor for computing `between` from the bytes that the query may still allocate.
     const PART: i64 = 8;
 
-    fn new(reader: &'a Reader<'a>) -> Held<'a> {
+    fn new(reader: &'a QueryReader<'a>) -> Held<'a> {
         let part = reader.context.bytes_left.get() / Held::PART;
         Held { reader, counted: 0, folded: 0, between: usize::try_from(part).unwrap_or(0) }
     }
@@ -258,7 +263,7 @@ impl<'a> Held<'a> {
 /// Returns the rows of the states at the query's moment, which is earlier than that of the states in memory. States
 /// that have not changed since the query's moment are taken from memory. All others are folded again.
 pub fn then<'a>(
-    reader: &'a Reader<'a>,
+    reader: &'a QueryReader<'a>,
     scan: &'a StateScan,
     fields: Option<&BTreeSet<Arc<str>>>,
     streams: &Streams<'a>,
@@ -286,7 +291,7 @@ pub fn then<'a>(
 /// Returns the part of the log that a fold must read. Each field of a state depends only on the same field of the
 /// payloads.
 fn event_selection(
-    reader: &Reader<'_>,
+    reader: &QueryReader<'_>,
     scan: &StateScan,
     fields: Option<&BTreeSet<Arc<str>>>,
     streams: &Streams<'_>,
@@ -310,7 +315,7 @@ fn event_selection(
     EventSelection { version, at, after, position, fields }
 }
 
-fn is_chosen(reader: &Reader<'_>, scan: &StateScan, event: &Event) -> Result<bool> {
+fn is_chosen(reader: &QueryReader<'_>, scan: &StateScan, event: &Event) -> Result<bool> {
     match &scan.event_filter {
         None => Ok(true),
         Some(filter) => Ok(filter.matches_row(&event.row(), reader.context)?),
@@ -318,7 +323,7 @@ fn is_chosen(reader: &Reader<'_>, scan: &StateScan, event: &Event) -> Result<boo
 }
 
 fn rows_of(
-    reader: &Reader<'_>,
+    reader: &QueryReader<'_>,
     scan: &StateScan,
     streams: &Streams<'_>,
     states: impl Iterator<Item = Arc<Aggregate>>,
@@ -350,7 +355,7 @@ fn rows_of(
 
 /// Returns the row of a state if the scan selects it.
 fn row(
-    reader: &Reader<'_>,
+    reader: &QueryReader<'_>,
     scan: &StateScan,
     streams: &Streams<'_>,
     aggregate: &Aggregate,

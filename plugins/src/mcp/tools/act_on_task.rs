@@ -43,8 +43,8 @@ struct Arguments {
     modifications: Option<Object>,
     /// For `edit`: the new text of the output.
     content: Option<String>,
-    /// For `approve` and `edit`: whether effects may overwrite what has changed since the agent read it. Without it,
-    /// such an approval fails with `stale` and the difference.
+    /// For `approve` and `edit`: whether to append effects even if their aggregates have changed since the agent read
+    /// them. Otherwise, such an approval fails with `stale` and the difference.
     accept_stale: Option<bool>,
     /// For `defer`: the time at which the task wakes, in RFC 3339.
     until: Option<String>,
@@ -58,7 +58,7 @@ struct Arguments {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Answer {
+struct Output {
     /// The task after the action.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     task: ShownTask,
@@ -72,13 +72,13 @@ pub(super) fn tool() -> Tool {
     Tool::writing(&WORDS, Effect { destructive: true, idempotent: false }, act_on_task)
 }
 
-async fn act_on_task(writer: Writer, arguments: Arguments, _call: Call) -> Result<Answer> {
+async fn act_on_task(writer: Writer, arguments: Arguments, _call: Call) -> Result<Output> {
     let expected = arguments.expected_version.map_or(Expected::Any, Expected::Version);
     let id = arguments.task_id.clone();
     let command = command(arguments, writer.now_ms())?;
     let ActedTask { task, appended } = writer.act_on_task(&id, command, expected).await?;
     let appended = appended.into_iter().map(ShownEffect::from).collect();
-    Ok(Answer { task: ShownTask::from(&*task), appended })
+    Ok(Output { task: ShownTask::from(&*task), appended })
 }
 
 fn command(arguments: Arguments, now_ms: i64) -> Result<TaskCommand> {
@@ -99,7 +99,9 @@ fn command(arguments: Arguments, now_ms: i64) -> Result<TaskCommand> {
         Action::Answer => TaskCommand::Answer { message: message(text)? },
         Action::Assign => {
             let assignee = match (agent_id, user_id) {
-                (Some(_), Some(_)) => return Err(Error::invalid_at("/user_id", "give agent_id or user_id, not both")),
+                (Some(_), Some(_)) => {
+                    return Err(Error::invalid_at("/user_id", "expected either agent_id or user_id, not both"));
+                }
                 (Some(id), None) => Some(Assignee::Agent(id.into())),
                 (None, Some(id)) => Some(Assignee::User(id.into())),
                 (None, None) => None,

@@ -23,7 +23,8 @@ const WORDS: Words = Words {
 struct Arguments {
     /// The id of an existing aggregate, or a new id of letters, digits and `._:-`.
     aggregate_id: String,
-    aggregate_type: String,
+    /// The type of a new aggregate. Not needed for an existing one.
+    aggregate_type: Option<String>,
     /// The type of the event, in the form `<aggregate_type>.<verb>`.
     event_type: String,
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
@@ -40,7 +41,7 @@ struct Arguments {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Answer {
+struct Output {
     event: ShownEvent,
     /// Whether an earlier call has already appended the event.
     repeated: bool,
@@ -50,10 +51,10 @@ pub(super) fn tool() -> Tool {
     Tool::writing(&WORDS, Effect { destructive: false, idempotent: false }, append_event)
 }
 
-async fn append_event(writer: Writer, arguments: Arguments, _call: Call) -> Result<Answer> {
+async fn append_event(writer: Writer, arguments: Arguments, _call: Call) -> Result<Output> {
     let new = NewEvent {
         aggregate_id: arguments.aggregate_id,
-        aggregate_type: arguments.aggregate_type,
+        aggregate_type: arguments.aggregate_type.unwrap_or_default(),
         event_type: arguments.event_type,
         project: arguments.project_id,
         payload: arguments.payload.unwrap_or_default(),
@@ -68,5 +69,5 @@ async fn append_event(writer: Writer, arguments: Arguments, _call: Call) -> Resu
     };
     let appended = writer.append_events(vec![new]).await?;
     let event = appended.events.first().ok_or_else(|| Error::invalid("nothing was appended"))?;
-    Ok(Answer { event: ShownEvent::from(&**event), repeated: appended.is_repeat() })
+    Ok(Output { event: ShownEvent::from(&**event), repeated: appended.is_repeat() })
 }

@@ -1,7 +1,7 @@
 //! `create_article`: creates an article as a draft.
 
-use foldwork_engine::workspace::answers::RequestId;
 use foldwork_engine::workspace::articles::NewArticle;
+use foldwork_engine::workspace::responses::RequestId;
 use foldwork_engine::{Error, Result, Writer};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,7 +33,7 @@ struct Arguments {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Answer {
+struct Output {
     article: ShownArticle,
     /// Whether an earlier call has already created the article.
     repeated: bool,
@@ -43,13 +43,13 @@ pub(super) fn tool() -> Tool {
     Tool::writing(&WORDS, Effect { destructive: false, idempotent: false }, create_article)
 }
 
-async fn create_article(writer: Writer, arguments: Arguments, _call: Call) -> Result<Answer> {
+async fn create_article(writer: Writer, arguments: Arguments, _call: Call) -> Result<Output> {
     let user_id = writer.caller().user_id();
     let request = arguments.idempotency_key.as_deref().map(|key| request_id(user_id, key, &arguments)).transpose()?;
     let Arguments { title, body, project_id, slug, tags, .. } = arguments;
     let (article, repeated) =
         writer.create_article(NewArticle { project: project_id, title, body, slug, tags, request }).await?;
-    Ok(Answer { article: ShownArticle::from(&*article), repeated })
+    Ok(Output { article: ShownArticle::from(&*article), repeated })
 }
 
 /// Returns the request identity of a user's call with an idempotency key.

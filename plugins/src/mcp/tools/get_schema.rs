@@ -27,7 +27,7 @@ struct Arguments {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Answer {
+struct Output {
     /// All types without details, or only the type `aggregate_type` with its fields and events.
     types: Vec<ShownType>,
 }
@@ -62,12 +62,12 @@ pub(super) fn tool() -> Tool {
     Tool::reading(&WORDS, get_schema)
 }
 
-async fn get_schema(reader: Reader, arguments: Arguments, _call: Call) -> Result<Answer> {
+async fn get_schema(reader: Reader, arguments: Arguments, _call: Call) -> Result<Output> {
     let types = match arguments.aggregate_type {
         Some(name) => vec![shown(&reader.schema(&name).await?)],
-        None => reader.list_types().iter().map(|definition| named(definition)).collect(),
+        None => reader.list_types().await?.iter().map(|definition| named(definition)).collect(),
     };
-    Ok(Answer { types })
+    Ok(Output { types })
 }
 
 /// Returns a type with its fields and events.

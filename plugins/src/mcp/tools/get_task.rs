@@ -25,7 +25,7 @@ struct Arguments {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Answer {
+struct Output {
     /// The task: `{id, title, status, priority, …, messages, artifacts, timeline}`.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     task: ShownWhole,
@@ -33,7 +33,7 @@ struct Answer {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Option<Vec<serde_json::Map<String, serde_json::Value>>>")]
     would_append: Vec<ShownEffect>,
-    /// The reason for which approval would be rejected now, although the task's status allows it.
+    /// The reason why approval would be rejected now, although the task's status allows it.
     #[serde(skip_serializing_if = "Option::is_none")]
     would_refuse: Option<String>,
 }
@@ -42,13 +42,13 @@ pub(super) fn tool() -> Tool {
     Tool::reading(&WORDS, get_task)
 }
 
-async fn get_task(reader: Reader, arguments: Arguments, _call: Call) -> Result<Answer> {
+async fn get_task(reader: Reader, arguments: Arguments, _call: Call) -> Result<Output> {
     let task = reader.task(&arguments.task_id).await?;
     // The timeline repeats what the other fields contain.
     let with_timeline = arguments.timeline.unwrap_or(false);
     let whole = reader.whole_task(&task, if with_timeline { None } else { Some(0) }).await?;
     let approval = reader.approval(&task).await?;
-    Ok(Answer {
+    Ok(Output {
         task: ShownWhole::new(whole, with_timeline),
         would_append: approval.would_append.into_iter().map(ShownEffect::from).collect(),
         would_refuse: approval.refusal.map(|error| error.to_string()),

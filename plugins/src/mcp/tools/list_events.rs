@@ -31,7 +31,7 @@ struct Arguments {
     /// The event types to list, such as `article.published`. Not allowed with `aggregate_id`.
     event_types: Option<Vec<String>>,
     /// The position of the log after which events are listed. With `aggregate_id`: the version after which events are
-    /// listed, or before which if `newest_first` is set.
+    /// listed, or, with `newest_first`, the version before which events are listed.
     after: Option<u64>,
     /// Whether to list the newest events first. Allowed only with `aggregate_id`.
     newest_first: Option<bool>,
@@ -41,7 +41,7 @@ struct Arguments {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Answer {
+struct Output {
     events: Vec<ShownEvent>,
     /// The value of `after` for the next call. Null if there are no more events.
     next_after: Option<u64>,
@@ -51,10 +51,10 @@ pub(super) fn tool() -> Tool {
     Tool::reading(&WORDS, list_events)
 }
 
-async fn list_events(reader: Reader, arguments: Arguments, call: Call) -> Result<Answer> {
+async fn list_events(reader: Reader, arguments: Arguments, call: Call) -> Result<Output> {
     // An event takes more bytes as text than in memory, so only half of the limit is used. The result contains at least
     // one event.
-    let limit = Limit { events: arguments.limit.unwrap_or(DEFAULT_LIMIT), bytes: call.answer_bytes / 2 };
+    let limit = Limit { events: arguments.limit.unwrap_or(DEFAULT_LIMIT), bytes: call.response_bytes / 2 };
     let newest_first = arguments.newest_first.unwrap_or(false);
     if let Some(id) = arguments.aggregate_id {
         if arguments.aggregate_type.is_some() || arguments.event_types.is_some() {
@@ -63,14 +63,17 @@ async fn list_events(reader: Reader, arguments: Arguments, call: Call) -> Result
         let direction = if newest_first { Direction::Backward } else { Direction::Forward };
         let page = reader.stream(&id, arguments.after, limit, direction).await?;
         let events = page.items.iter().map(ShownEvent::from).collect();
-        return Ok(Answer { events, next_after: page.next });
+        return Ok(Output { events, next_after: page.next });
     }
     if newest_first {
         return Err(Error::invalid_at("/newest_first", "requires aggregate_id"));
     }
-    let filter =
-        LogFilter { event_types: arguments.event_types.unwrap_or_default(), aggregate_type: arguments.aggregate_type };
+    let filter = LogFilter {
+        event_types: arguments.event_types.unwrap_or_default(),
+        aggregate_type: arguments.aggregate_type,
+        ..LogFilter::default()
+    };
     let page = reader.log(arguments.after.unwrap_or(0), limit, &filter, Duration::ZERO).await?;
     let events = page.items.iter().map(|event| ShownEvent::from(&**event)).collect();
-    Ok(Answer { events, next_after: page.next })
+    Ok(Output { events, next_after: page.next })
 }

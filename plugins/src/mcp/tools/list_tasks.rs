@@ -1,10 +1,11 @@
 //! `list_tasks`: lists the tasks of the mailbox.
 
 use foldwork_engine::model::task::Status;
-use foldwork_engine::workspace::mailbox::tasks::TaskFilter;
+use foldwork_engine::workspace::mailbox::tasks::{Limit, TaskFilter};
 use foldwork_engine::{Error, Reader, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::VariantArray;
 
 use super::shown_task::ShownTask;
 use crate::mcp::closed_sets::{OneOf, WantedTasks};
@@ -40,7 +41,7 @@ struct Arguments {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Answer {
+struct Output {
     /// The tasks, each with `id, title, status, priority, assignee_type, assignee_id, waiting_on, allowed_actions,
     /// source, …`.
     #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
@@ -53,7 +54,7 @@ pub(super) fn tool() -> Tool {
     Tool::reading(&WORDS, list_tasks)
 }
 
-async fn list_tasks(reader: Reader, arguments: Arguments, call: Call) -> Result<Answer> {
+async fn list_tasks(reader: Reader, arguments: Arguments, call: Call) -> Result<Output> {
     let filter = TaskFilter {
         statuses: statuses(arguments.status.map_or(WantedTasks::Open, |status| status.0)),
         assignee_id: arguments.assignee_id,
@@ -61,8 +62,9 @@ async fn list_tasks(reader: Reader, arguments: Arguments, call: Call) -> Result<
         unread: arguments.unread,
         ..TaskFilter::default()
     };
-    let page = reader.list_tasks(&filter, arguments.cursor, arguments.limit.unwrap_or(DEFAULT_LIMIT)).await?;
-    let (mut tasks, mut remaining, mut next_cursor) = (Vec::new(), call.answer_bytes / 2, page.next);
+    let limit = Limit::tasks(arguments.limit.unwrap_or(DEFAULT_LIMIT));
+    let page = reader.list_tasks(&filter, arguments.cursor, limit).await?;
+    let (mut tasks, mut remaining, mut next_cursor) = (Vec::new(), call.response_bytes / 2, page.next);
     for (index, task) in page.items.iter().enumerate() {
         let shown = ShownTask::from(&**task);
         let size = serde_json::to_string(&shown).map_err(Error::internal)?.len();
@@ -74,11 +76,11 @@ async fn list_tasks(reader: Reader, arguments: Arguments, call: Call) -> Result<
         remaining = remaining.saturating_sub(size);
         tasks.push(shown);
     }
-    Ok(Answer { tasks, next_cursor })
+    Ok(Output { tasks, next_cursor })
 }
 
 fn statuses(filter: WantedTasks) -> Option<Vec<Status>> {
-    let which = |open: bool| Some(Status::ALL.into_iter().filter(|status| status.is_open() == open).collect());
+    let which = |open: bool| Some(Status::VARIANTS.iter().copied().filter(|status| status.is_open() == open).collect());
     match filter {
         WantedTasks::Any => None,
         WantedTasks::Open => which(true),

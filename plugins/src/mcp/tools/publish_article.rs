@@ -27,7 +27,7 @@ struct Arguments {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Answer {
+struct Output {
     article: ShownArticle,
 }
 
@@ -36,8 +36,8 @@ pub(super) fn tool() -> Tool {
     Tool::writing(&WORDS, Effect { destructive: true, idempotent: true }, publish_article)
 }
 
-async fn publish_article(writer: Writer, arguments: Arguments, _call: Call) -> Result<Answer> {
+async fn publish_article(writer: Writer, arguments: Arguments, _call: Call) -> Result<Output> {
     let expected = arguments.expected_version.map_or(Expected::Any, Expected::Version);
     let article = writer.publish_article(&arguments.aggregate_id, expected).await?;
-    Ok(Answer { article: ShownArticle::from(&*article) })
+    Ok(Output { article: ShownArticle::from(&*article) })
 }

@@ -43,7 +43,7 @@ struct Arguments {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Answer {
+struct Output {
     #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
     rows: Vec<Value>,
     /// The number of rows in this result.
@@ -62,13 +62,13 @@ pub(super) fn tool() -> Tool {
     Tool::reading(&WORDS, query)
 }
 
-async fn query(reader: Reader, arguments: Arguments, call: Call) -> Result<Answer> {
+async fn query(reader: Reader, arguments: Arguments, call: Call) -> Result<Output> {
     let mut query = Query::new(arguments.pipeline);
     query.explain = arguments.explain.unwrap_or(false);
     query.page = Some(Paging { limit: Some(arguments.limit.unwrap_or(DEFAULT_LIMIT)), after: None });
     let found = reader.query(query).await?;
-    let (rows, is_cut) = offload(|| fitting(found.rows, call.answer_bytes));
-    Ok(Answer {
+    let (rows, is_cut) = offload(|| fitting(found.rows, call.response_bytes));
+    Ok(Output {
         count: rows.len(),
         more: is_cut || found.next.is_some(),
         rows,

@@ -32,7 +32,7 @@ struct Arguments {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Answer {
+struct Output {
     /// The results, best first.
     results: Vec<Found>,
     /// Messages about differences between the result and the request.
@@ -56,10 +56,10 @@ pub(super) fn tool() -> Tool {
     Tool::reading(&WORDS, search)
 }
 
-async fn search(reader: Reader, arguments: Arguments, _call: Call) -> Result<Answer> {
+async fn search(reader: Reader, arguments: Arguments, _call: Call) -> Result<Output> {
     let Arguments { query, aggregate_type, project_id, limit } = arguments;
     let found = reader.search(Search { query, aggregate_type, project: project_id, limit }).await?;
-    Ok(Answer { results: found.results.into_iter().map(Found::from).collect(), warnings: found.warnings })
+    Ok(Output { results: found.results.into_iter().map(Found::from).collect(), warnings: found.warnings })
 }
 
 impl From<Hit> for Found {

@@ -1,4 +1,4 @@
-//! What an approval writes, in the form in which models receive it.
+//! The events that an approval appends, in the form in which models receive them.
 
 use std::sync::Arc;
 

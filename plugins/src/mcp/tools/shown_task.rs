@@ -82,7 +82,7 @@ impl From<TaskView> for ShownTask {
     }
 }
 
-/// A task with its messages, all versions of its artifacts and, if the call asks for it, its timeline.
+/// A task with its messages, all versions of its artifacts and, if the call requests it, its timeline.
 #[derive(Serialize)]
 pub struct ShownWhole {
     #[serde(flatten)]
@@ -94,6 +94,7 @@ pub struct ShownWhole {
 }
 
 impl ShownWhole {
+    /// Converts a task. Omits the timeline unless `with_timeline` is set.
     pub fn new(whole: WholeTask, with_timeline: bool) -> ShownWhole {
         let WholeTask { task, messages, artifacts, timeline } = whole;
         ShownWhole {

@@ -37,7 +37,7 @@ struct Arguments {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Answer {
+struct Output {
     /// The URL to which the file's bytes are sent.
     url: String,
     /// The HTTP method of the upload: `PUT`.
@@ -55,7 +55,7 @@ pub(super) fn tool() -> Tool {
     Tool::writing(&WORDS, Effect { destructive: true, idempotent: false }, upload_file_link)
 }
 
-async fn upload_file_link(writer: Writer, arguments: Arguments, call: Call) -> Result<Answer> {
+async fn upload_file_link(writer: Writer, arguments: Arguments, call: Call) -> Result<Output> {
     let Arguments { filename, mime_type: given, max_bytes, aggregate_id, aggregate_type, project_id } = arguments;
     if let (Some(requested), Some(limit)) = (max_bytes, call.upload_bytes.filter(|limit| max_bytes > Some(*limit))) {
         return Err(Error::invalid_at(
@@ -69,5 +69,5 @@ async fn upload_file_link(writer: Writer, arguments: Arguments, call: Call) -> R
     let new = NewFile { filename, mime_type: mime_type.clone(), place, ..NewFile::default() };
     let link = writer.upload_link(new, max_bytes).await?;
     let (url, expires_at) = (format!("{}{}", call.upload_url, link.token), format_date(link.expires_at));
-    Ok(Answer { url, method: "PUT", path: link.path, mime_type, max_bytes, expires_at })
+    Ok(Output { url, method: "PUT", path: link.path, mime_type, max_bytes, expires_at })
 }

@@ -216,7 +216,7 @@ fn definition(name: &str, traits: Option<Vec<String>>, about: &About) -> Result<
     }
 }
 
-/// Returns an object with the defaults for its missing fields added.
+/// Adds default values for the missing fields of an object.
 fn over<const N: usize>(mut object: Object, defaults: [(&str, Value); N]) -> Value {
     for (name, value) in defaults {
         if !object.contains(name) {

@@ -36,7 +36,7 @@ pub(in crate::script) fn to_json(
     context: &NativeCallContext,
     read: impl FnOnce(&mut Reader) -> Result<Value, String>,
 ) -> Result<ImmutableString, Refused> {
-    // An item of an array takes at least `size_of::<Value>()` bytes as a value, and two bytes as JSON.
+    // An item of an array takes at least `size_of::<Value>()` bytes as a value, and at least two bytes as JSON.
     let bytes = context.engine().max_string_size().saturating_mul(size_of::<Value>() / 2);
     let value = read(&mut Reader::new("value", bytes)).map_err(|message| match message.starts_with("too large") {
         true => too_large("a JSON text is"),

@@ -61,7 +61,8 @@ impl Listing {
         ])
     }
 
-    /// Returns only the list. Fails if items were left out, because the caller could not notice the omission.
+    /// Returns only the list. Fails if items were left out, because the caller could not notice the omission. `what`
+    /// names the items in the error.
     pub(super) fn whole(self, what: &str) -> Result<Array, Refused> {
         match self.more {
             false => Ok(self.items),

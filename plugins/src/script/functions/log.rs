@@ -1,5 +1,6 @@
 //! The function that writes to the server's log.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use rhai::Engine;
@@ -26,11 +27,28 @@ pub(super) fn register(engine: &mut Engine, plugin: &str) {
     engine.on_debug(move |text, _, _| drop(log(&name, "debug", text)));
 }
 
+thread_local! {
+    /// The lines of the calls on this thread, while they are captured.
+    static CAPTURED: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
+}
+
+/// Calls `run`, and returns its result with the lines that scripts logged on this thread during the call.
+pub(in crate::script) fn capture<T>(run: impl FnOnce() -> T) -> (T, Vec<String>) {
+    CAPTURED.set(Some(Vec::new()));
+    let result = run();
+    (result, CAPTURED.take().unwrap_or_default())
+}
+
 fn log(plugin: &str, level: &str, text: &str) -> Result<(), Refused> {
     let text: String = text.chars().take(MAX_CHARS).collect();
     if !may_log() {
         return Ok(());
     }
+    CAPTURED.with_borrow_mut(|lines| {
+        if let Some(lines) = lines {
+            lines.push(format!("{level:.20}: {text}"));
+        }
+    });
     match level {
         "debug" => tracing::debug!(plugin, text, "message of a plugin"),
         "info" => tracing::info!(plugin, text, "message of a plugin"),

@@ -4,10 +4,12 @@ use pulldown_cmark::{Event, LinkType, Options, Parser, Tag, TagEnd};
 use rhai::{Dynamic, Engine, INT, ImmutableString, Map, NativeCallContext};
 
 use super::listing::Listing;
-use super::registration::{Refused, function};
-use crate::script::guard::checkpoint;
+use super::registration::{Refused, function, too_large};
+use super::text::start_of;
+use crate::script::guard::{checkpoint, count_read};
 
-/// The number of entries charged for each link or heading of a list: one for its map, and one for each of its two fields.
+/// The number of entries charged for each link or heading of a list: one for its map, and one for each of its two
+/// fields.
 const ENTRIES_PER_ITEM: usize = 3;
 
 pub(super) fn register(engine: &mut Engine) {
@@ -17,7 +19,30 @@ pub(super) fn register(engine: &mut Engine) {
         "Returns the plain text of Markdown, one line per block. Code is kept.",
         r##"markdown_text("# A *title*\n\nAnd `code`.") == "A title\nAnd code.""##,
     )
-    .register_into_engine(engine, markdown_text);
+    .register_into_engine(engine, |context: NativeCallContext, markdown: &str| {
+        let text = markdown_text(markdown)?;
+        let most = context.engine().max_string_size();
+        match text.len() > most {
+            true => Err(too_large(format!(
+                "a text of more than {most} bytes (pass the number of bytes to read as well) is"
+            ))),
+            false => Ok::<_, Refused>(ImmutableString::from(text)),
+        }
+    });
+    function(
+        "markdown_text",
+        &["markdown: string", "most: int", "map"],
+        "Returns the plain text of the first `most` bytes of Markdown as `#{text, more}`. `more` is true if something \
+         is left out.",
+        r##"markdown_text("# A *title*\n\nAnd `code`.", 11) == #{text: "A title", more: true}"##,
+    )
+    .register_into_engine(engine, |context: NativeCallContext, markdown: &str, most: INT| {
+        let (read, more) = start_of(markdown, most)?;
+        let text = markdown_text(read)?;
+        let (text, is_cut) = start_of(&text, INT::try_from(context.engine().max_string_size()).unwrap_or(INT::MAX))?;
+        let entries = [("text".into(), text.into()), ("more".into(), Dynamic::from_bool(more || is_cut))];
+        Ok::<_, Refused>(Map::from_iter(entries))
+    });
     function(
         "markdown_links",
         &["markdown: string", "array"],
@@ -62,10 +87,11 @@ pub(super) fn register(engine: &mut Engine) {
 }
 
 fn parser(markdown: &str) -> Parser<'_> {
+    count_read(markdown);
     Parser::new_ext(markdown, Options::ENABLE_TABLES | Options::ENABLE_FOOTNOTES | Options::ENABLE_STRIKETHROUGH)
 }
 
-fn markdown_text(markdown: &str) -> Result<ImmutableString, Refused> {
+fn markdown_text(markdown: &str) -> Result<String, Refused> {
     let mut text = String::with_capacity(markdown.len());
     for event in parser(markdown) {
         checkpoint()?;
@@ -86,7 +112,7 @@ fn markdown_text(markdown: &str) -> Result<ImmutableString, Refused> {
         }
     }
     text.truncate(text.trim_end().len());
-    Ok(text.into())
+    Ok(text)
 }
 
 fn end_line(text: &mut String) {

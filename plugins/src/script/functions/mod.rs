@@ -19,6 +19,7 @@ mod time;
 use rhai::Engine;
 
 pub(super) use json::to_json;
+pub(super) use log::capture;
 
 /// Registers all host functions for a plugin.
 pub(super) fn register(engine: &mut Engine, plugin: &str) {

@@ -18,7 +18,7 @@ use rhai::{Dynamic, Engine, INT, ImmutableString, NativeCallContext};
 use super::listing::Listing;
 use super::registration::{Refused, function, thrown, too_large};
 use crate::script::convert::text_to_dynamic;
-use crate::script::guard::checkpoint;
+use crate::script::guard::{checkpoint, count_read};
 
 const MAX_PATTERN: usize = 2_000;
 /// The number of compiled patterns that an engine keeps.
@@ -50,9 +50,9 @@ pub(super) fn register(engine: &mut Engine) {
     function(
         "regex_find_all",
         &["text: string", "pattern: string", "most: int", "map"],
-        "Lists the first `most` matches as `#{items, more}`. `more` is true if matches are missing: further ones, \
-         those too long to search for groups, and those in the rest of a text for which the expression is too \
-         expensive.",
+        "Lists the first `most` matches as `#{items, more}`. `more` is true if the list is incomplete: the text has \
+         further matches, a match is too long to search for groups, or the expression is too expensive for the rest of \
+         the text.",
         r#"regex_find_all("a1 b22 c", "[a-z]([0-9]+)", 1) == #{items: ["1"], more: true}"#,
     )
     .register_into_engine(engine, move |context: NativeCallContext, text: &str, pattern: &str, max_items: INT| {
@@ -202,6 +202,7 @@ impl Pattern {
         text: &str,
         mut on_match: impl FnMut(Match, Groups<'_>) -> Result<ControlFlow<()>, Refused>,
     ) -> Result<End, Refused> {
+        count_read(text);
         let kept = self.cache.lock().take();
         let mut cache: Cache = kept.unwrap_or_else(|| self.regex.create_cache());
         let mut searched = self.groups.as_ref().map(|groups| (groups, groups.create_cache(), groups.create_captures()));

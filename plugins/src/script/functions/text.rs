@@ -1,10 +1,11 @@
 //! Functions for texts: slugs, word counts, similarity, hashes and language detection.
 
-use rhai::{Dynamic, Engine, INT, ImmutableString};
+use rhai::{Dynamic, Engine, INT, ImmutableString, Map};
 use sha2::{Digest, Sha256};
 
 use super::language;
-use super::registration::function;
+use super::registration::{Refused, function, thrown};
+use crate::script::guard::count_read;
 
 /// The maximum length of a text that is compared for similarity, in characters. The time of a comparison is quadratic.
 const MAX_COMPARED_CHARS: usize = 2_000;
@@ -24,6 +25,18 @@ pub(super) fn register(engine: &mut Engine) {
         r#"word_count("One - two, three.") == 3"#,
     )
     .register_into_engine(engine, word_count);
+    function(
+        "text_start",
+        &["text: string", "most: int", "map"],
+        "Returns the first `most` bytes of a text as `#{text, more}`, without a character that does not fit whole. \
+         `more` is true if something is left out.",
+        r#"text_start("Größe", 4) == #{text: "Grö", more: true}"#,
+    )
+    .register_into_engine(engine, |text: &str, most: INT| {
+        let (start, more) = start_of(text, most)?;
+        let entries = [("text".into(), start.into()), ("more".into(), Dynamic::from_bool(more))];
+        Ok::<_, Refused>(Map::from_iter(entries))
+    });
     function(
         "similarity",
         &["a: string", "b: string", "float | ()"],
@@ -49,7 +62,15 @@ pub(super) fn register(engine: &mut Engine) {
     .register_into_engine(engine, language::guess);
 }
 
+/// Returns at most the first `most` bytes of a text, and whether the text is longer.
+pub(super) fn start_of(text: &str, most: INT) -> Result<(&str, bool), Refused> {
+    let Ok(most) = usize::try_from(most) else { return Err(thrown("the number of bytes is less than 0")) };
+    let start = &text[..text.floor_char_boundary(most)];
+    Ok((start, start.len() < text.len()))
+}
+
 fn word_count(text: &str) -> INT {
+    count_read(text);
     text.split_whitespace().filter(|word| word.chars().any(char::is_alphanumeric)).count() as INT
 }
 

@@ -1,8 +1,7 @@
 //! Functions that convert between RFC 3339 texts and milliseconds since 1970.
 
-use foldwork_engine::model::date::{format_date, ms_of, parse_date};
+use foldwork_engine::model::date::{format_date, parse_date};
 use jiff::Timestamp;
-use jiff::civil::Date;
 use jiff::fmt::strtime;
 use jiff::tz::TimeZone;
 use rhai::{Dynamic, Engine, INT, ImmutableString};
@@ -28,7 +27,7 @@ pub(super) fn register(engine: &mut Engine) {
          texts.",
         r#"parse_time("1970-01-02") == 86400000 && parse_time("soon") == ()"#,
     )
-    .register_into_engine(engine, |text: &str| milliseconds(text).map_or(Dynamic::UNIT, Dynamic::from_int));
+    .register_into_engine(engine, |text: &str| parse_date(text).map_or(Dynamic::UNIT, Dynamic::from_int));
     function(
         "format_time",
         &["time: string | int", "format: string", "string"],
@@ -47,17 +46,12 @@ pub(super) fn register(engine: &mut Engine) {
     });
 }
 
-fn milliseconds(text: &str) -> Option<i64> {
-    let day = || text.parse::<Date>().ok().filter(|day| day.year() >= 0).map(|day| ms_of(day.into()));
-    parse_date(text).or_else(day)
-}
-
 fn time_of(time: &Dynamic) -> Result<i64, Refused> {
     if let Ok(ms) = time.as_int() {
         return Ok(ms);
     }
     let text = time.as_immutable_string_ref().map_err(|kind| thrown(format!("a {kind} is not a time")))?;
-    milliseconds(&text).ok_or_else(|| thrown(format!("'{}' is not a time", text.chars().take(40).collect::<String>())))
+    parse_date(&text).ok_or_else(|| thrown(format!("'{}' is not a time", text.chars().take(40).collect::<String>())))
 }
 
 fn formatted(time: &Dynamic, format: &str) -> Result<ImmutableString, Refused> {

@@ -1,5 +1,6 @@
 //! Assignments: the result of `route`.
 
+use foldwork_engine::model::closed_set::names;
 use foldwork_engine::model::facts::{Assignee, Assignment, Priority};
 use foldwork_engine::model::value::Value;
 
@@ -9,9 +10,9 @@ use crate::suggestion::nearest;
 const MAX_ASSIGNMENTS: usize = 100;
 /// The maximum length of a task's title, in characters.
 const MAX_TITLE_CHARS: usize = 200;
-/// The maximum size of a task's metadata, in bytes. Lists of tasks contain it.
+/// The maximum size of a task's metadata, in bytes. The size is limited because lists of tasks contain the metadata.
 const METADATA_BYTES: usize = 64 << 10;
-/// The maximum time until a task is due: ten years, in seconds.
+/// The maximum time until a task is due, in seconds: ten years of 366 days.
 const LATEST_DUE_S: i64 = 10 * 366 * 24 * 60 * 60;
 
 /// Reads an array of `#{agent_id | user_id, title, priority, metadata, due_in_s}`. The value `()` assigns no tasks.
@@ -54,9 +55,9 @@ fn assignment(path: String, value: &Value) -> Result<Assignment, String> {
 }
 
 fn priority(fields: &Fields<'_>, name: &str) -> Result<Priority, String> {
-    Priority::ALL.into_iter().find(|priority| priority.name() == name).ok_or_else(|| {
-        let known = Priority::ALL.map(Priority::name);
-        let hint = match nearest(name, known) {
+    Priority::parse(name).ok_or_else(|| {
+        let known = names::<Priority>();
+        let hint = match nearest(name, known.iter().copied()) {
             Some(hint) => format!("did you mean {hint}?"),
             None => format!("allowed are {}", known.join(", ")),
         };

@@ -1,5 +1,4 @@
-//! Reads the results of hooks and rejects everything that is not expected. Every error names the path of the wrong
-//! value.
+//! Reads the results of hooks and rejects unexpected values. Every error names the path of the wrong value.
 
 pub(super) mod assignments;
 pub(super) mod facts;
@@ -129,6 +128,7 @@ fn kind(value: &Value) -> &'static str {
         Value::Bool(_) => "a boolean",
         Value::Int(_) => "an integer",
         Value::Double(_) => "a number",
+        Value::Decimal(_) => "a decimal",
         Value::Date(_) => "a date",
         Value::String(_) => "a string",
         Value::Array(_) => "an array",

@@ -10,32 +10,49 @@ const MAX_PARTS: usize = 20;
 /// The fields that can hold the content of a part.
 const CONTENTS: [&str; 3] = ["text", "data", "file"];
 
-/// The message of a task if the plugin gives no reason why the task does not apply to it.
+const FIELDS: [&str; 5] = ["artifacts", "message", "review", "does_not_apply", "declines"];
+/// A function that creates a product from a reason.
+type OfReason = fn(&str) -> Product;
+
+/// The fields that contain a reason and must be the only field, each with the function that creates the product.
+const ALONE: [(&str, OfReason); 2] = [("does_not_apply", not_applicable), ("declines", declined)];
+
+/// The default message for a task that does not apply to the plugin.
 const NOT_APPLICABLE: &str = "The plugin has nothing to do for this task.";
 
-/// Reads `#{artifacts, message, review}`. Each field is optional. The values `()` and `#{does_not_apply}` mean that
-/// there is nothing to do.
+/// Reads the result of the hook `work`: `#{artifacts, message, review}`, in which each field is optional. If the result
+/// is `()` or `#{does_not_apply}`, the plugin has nothing to do for the task. With `#{declines}`, the plugin declines
+/// the task, which then waits for another assignee.
 pub(in crate::script) fn read(value: &Value, aggregate_type: Option<&str>) -> Result<Product, String> {
     if value.is_null() {
         return Ok(not_applicable(NOT_APPLICABLE));
     }
-    let fields = Fields::of("product".into(), value, &["artifacts", "message", "review", "does_not_apply"])?;
-    if let Some(reason) = fields.text("does_not_apply")? {
-        return match fields.object.len() {
-            1 => Ok(not_applicable(reason)),
-            _ => Err(format!("{} must be the only field", fields.path("does_not_apply"))),
-        };
+    let fields = Fields::of("product".into(), value, &FIELDS)?;
+    for (name, product) in ALONE {
+        if let Some(reason) = fields.text(name)? {
+            return match fields.object.len() {
+                1 if reason.trim().is_empty() => Err(format!("{} is empty", fields.path(name))),
+                1 => Ok(product(reason)),
+                _ => Err(format!("{} must be the only field", fields.path(name))),
+            };
+        }
     }
     Ok(Product {
         artifacts: fields.list("artifacts", MAX_ARTIFACTS, |path, item| artifact(path, item, aggregate_type))?,
         message: fields.text("message")?.map(str::to_owned),
         review: fields.flag("review")?,
+        declined: None,
     })
 }
 
 /// Returns a product that ends the task with a message and without a review.
 fn not_applicable(reason: &str) -> Product {
-    Product { artifacts: Vec::new(), message: Some(reason.to_owned()), review: false }
+    Product { message: Some(reason.to_owned()), ..Product::default() }
+}
+
+/// Returns a product that declines the task, which then waits for another assignee.
+fn declined(reason: &str) -> Product {
+    Product { declined: Some(reason.to_owned()), ..Product::default() }
 }
 
 /// Reads an artifact `#{name, parts, effect}`.
@@ -76,6 +93,17 @@ mod tests {
             parsed(r#"{"does_not_apply": "It has no text.", "review": true}"#),
             Err("product.does_not_apply must be the only field".to_owned())
         );
+    }
+
+    #[test]
+    fn a_result_that_declines_has_a_reason_and_nothing_else() {
+        let parsed = |json: &str| read(&foldwork_engine::model::json::parse(json.as_bytes()).expect("JSON"), None);
+        assert_eq!(parsed(r#"{"declines": "Too long for me."}"#), Ok(declined("Too long for me.")));
+        assert_eq!(
+            parsed(r#"{"declines": "No.", "message": "x"}"#),
+            Err("product.declines must be the only field".to_owned())
+        );
+        assert_eq!(parsed(r#"{"declines": " "}"#), Err("product.declines is empty".to_owned()));
     }
 
     #[test]

@@ -1,22 +1,23 @@
-//! The OpenAPI document: generated from the handlers, then adapted to what generators and linters expect.
+//! The OpenAPI document, which is generated from the handlers and then adapted to generators and linters.
 //!
 //! Rules add the properties that operations share (errors, headers, paging, scopes), so that new operations have these
 //! properties as well.
 
-mod answers;
 mod examples;
 mod normalised;
 mod parameters;
 mod plugins;
+mod responses;
 mod schemas;
 mod served;
 
 use foldwork_engine::model::access::Scope;
+use foldwork_engine::model::closed_set::names;
 use poem_openapi::{OpenApi, OpenApiService};
 use serde_json::{Map, Value, json};
 
 use crate::config::Config;
-use crate::http::routes::API;
+use crate::http::routes::{API, Operations};
 pub use served::{json, language, page, yaml};
 
 /// The name of the only security scheme, a bearer token. The required scopes are listed with each operation.
@@ -55,8 +56,10 @@ pub fn finished(
     document["components"]["schemas"]["Error"] = schemas::error();
     plugins::mount(&mut document, &config.plugins.enabled);
     let request_schemas = schemas::request_schemas(&document);
+    let response_schemas = schemas::response_schemas(&document);
     let mut schemas = document["components"]["schemas"].take();
     schemas::complete_responses(&mut schemas, &request_schemas);
+    schemas::close_requests(&mut schemas, &request_schemas, &response_schemas);
     for (path, method, operation) in operations_mut(&mut document) {
         finish_operation(path, method, operation, &schemas);
     }
@@ -89,7 +92,7 @@ pub fn base(item: &Value) -> &str {
     url.split_once("://").and_then(|(_, rest)| rest.find('/').map(|at| &rest[at..])).unwrap_or(url)
 }
 
-/// Returns every operation with its path and method.
+/// Returns every operation with its path and its method.
 fn operations_mut(document: &mut Value) -> impl Iterator<Item = (&str, &str, &mut Map<String, Value>)> {
     let paths = document["paths"].as_object_mut().into_iter().flatten();
     paths.flat_map(|(path, item)| {
@@ -102,10 +105,20 @@ fn operations_mut(document: &mut Value) -> impl Iterator<Item = (&str, &str, &mu
 fn finish_operation(path: &str, method: &str, operation: &mut Map<String, Value>, schemas: &Value) {
     let needed = Needed::of(operation);
     describe(operation, needed.as_ref());
+    if reads(path, method, needed.as_ref()) {
+        parameters::add_consistency(operation);
+    }
     parameters::describe(operation);
     schemas::set_body_required(operation, schemas);
-    answers::complete(path, method, operation, needed.as_ref());
+    responses::complete(path, method, operation, needed.as_ref());
     examples::show(operation);
+}
+
+/// Returns whether an operation reads what a workspace contains, and changes nothing.
+fn reads(path: &str, method: &str, needed: Option<&Needed>) -> bool {
+    let is_reader = needed.is_some_and(|needed| needed.role.is_none() && !needed.all && !needed.session);
+    let is_query = ["/query", "/search"].iter().any(|end| path.ends_with(end));
+    is_reader && (method == "get" || (method == "post" && is_query))
 }
 
 /// The requirements of an operation, parsed from the name of its guard: scopes, the minimum role after `@`, or a
@@ -125,7 +138,7 @@ impl Needed {
         let scopes = scopes.unwrap_or(scheme);
         let (all, session) = (scopes == "all", scopes == "session");
         let scopes = match scopes {
-            "all" => Scope::ALL.map(|scope| scope.name().to_owned()).to_vec(),
+            "all" => names::<Scope>().into_iter().map(str::to_owned).collect(),
             "session" => Vec::new(),
             scopes => scopes.split('|').map(str::to_owned).collect(),
         };
@@ -170,6 +183,19 @@ fn describe(operation: &mut Map<String, Value>, needed: Option<&Needed>) {
         }
         role.iter().for_each(|role| _ = operation.insert("x-required-role".into(), json!(role)));
     }
+}
+
+/// Returns the method and the id of each operation, by path.
+pub fn operations(document: &Value) -> Operations {
+    let paths = document["paths"].as_object().into_iter().flatten();
+    let ids = |item: &Value| {
+        let operations = item.as_object().into_iter().flatten();
+        let id = |(method, operation): (&String, &Value)| {
+            Some((method.to_ascii_uppercase(), operation["operationId"].as_str()?.to_owned()))
+        };
+        operations.filter_map(id).collect()
+    };
+    paths.map(|(path, item)| (format!("{}{path}", base(item)), ids(item))).collect()
 }
 
 /// Returns the methods of each path, for the `Allow` header of a 405 response.

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-/// Normalises a node of the document and all its descendants. `closed` has the references of closed sets.
+/// Normalises a node of the document and all its descendants. `closed` has the references to the schemas with a closed
+/// set of values.
 pub fn normalise(node: &mut Value, closed: &BTreeSet<String>) {
     match node {
         Value::Array(items) => items.iter_mut().for_each(|item| normalise(item, closed)),
@@ -84,8 +85,8 @@ fn with(mut object: Map<String, Value>, names: &[&str], lookup: impl Fn(&str) ->
     object
 }
 
-/// Moves or removes `nullable`, which has an effect only together with a type. In a `oneOf` or `anyOf`, the first
-/// choice becomes nullable. A schema without a type allows null in any case.
+/// Moves or removes `nullable` if the schema has no type, because `nullable` has an effect only together with a type.
+/// In a `oneOf` or `anyOf`, the first choice becomes nullable. A schema without a type allows null in any case.
 fn move_nullable(object: &mut Map<String, Value>) {
     let is_nullable = object.get("nullable").is_some_and(|nullable| *nullable == json!(true));
     if !is_nullable || object.contains_key("type") {
@@ -119,14 +120,14 @@ fn whole_numbers(object: &mut Map<String, Value>) {
     object.entry("minimum").or_insert_with(|| 0.into());
 }
 
-/// Adds the format or the description that a property's name implies in every schema.
+/// Adds the format or the description that a property's name implies to the schema of the property.
 fn tell_by_name(name: &str, property: &mut Value) {
     let Some(property) = property.as_object_mut() else { return };
     if property.get("type").is_some_and(|kind| kind == "string") && name.ends_with("_at") {
         property.entry("format").or_insert_with(|| "date-time".into());
     }
     if name == "next_cursor" && property.contains_key("type") {
-        let text = "Send it as `cursor` to get the next page; null after the last page.";
+        let text = "The `cursor` of the next page; null if no page follows.";
         property.entry("description").or_insert_with(|| text.into());
     }
 }

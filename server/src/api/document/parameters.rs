@@ -1,32 +1,55 @@
-//! Descriptions of parameters that mean the same in every operation.
+//! Descriptions of the parameters that several operations have.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
+use crate::auth::CONSISTENCY;
 use crate::wire::page::{DEFAULT_LIMIT, MAX_LIMIT};
 
 /// The location, the name and the description of each parameter.
-const KNOWN: [(&str, &str, &str); 17] = [
+const KNOWN: [(&str, &str, &str); 22] = [
     ("path", "activation_id", "The activation's id."),
     ("path", "agent_id", "The agent's id."),
     ("path", "aggregate_id", "The aggregate's id."),
+    ("path", "event_id", "The event's id."),
     ("path", "invitation_id", "The invitation's id."),
     ("path", "key_id", "The key's id, which is not the secret key."),
     ("path", "member_id", "The member's id."),
     ("path", "name", "The plugin's name."),
     ("path", "project_id", "The project's id or slug."),
+    ("path", "restore_id", "The restore's id."),
     ("path", "step_id", "The parked step's id."),
     ("path", "task_id", "The task's id."),
     ("path", "type_name", "The aggregate type's name."),
     ("path", "user_id", "The user's id."),
+    ("path", "workspace_id", "The workspace's id."),
     ("query", "aggregate_type", "Only items of this aggregate type."),
+    (
+        "query",
+        CONSISTENCY,
+        "If several servers share the store, `eventual` reads what this server knows without asking the store.",
+    ),
     ("query", "cursor", "The `next_cursor` of the previous page; the default is the first page."),
     ("query", "project_id", "Only items of this project, given by id or slug."),
+    (
+        "header",
+        "Foldwork-Durability",
+        "`archived` delays the response until the events are in the backup archive. Requires a backup (409 \
+         `backup_disabled`).",
+    ),
     ("header", "Idempotency-Key", "Chosen by the client. A repeated request with the same key creates nothing new."),
     ("header", "If-None-Match", "The `ETag` that the client has. If it is still current, the response is 304."),
 ];
 const IF_MATCH: &str =
     "The version to change, in quotes, or `*` for any existing version. Any other current version is a conflict.";
 const LAST_EVENT_ID: &str = "For a stream, the position of the last event received. The stream continues after it.";
+
+/// Adds the parameter that selects the consistency of a read.
+pub fn add_consistency(operation: &mut Map<String, Value>) {
+    let parameters = operation.entry("parameters").or_insert_with(|| json!([]));
+    let schema = json!({"type": "string", "enum": ["strong", "eventual"], "default": "strong"});
+    let parameter = json!({"name": CONSISTENCY, "in": "query", "required": false, "schema": schema});
+    parameters.as_array_mut().into_iter().for_each(|parameters| parameters.push(parameter.clone()));
+}
 
 /// Adds descriptions to parameters without a description, and removes parameters that OpenAPI does not allow.
 pub fn describe(operation: &mut Map<String, Value>) {

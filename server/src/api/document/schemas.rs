@@ -59,11 +59,46 @@ fn is_nullable(property: &Value) -> bool {
     std::iter::once(property).chain(parts).any(|part| part["nullable"] == true)
 }
 
+/// The schemas of request bodies that may have unlisted fields: an action on many tasks has the fields of the action,
+/// an app may send properties of its device that this server does not read, and actions accept older spellings of their
+/// fields.
+const OPEN: [&str; 9] = [
+    "ActOnTasks",
+    "AnswerTask",
+    "AskTask",
+    "DeactivateLicense",
+    "DeferTask",
+    "EditTask",
+    "RejectTask",
+    "RequestChanges",
+    "ValidateLicense",
+];
+
+/// Marks the schemas of requests as closed, because the server rejects unlisted fields. Schemas that responses use as
+/// well stay open, because clients should accept the fields that a later server adds to its responses.
+pub fn close_requests(schemas: &mut Value, requests: &BTreeSet<String>, responses: &BTreeSet<String>) {
+    for (name, schema) in schemas.as_object_mut().into_iter().flatten() {
+        let is_closed = requests.contains(name) && !responses.contains(name) && !OPEN.contains(&name.as_str());
+        if is_closed && schema.get("properties").is_some() && schema.get("additionalProperties").is_none() {
+            schema["additionalProperties"] = false.into();
+        }
+    }
+}
+
+/// Returns the names of the schemas that responses use.
+pub fn response_schemas(document: &Value) -> BTreeSet<String> {
+    schemas_below(document, "responses")
+}
+
 /// Returns the names of the schemas that request bodies use.
 pub fn request_schemas(document: &Value) -> BTreeSet<String> {
+    schemas_below(document, "requestBody")
+}
+
+fn schemas_below(document: &Value, part: &str) -> BTreeSet<String> {
     let items = document["paths"].as_object().into_iter().flatten().filter_map(|(_, item)| item.as_object()).flatten();
     let mut names = BTreeSet::new();
-    items.for_each(|(_, operation)| collect(&operation["requestBody"], &document["components"]["schemas"], &mut names));
+    items.for_each(|(_, operation)| collect(&operation[part], &document["components"]["schemas"], &mut names));
     names
 }
 
@@ -95,6 +130,8 @@ pub fn set_body_required(operation: &mut Map<String, Value>, schemas: &Value) {
     let Some(schema) = body["content"].get("application/json").map(|content| &content["schema"]) else { return };
     let named = schema["$ref"].as_str().and_then(|reference| reference.strip_prefix(COMPONENTS));
     let schema = named.map_or(schema, |name| &schemas[name]);
-    let required = schema["required"].as_array().is_some_and(|required| !required.is_empty());
+    // A body with several forms (`oneOf`) is always required.
+    let required =
+        schema["required"].as_array().or(schema["oneOf"].as_array()).is_some_and(|needed| !needed.is_empty());
     body["required"] = required.into();
 }

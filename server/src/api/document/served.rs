@@ -1,40 +1,69 @@
-//! Serves the OpenAPI document as JSON, as YAML and as a page. Each response body is built once and has an entity tag.
+//! Serves the OpenAPI document as JSON, as YAML and as a page. The server builds each response body once, and inserts
+//! the address by which the client reached the server for each request.
 
 use bytes::Bytes;
 use poem::http::header::{CACHE_CONTROL, ETAG, IF_NONE_MATCH};
 use poem::http::{HeaderMap, StatusCode};
 use poem::{Endpoint, Response};
 use poem_openapi::{OpenApi, OpenApiService};
-use serde_json::Value;
+use serde_json::{Value, json as value};
 use sha2::{Digest, Sha256};
 
 use crate::api::operators;
 use crate::http::etag::is_known;
+use crate::http::public_url::PublicUrl;
 
-/// A response body that does not change while the server runs.
+/// The placeholder for the scheme and the host of the server.
+const BASE: &str = "http://base.invalid";
+
+/// A response body that does not change while the server runs, apart from the address by which a client reaches the
+/// server.
 #[derive(Clone)]
 struct Text {
     content_type: &'static str,
-    bytes: Bytes,
+    /// The parts of the body. The address is inserted between consecutive parts.
+    parts: Vec<Bytes>,
     tag: String,
 }
 
 impl Text {
-    fn new(content_type: &'static str, text: String) -> Text {
-        let tag = format!("\"{}\"", hex::encode(&Sha256::digest(&text)[..16]));
-        Text { content_type, bytes: text.into(), tag }
+    fn new(content_type: &'static str, text: &str) -> Text {
+        let tag = digest(text);
+        Text {
+            content_type,
+            parts: text.split(BASE).map(|part| Bytes::copy_from_slice(part.as_bytes())).collect(),
+            tag,
+        }
     }
+
+    /// Returns the body for a client that reaches the server by the address `base`.
+    fn at(&self, base: &str) -> Bytes {
+        match self.parts.as_slice() {
+            [only] => only.clone(),
+            parts => parts.join(base.as_bytes()).into(),
+        }
+    }
+}
+
+fn digest(text: &str) -> String {
+    hex::encode(&Sha256::digest(text)[..16])
 }
 
 impl Endpoint for Text {
     type Output = Response;
 
     async fn call(&self, request: poem::Request) -> poem::Result<Response> {
-        // Caches must revalidate with every request, because the document changes with the version of the server.
-        let response = Response::builder().header(ETAG, &self.tag).header(CACHE_CONTROL, "no-cache");
-        Ok(match knows(request.headers(), &self.tag) {
+        let base = request.data::<PublicUrl>().map(|url| url.base(&request)).unwrap_or_default();
+        // Caches must revalidate with every request, because the document changes with the version of the server. No
+        // cache may give a response with an address to another client, because the address comes from the request.
+        let (tag, caching) = match self.parts.len() {
+            1 => (format!("\"{}\"", self.tag), "no-cache"),
+            _ => (format!("\"{}\"", digest(&format!("{}{base}", self.tag))), "private, no-cache"),
+        };
+        let response = Response::builder().header(ETAG, &tag).header(CACHE_CONTROL, caching);
+        Ok(match knows(request.headers(), &tag) {
             true => response.status(StatusCode::NOT_MODIFIED).finish(),
-            false => response.content_type(self.content_type).body(self.bytes.clone()),
+            false => response.content_type(self.content_type).body(self.at(&base)),
         })
     }
 }
@@ -43,25 +72,43 @@ fn knows(headers: &HeaderMap, tag: &str) -> bool {
     is_known(headers.get(IF_NONE_MATCH).and_then(|known| known.to_str().ok()), tag)
 }
 
+/// Returns the document with [`BASE`] in front of each server's path. If the public URL is configured, the document
+/// already has whole URLs and does not change.
+fn placed(document: &Value) -> Value {
+    let mut document = document.clone();
+    let place = |servers: &mut Value| {
+        for server in servers.as_array_mut().into_iter().flatten() {
+            if let Some(path) = server["url"].as_str().filter(|url| url.starts_with('/')) {
+                server["url"] = value!(format!("{BASE}{path}"));
+            }
+        }
+    };
+    place(&mut document["servers"]);
+    for (_, item) in document["paths"].as_object_mut().into_iter().flatten() {
+        item.get_mut("servers").into_iter().for_each(place);
+    }
+    document
+}
+
 /// Serves the document as JSON.
 pub fn json(document: &Value) -> impl Endpoint + use<> {
-    Text::new("application/json", serde_json::to_string_pretty(document).unwrap_or_default())
+    Text::new("application/json", &serde_json::to_string_pretty(&placed(document)).unwrap_or_default())
 }
 
 /// Serves the document as YAML.
 pub fn yaml(document: &Value) -> impl Endpoint + use<> {
-    Text::new("application/yaml", serde_saphyr::to_string(document).unwrap_or_default())
+    Text::new("application/yaml", &serde_saphyr::to_string(&placed(document)).unwrap_or_default())
 }
 
 /// Serves the page that documents the pipeline language.
 pub fn language() -> impl Endpoint {
-    Text::new("text/html; charset=utf-8", operators::page())
+    Text::new("text/html; charset=utf-8", &operators::page())
 }
 
 /// Serves an interactive page that shows the document and sends requests.
 pub fn page<A: OpenApi>(service: &OpenApiService<A, ()>, document: &Value) -> impl Endpoint + use<A> {
     // The page embeds the document in a script element. A `</` in a string would end the element, so every `</` is
-    // escaped.
-    let shown = document.to_string().replace("</", "<\\/");
-    Text::new("text/html; charset=utf-8", service.swagger_ui_html().replace(&service.spec(), &shown))
+    // escaped. The host of a request has only characters that need no escape.
+    let shown = placed(document).to_string().replace("</", "<\\/");
+    Text::new("text/html; charset=utf-8", &service.swagger_ui_html().replace(&service.spec(), &shown))
 }

@@ -23,8 +23,8 @@ pub struct Api;
 impl Api {
     /// Approves the output, and appends the effects of the current artifacts.
     ///
-    /// The server appends the events in `effect` of the current artifacts atomically with the approval. The response has
-    /// these events in `appended`; `would_append` of the task shows them beforehand.
+    /// The server appends the events in `effect` of the current artifacts atomically with the approval. The response
+    /// has these events in `appended`; `would_append` of the task shows them beforehand.
     ///
     /// If an aggregate has changed since the author of an effect read it, the response is 409 `stale` with the
     /// difference, unless `accept_stale` is true.
@@ -46,8 +46,9 @@ impl Api {
 
     /// Approves the output with changes. The changed output is stored as the next version of the artifact.
     ///
-    /// The server appends effects as for `approve`. A changed text or field is changed in the effect, too, if the
-    /// effect contains it. Otherwise the response is 409 `effect_unchanged`; `artifact` can say what the effect becomes.
+    /// The server appends effects as for `approve`. A changed text or field is also changed in the effect if the effect
+    /// contains it. Otherwise the response is 409 `effect_unchanged`; a request with `artifact` can give the new
+    /// effect.
     ///
     /// If the task's metadata has a schema for edits, an edit that does not match the schema gets 400.
     #[oai(path = "/mailbox/:task_id/edit", method = "post", operation_id = "edit_task")]
@@ -94,7 +95,8 @@ impl Api {
         act(&access.0, &task_id, expected, body.command(access.0.now_ms())?).await
     }
 
-    /// Asks the agent a question, or answers the agent's question. `request-changes` and `answer` say which of the two.
+    /// Asks the agent a question, or answers the agent's question. The actions `request-changes` and `answer` are more
+    /// specific.
     ///
     /// The task then waits for its agent, and the server notifies the agent.
     #[oai(path = "/mailbox/:task_id/ask", method = "post", operation_id = "ask_task")]
@@ -109,7 +111,7 @@ impl Api {
         act(&access.0, &task_id, expected, body.command(access.0.now_ms())?).await
     }
 
-    /// Sends the output back to the agent, with what is to be different.
+    /// Sends the output back to the agent with a description of the requested changes.
     ///
     /// The task then waits for its agent, which gets the message as `task.asked`.
     #[oai(path = "/mailbox/:task_id/request-changes", method = "post", operation_id = "request_changes")]
@@ -154,7 +156,7 @@ impl Api {
         act(&access.0, &task_id, expected, body.command(access.0.now_ms())?).await
     }
 
-    /// Gives a failed task back to its assignee, with the first attempt again.
+    /// Returns a failed task to its assignee. The attempts are counted from the first again.
     ///
     /// A failed task waits for a person until it is read. The server notifies the agent of the task.
     #[oai(path = "/mailbox/:task_id/retry", method = "post", operation_id = "retry_task")]

@@ -1,10 +1,12 @@
 //! `/mailbox/actions`: one action on many tasks.
 
 use foldwork_engine::Error;
+use foldwork_engine::model::closed_set::names;
+use foldwork_engine::model::event::Expected;
 use foldwork_engine::model::task::Action;
 use foldwork_engine::model::task::view::EffectView;
 use foldwork_engine::model::value::Value;
-use foldwork_engine::model::violation::Violations;
+use foldwork_engine::model::violation::{Violations, segment};
 use foldwork_engine::workspace::mailbox::actions::ActedTask;
 use foldwork_engine::workspace::mailbox::batch::{MAX_TASKS, Which};
 use poem_openapi::OpenApi;
@@ -18,6 +20,9 @@ use crate::wire::names;
 use crate::wire::received::{FromFields, Received};
 use crate::wire::task::{ActOnTasks, ActedBody, SentFilter};
 
+/// The message about a request that names no tasks.
+const REQUIRED: &str = "required: ids, expected_versions, or a filter and the number of tasks that it matches";
+
 pub struct Api;
 
 #[OpenApi(tag = "Section::Mailbox")]
@@ -25,9 +30,12 @@ impl Api {
     /// Performs one action on many tasks. Each task succeeds or fails independently and has the same result as the
     /// action on a single task.
     ///
-    /// The request names the tasks by id, or by a filter with the number of matching tasks. If the filter matches
-    /// another number of tasks, the request is rejected, so the action cannot affect tasks that the caller has not
-    /// seen.
+    /// The request names the tasks by id, by id with the version that each must have, or by a filter with the number of
+    /// matching tasks.
+    ///
+    /// A task with a version other than the one in `expected_versions` keeps its state, and its result is 409
+    /// `version_conflict`. If a filter matches another number of tasks, the request is rejected. So the action cannot
+    /// affect tasks, or output, that the caller has not seen.
     #[oai(path = "/mailbox/actions", method = "post", operation_id = "act_on_tasks")]
     async fn act_on_tasks(
         &self,
@@ -36,7 +44,7 @@ impl Api {
     ) -> ApiResult<JsonResponse<ActedBody>> {
         let named_action = body.action.text()?;
         let action = named_action.as_deref().and_then(Action::parse).ok_or_else(|| {
-            let allowed = Action::ALL.map(Action::name).join(", ");
+            let allowed = names::<Action>().join(", ");
             body.action.invalid(format!("expected one of {allowed}"))
         });
         let command = command(action?, &body.fields, access.0.now_ms())?;
@@ -49,19 +57,22 @@ impl Api {
 }
 
 fn which(request: &ActOnTasks) -> Result<Which, Error> {
+    if !request.expected_versions.is_absent() {
+        return expected_versions(request).map(Which::Ids);
+    }
     if let Some(ids) = request.ids.value() {
         let texts = |ids: &[Value]| ids.iter().map(|id| id.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>();
         let found = ids.as_array().filter(|ids| ids.len() <= MAX_TASKS).and_then(texts);
         let mut ids = found.ok_or_else(|| request.ids.invalid(format!("expected 1 to {MAX_TASKS} ids")))?;
         let mut seen = std::collections::BTreeSet::new();
         ids.retain(|id| seen.insert(id.clone()));
-        return Ok(Which::Ids(ids));
+        return Ok(Which::Ids(ids.into_iter().map(|id| (id, Expected::Any)).collect()));
     }
     if request.filter.is_absent() {
-        return Err(request.ids.invalid("required: ids, or a filter and the number of tasks that it matches"));
+        return Err(request.ids.invalid(REQUIRED));
     }
     let filter = request.filter.object()?;
-    // A filter without its misspelt field would match more tasks.
+    // Rejects unknown fields, because a filter without its misspelt field would match more tasks.
     let mut wrong = Violations::default();
     names::add_unknown(&filter, SentFilter::NAMES, &mut wrong);
     let mut below = Violations::default();
@@ -71,4 +82,25 @@ fn which(request: &ActOnTasks) -> Result<Which, Error> {
     let expected = request.expected.integer()?.and_then(|count| usize::try_from(count).ok());
     let expected = expected.ok_or_else(|| request.expected.invalid("required: how many tasks the filter matches"))?;
     Ok(Which::Filter { filter: Box::new(FilterTexts::read(&by)?.filter()?), expected })
+}
+
+/// Returns the ids of the tasks in `expected_versions`, each with its version.
+fn expected_versions(request: &ActOnTasks) -> Result<Vec<(String, Expected)>, Error> {
+    let sent = &request.expected_versions;
+    if !request.ids.is_absent() || !request.filter.is_absent() {
+        return Err(sent.invalid("expected only one of ids, expected_versions and filter"));
+    }
+    let versions = sent.object()?;
+    if versions.is_empty() || versions.len() > MAX_TASKS {
+        return Err(sent.invalid(format!("expected 1 to {MAX_TASKS} ids with versions, found {}", versions.len())));
+    }
+    let mut wrong = Violations::default();
+    let mut found = Vec::with_capacity(versions.len());
+    for (id, version) in versions.iter() {
+        match version.as_int().and_then(|version| u64::try_from(version).ok()).filter(|version| *version > 0) {
+            Some(version) => found.push((id.to_string(), Expected::Version(version))),
+            None => wrong.add(format!("{}/{}", sent.pointer(), segment(id)), "expected a version, 1 or more"),
+        }
+    }
+    Ok(wrong.finish(found)?)
 }

@@ -11,6 +11,7 @@ use foldwork_engine::model::value::Object;
 use foldwork_engine::model::violation::Violations;
 use foldwork_engine::workspace::mailbox::tasks::TaskFilter;
 use foldwork_engine::workspace::mailbox::{TaskCommand, Worker};
+use strum::VariantArray;
 
 use crate::http::etag::expected;
 use crate::wire::json::ExpectedVersion;
@@ -25,17 +26,17 @@ use crate::wire::task::{
 /// The longest deferral in seconds, about three thousand years.
 const MAX_SECONDS: i64 = 100_000_000_000;
 
-/// The fields of an edit, of which a request has one.
+/// The fields for the changes of an edit. A request must have exactly one of them.
 const EDITS: [&str; 5] = ["modifications", "content", "text", "artifact", "artifacts"];
 
 /// A request for an action of a person.
 pub trait Acting {
-    /// Returns the command. A deferral ends after `now_ms`.
+    /// Returns the command. `now_ms` is the current time, from which the end of a deferral is computed.
     fn command(&self, now_ms: i64) -> Result<TaskCommand, Error>;
 }
 
-/// Returns the command for an action on many tasks, from the fields of the request. The request has the fields of the
-/// action itself, but expects no version of one task.
+/// Returns the command for an action on many tasks. `fields` are the fields of the request: those of the action without
+/// `expected_version`, because the request does not concern a single task.
 pub fn command(action: Action, fields: &Object, now_ms: i64) -> Result<TaskCommand, Error> {
     match action {
         Action::Approve => of_many::<ApproveTask>(fields)?.command(now_ms),
@@ -82,13 +83,13 @@ fn edit(sent: &EditTask) -> Result<Edit, Error> {
         let message = format!("found {}; expected only one of {}", given.join(" and "), EDITS.join(", "));
         return Err(Error::invalid_at(format!("/{second}"), message));
     }
-    if let Some(modifications) = sent.modifications.value() {
+    if let Some(modifications) = sent.modifications.exact() {
         let modified = modifications.as_object().filter(|modified| !modified.is_empty());
         let wrong = || sent.modifications.invalid("expected an object with fields");
         return Ok(Edit::Modifications(modified.ok_or_else(wrong)?.clone()));
     }
-    if let Some(content) = sent.content.value() {
-        return Ok(Edit::Content(content.clone()));
+    if let Some(content) = sent.content.exact() {
+        return Ok(Edit::Content(content));
     }
     if let Some(text) = sent.text.text()? {
         return Ok(Edit::Content(text.into()));
@@ -205,10 +206,6 @@ pub fn assignee<T>(kind: &Sent<T>, id: &SentText) -> Result<Option<Assignee>, Er
     }
 }
 
-pub fn priority(name: &str) -> Option<Priority> {
-    Priority::ALL.into_iter().find(|priority| priority.name() == name)
-}
-
 /// The filters of a list of tasks, as they were sent.
 #[derive(Default)]
 pub struct FilterTexts {
@@ -241,11 +238,11 @@ impl FilterTexts {
         let wrong = |name: &str, allowed: &str| Error::invalid(format!("{name} must be {allowed}"));
         let statuses = match self.status.as_deref() {
             None => None,
-            Some("open") => Some(Status::ALL.into_iter().filter(|status| status.is_open()).collect()),
-            Some("closed") => Some(Status::ALL.into_iter().filter(|status| !status.is_open()).collect()),
+            Some("open") => Some(Status::VARIANTS.iter().copied().filter(|status| status.is_open()).collect()),
+            Some("closed") => Some(Status::VARIANTS.iter().copied().filter(|status| !status.is_open()).collect()),
             Some(list) => {
                 let found: Option<Vec<Status>> = list.split(',').map(|name| Status::parse(name.trim())).collect();
-                Some(found.ok_or_else(|| wrong("status", "a comma-separated list of statuses, open or closed"))?)
+                Some(found.ok_or_else(|| wrong("status", "open, closed or a comma-separated list of statuses"))?)
             }
         };
         let assignee_type = match self.assignee_type.as_deref() {
@@ -262,7 +259,7 @@ impl FilterTexts {
             .waiting_on
             .map(|name| WaitingOn::parse(&name).ok_or_else(|| wrong("waiting_on", "human, agent or none")));
         let priorities = self.priority.map(|list| {
-            let found: Option<Vec<Priority>> = list.split(',').map(|name| priority(name.trim())).collect();
+            let found: Option<Vec<Priority>> = list.split(',').map(|name| Priority::parse(name.trim())).collect();
             found.ok_or_else(|| wrong("priority", "a comma-separated list of low, normal, high and urgent"))
         });
         Ok(TaskFilter {

@@ -1,12 +1,15 @@
 //! `/mailbox` and `/mailbox/:task_id`: listing, creating and reading tasks.
 
-use foldwork_engine::model::task::SourceType;
-use foldwork_engine::workspace::mailbox::tasks::NewTask;
+use foldwork_engine::model::closed_set::names;
+use foldwork_engine::model::facts::Priority;
+use foldwork_engine::model::task::{SourceType, Task};
+use foldwork_engine::workspace::mailbox::tasks::{Limit, NewTask};
 use foldwork_engine::{Error, Writer};
+use poem::web::Data;
 use poem_openapi::param::{Header, Path, Query};
 use poem_openapi::{ApiResponse, OpenApi};
 
-use super::command::{FilterTexts, assignee, priority};
+use super::command::{FilterTexts, assignee};
 use crate::api::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
 use crate::http::error::ApiResult;
@@ -16,7 +19,7 @@ use crate::http::routes::API;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::closed_sets::{AssigneesOrNone, OneOf, Sources, WaitedFor};
 use crate::wire::idempotency::{Created, Outcome, idempotent};
-use crate::wire::page::{PageBody, limit, read_cursor};
+use crate::wire::page::{PageBody, PageBytes, limit, read_cursor};
 use crate::wire::received::Received;
 use crate::wire::task::{CreateTask, TaskBody, WholeTaskBody, drafts};
 
@@ -39,6 +42,7 @@ impl Api {
     /// Lists tasks, newest first.
     ///
     /// Filters may be combined. The status `open` matches all open statuses, and `closed` matches all closed statuses.
+    /// A page may have fewer tasks than `limit`, because its size in bytes is limited as well.
     #[oai(path = "/mailbox", method = "get", operation_id = "list_tasks")]
     #[expect(clippy::too_many_arguments, reason = "one argument a query parameter")]
     async fn list_tasks(
@@ -65,6 +69,7 @@ impl Api {
         Query(rows): Query<Option<u64>>,
         /// The `next_cursor` of the previous page.
         cursor: Query<Option<String>>,
+        page_bytes: Data<&PageBytes>,
     ) -> ApiResult<JsonResponse<PageBody<TaskBody>>> {
         let filter = FilterTexts {
             status: status.0,
@@ -78,8 +83,11 @@ impl Api {
         };
         let filter = filter.filter()?;
         let before = read_cursor(LIST, cursor.as_deref())?;
-        let page = access.0.list_tasks(&filter, before, limit(rows)?).await?;
-        Ok(JsonResponse::new(&PageBody::new(page, LIST, |task| TaskBody::from(&*task))))
+        let limit = Limit { tasks: limit(rows)?, bytes: page_bytes.0.0 };
+        let page = access.0.list_tasks(&filter, before, limit).await?;
+        let bytes = page.items.iter().map(|task| Task::new(task).listed_bytes()).sum();
+        let page = offload(bytes, || PageBody::new(page, LIST, |task| TaskBody::from(&*task)));
+        Ok(JsonResponse::large(&page, bytes))
     }
 
     /// Creates a task.
@@ -119,7 +127,7 @@ impl Api {
         let task = access.0.task(&task_id).await?;
         let tag = etag(task.version);
         let approval = access.0.approval(&task).await?;
-        // What approval would append depends on other aggregates, which the tag does not cover.
+        // The preview of the approval depends on other aggregates, which the tag does not cover.
         if approval.is_empty() && is_known(if_none_match.as_deref(), &tag) {
             return Ok(Shown::Known(tag));
         }
@@ -135,7 +143,7 @@ fn new_task(sent: &CreateTask) -> Result<NewTask, Error> {
     let title = sent.title.required_text()?;
     let wrong = || sent.priority.invalid("expected low, normal, high or urgent");
     let named = sent.priority.text()?;
-    let priority = named.map(|name| priority(&name).ok_or_else(wrong)).transpose()?;
+    let priority = named.map(|name| Priority::parse(&name).ok_or_else(wrong)).transpose()?;
     Ok(NewTask {
         title,
         priority: priority.unwrap_or_default(),
@@ -152,7 +160,7 @@ fn new_task(sent: &CreateTask) -> Result<NewTask, Error> {
 }
 
 fn source_type(sent: &CreateTask) -> Result<Option<SourceType>, Error> {
-    let allowed = || SourceType::ALL.map(SourceType::name).join(", ");
+    let allowed = || names::<SourceType>().join(", ");
     let wrong = || sent.source_type.invalid(format!("expected one of {}", allowed()));
     sent.source_type.text()?.map(|name| SourceType::parse(&name).ok_or_else(wrong)).transpose()
 }

@@ -4,9 +4,9 @@ use foldwork_engine::model::event::{Event, Expected};
 use foldwork_engine::model::task::LEASE_S;
 use foldwork_engine::model::task::record::field;
 use foldwork_engine::model::task::view::{ArtifactView, MessageView};
-use foldwork_engine::workspace::answers::RequestId;
 use foldwork_engine::workspace::mailbox::work::Worked;
 use foldwork_engine::workspace::mailbox::{Work, Worker};
+use foldwork_engine::workspace::responses::RequestId;
 use foldwork_engine::{AgentWriter, Error};
 use poem_openapi::param::{Header, Path};
 use poem_openapi::{ApiResponse, OpenApi};
@@ -68,7 +68,7 @@ impl Api {
 
     /// Claims the next task of an agent: the most urgent of the tasks that wait for the agent, and of these the oldest.
     ///
-    /// Several workers of one agent get different tasks. Without a waiting task the list is empty.
+    /// Several workers of one agent get different tasks. If no task waits for the agent, the list is empty.
     #[oai(path = "/mailbox/claim-next", method = "post", operation_id = "claim_next_task")]
     async fn claim_next_task(&self, access: AgentWrite, body: Body<Received<ClaimNext>>) -> ApiResult<ClaimedNext> {
         let agent_id = body.agent_id.required_text()?;
@@ -149,10 +149,9 @@ impl Api {
         Ok(acted(&worked.task))
     }
 
-    /// Asks a person for input that the agent needs to continue, and releases the agent's claim. The person replies
-    /// with the action `ask`.
+    /// Asks a person for input that the agent needs to continue, and releases the agent's claim.
     ///
-    /// A schema may describe the expected reply.
+    /// The person replies with the action `answer` or `ask`. A schema may describe the expected reply.
     #[oai(path = "/mailbox/:task_id/request-input", method = "post", operation_id = "request_input")]
     async fn request_input(
         &self,
@@ -239,7 +238,8 @@ struct Call {
 }
 
 impl Call {
-    /// Adds the content. Returns what was added, which `added` finds in the event.
+    /// Adds the content, and returns the added message or artifact. `added` reads the message or artifact from the
+    /// appended event.
     async fn add<T>(
         self,
         writer: &AgentWriter,

@@ -3,7 +3,7 @@
 use pulldown_cmark::{Event, Parser, Tag, TagEnd};
 use serde_json::{Map, Value};
 
-/// The names of the fields that the import sets for every article. Front matter can set only two of these, the title
+/// The names of the fields that the import sets for every article. Of these fields, front matter can set only the title
 /// and the tags.
 const OWN_FIELDS: [&str; 6] = ["slug", "title", "body", "tags", "path", "folder"];
 /// The line number of the first line of front matter, which follows the `---` on line 1.
@@ -39,7 +39,7 @@ pub fn fields(path: &str, slug: &str, text: &str, bad: &mut Vec<BadLine>) -> Map
     fields
 }
 
-/// Splits a file into front matter and body. Front matter that is not a YAML mapping belongs to the body.
+/// Splits a file into front matter and body. Text that only resembles front matter belongs to the body.
 fn split_front_matter<'a>(text: &'a str, bad: &mut Vec<BadLine>) -> (Map<String, Value>, &'a str) {
     let parsed = find_front_matter(text)
         .and_then(|(yaml, rest)| Some((parse_front_matter(yaml).or_else(|| read_by_entries(yaml, bad))?, rest)));
@@ -47,7 +47,8 @@ fn split_front_matter<'a>(text: &'a str, bad: &mut Vec<BadLine>) -> (Map<String,
 }
 
 /// Parses front matter that is not valid YAML as a whole, entry by entry, and skips bad entries. Returns `None` if the
-/// text does not begin with a name or has no valid entry. The two `---` are then horizontal rules.
+/// text does not begin with a name or has no valid entry. In that case, the two `---` are horizontal rules, and the
+/// text belongs to the body.
 fn read_by_entries(yaml: &str, bad: &mut Vec<BadLine>) -> Option<Map<String, Value>> {
     let mut front = Map::new();
     let mut left_out = Vec::new();
@@ -94,7 +95,7 @@ fn entries(yaml: &str) -> Vec<(usize, &str)> {
     entries
 }
 
-/// Finds the lines between `---` on the first line and the next `---` or `...`.
+/// Returns the text between `---` on the first line and the next `---` or `...`, and the text after that second line.
 fn find_front_matter(text: &str) -> Option<(&str, &str)> {
     let mut lines = text.split_inclusive('\n');
     let opening = lines.next().filter(|line| line.trim_end() == "---")?;

@@ -23,7 +23,7 @@ const YEAR_0000: Timestamp = Timestamp::constant(-62_167_219_200, 0);
 /// The maximum size in bytes of a file that is imported as an article.
 const MAX_FILE_BYTES: usize = 512 * 1024;
 
-/// Writes the events for the changes of a history, in order.
+/// A converter of the changes of a history to events, in order.
 pub struct Writer<'a> {
     repository: &'a Repository,
     history: &'a History,
@@ -43,7 +43,7 @@ impl<'a> Writer<'a> {
         Self { repository, history, project, known: HashMap::new(), warned: HashSet::new() }
     }
 
-    /// Passes the event of a change to `put`. A change without an effect on the article produces no event.
+    /// Passes the event of a change to `put`. A change that does not affect the article produces no event.
     pub fn write(
         &mut self,
         change: &Change,

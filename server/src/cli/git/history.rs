@@ -70,7 +70,7 @@ pub(super) struct Step {
 }
 
 impl Step {
-    /// Returns the paths after and before, if the file was renamed.
+    /// Returns the new path and the old path if the file was renamed.
     pub(super) fn rename(self) -> Option<(String, String)> {
         let (before, (after, _)) = (self.before?, self.after?);
         (before != after).then_some((after, before))
@@ -84,7 +84,7 @@ struct Live {
     slug: String,
 }
 
-/// The state of reading a history.
+/// The state of the files at the current commit, and the changes found so far.
 #[derive(Default)]
 struct Walk {
     live: HashMap<String, Live>,
@@ -173,7 +173,8 @@ impl Walk {
         for (path, blob) in born {
             let article = self.articles.len();
             let origin = origins.of(id, &path)?;
-            // The file that was created there may be present under another path. This one is a copy of it.
+            // If the file that was created there still exists under another path, this file is a copy and gets its own
+            // article.
             let birth = match self.present.contains(&origin) {
                 true => Birth { path: path.clone(), commit: id },
                 false => origin,

@@ -1,4 +1,5 @@
-//! Imports the Markdown history of a git repository: an article per file, an event per commit that changed it.
+//! Imports the Markdown history of a git repository. Each file becomes an article, and each commit that changes the
+//! file becomes an event.
 
 mod article;
 mod events;

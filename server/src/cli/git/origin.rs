@@ -1,8 +1,8 @@
-//! Finds where the files that a merge brings were created.
+//! Finds the commit and the path at which a file was created, if a merge brought the file into the history of HEAD.
 //!
-//! A file's article is identified by the path and the commit of the file's creation, wherever in the history of HEAD
-//! that commit is. So a merge made the other way round, which makes another line of commits the first one, makes no second
-//! articles.
+//! A file's article is identified by the path and the commit of the file's creation, even if that commit is not among
+//! the first parents of HEAD. A merge with swapped parents, which changes the first parents, therefore does not create
+//! a second article.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -11,18 +11,19 @@ use git2::{ObjectType, Oid, Repository};
 
 use super::history::{Birth, steps};
 
-/// The maximum number of commits that are followed for one file. The article of an older file begins with the merge.
+/// The maximum number of commits that are searched for the creation of a file. If the search does not find the
+/// creation, the article begins with the merge.
 const MAX_STEPS: usize = 100_000;
 /// The maximum number of remembered files of commits, and of remembered commits with their renames.
 const MAX_KNOWN: usize = 500_000;
 const MAX_RENAMES: usize = 256;
 
-/// The files of commits of which the creation is known.
+/// A search for the creations of files, with a cache of the results.
 pub struct Origins<'r> {
     repository: &'r Repository,
-    /// The creation of a file, by a commit that has the file, and the path there.
+    /// Maps a commit and a path in the commit to the commit and the path of the file's creation.
     known: HashMap<(Oid, String), (Oid, String)>,
-    /// The paths before a commit's renames, by the paths after them, for a commit and one of its parents.
+    /// Maps a parent and its child commit to the renames between them: the old path by the new path.
     renames: HashMap<(Oid, Oid), HashMap<String, String>>,
 }
 
@@ -32,7 +33,8 @@ impl<'r> Origins<'r> {
         Self { repository, known: HashMap::new(), renames: HashMap::new() }
     }
 
-    /// Returns the creation of a file that a commit brings. A commit that is no merge has created the file.
+    /// Returns the commit and the path at which a file was created. The file exists in `commit`, but not in the first
+    /// parent of `commit`. If `commit` is a merge, the creation is an earlier commit.
     pub fn of(&mut self, commit: Oid, path: &str) -> Result<Birth, git2::Error> {
         let own = Birth { path: path.to_owned(), commit };
         if self.repository.find_commit(commit)?.parent_count() < 2 {
@@ -61,11 +63,12 @@ impl<'r> Origins<'r> {
         Ok(Birth { path, commit })
     }
 
-    /// Returns the parent of a commit that has a file, and the path there. The order of the parents does not matter.
+    /// Returns a parent of a commit in which a file exists, and the path of the file in the parent. Returns `None` if
+    /// no parent has the file. The result does not depend on the order of the parents.
     fn before(&mut self, commit: Oid, path: &str) -> Result<Option<(Oid, String)>, git2::Error> {
         let mut parents: Vec<Oid> = self.repository.find_commit(commit)?.parent_ids().collect();
         parents.sort_unstable();
-        // A parent that a shallow clone lacks has no files.
+        // Ignores parents that a shallow clone does not have.
         parents.retain(|parent| self.repository.find_commit(*parent).is_ok());
         for parent in &parents {
             if self.has_file(*parent, path)? {
@@ -82,7 +85,7 @@ impl<'r> Origins<'r> {
 
     fn has_file(&self, commit: Oid, path: &str) -> Result<bool, git2::Error> {
         let tree = self.repository.find_commit(commit)?.tree()?;
-        // The mode of a symbolic link is 120000.
+        // Excludes symbolic links, whose mode is 120000.
         Ok(tree
             .get_path(Path::new(path))
             .is_ok_and(|entry| entry.kind() == Some(ObjectType::Blob) && entry.filemode() != 0o120_000))

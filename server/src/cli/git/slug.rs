@@ -45,7 +45,7 @@ pub fn of_path(path: &str) -> String {
     slug.trim_end_matches('-').to_owned()
 }
 
-/// Returns text in lower case, with a `-` for every run of characters other than ASCII letters and digits.
+/// Returns text in lower case, with a `-` in place of each sequence of characters other than ASCII letters and digits.
 pub fn slugify(text: &str) -> String {
     let words = text.split(|character: char| !character.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     words.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-")

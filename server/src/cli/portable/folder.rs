@@ -1,14 +1,14 @@
-//! The folder with the bytes of files beside an export. Each file in it is named by the SHA-256 of its content.
+//! The folder with the bytes of files that belongs to an export. The name of each file in the folder is the SHA-256 of
+//! its content.
 //!
-//! No name from a client reaches the disk, and several exports may use one folder: what is there already is not written
-//! again.
+//! No name from a client is used on the disk. Several exports may use one folder, and each content is written once.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use bytes::Bytes;
-use futures_util::{Stream, StreamExt, stream};
+use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 use sha2::{Digest, Sha256};
 use tokio::fs::File;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -46,7 +46,7 @@ impl Folder {
         E: std::error::Error + Send + Sync + 'static,
     {
         let path = self.path_of(sha256)?;
-        // A file that was damaged is written again.
+        // Writes the file again if it is damaged.
         if fs::metadata(&path).is_ok_and(|about| about.len() == size) && hash_of(&path).await? == sha256 {
             return Ok(true);
         }
@@ -69,8 +69,8 @@ impl Folder {
         Ok(is_same)
     }
 
-    /// Returns the bytes with a hash, read on demand. The size must be the expected one; the hash is checked by whoever
-    /// stores the bytes.
+    /// Returns the bytes with a hash as a stream. Fails if the size differs from `size`. The hash is checked when the
+    /// bytes are stored.
     pub async fn read(
         &self,
         sha256: &str,
@@ -86,6 +86,13 @@ impl Folder {
             block.truncate(length);
             Ok((length > 0).then(|| (Bytes::from(block), file)))
         }))
+    }
+
+    /// Returns the bytes with a hash as the body of a request. The request fails if the bytes cannot be read.
+    pub fn body(&self, sha256: &str, size: u64) -> reqwest::Body {
+        let (folder, sha256) = (self.clone(), sha256.to_owned());
+        let blocks = stream::once(async move { folder.read(&sha256, size).await });
+        reqwest::Body::wrap_stream(blocks.map_ok(|blocks| blocks.map_err(anyhow::Error::from)).try_flatten())
     }
 
     fn path_of(&self, sha256: &str) -> anyhow::Result<PathBuf> {

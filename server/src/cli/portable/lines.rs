@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The version of the format that this program writes. It reads this version and all earlier ones.
+/// The version of the format that this program writes. The program can read this version and all earlier versions.
 pub const FORMAT: u64 = 1;
 
 /// The first line of an export.
@@ -28,7 +28,7 @@ pub struct Header {
     pub members: bool,
 }
 
-/// The workspace that an export was made of.
+/// The workspace that was exported.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Workspace {
     pub id: String,
@@ -42,7 +42,7 @@ pub struct Workspace {
     pub created_at: String,
 }
 
-/// A definition of a type, after the event at `position` and before the next one.
+/// A definition of a type, which applies to the events after `position`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Definition {
     pub definition: Value,
@@ -143,7 +143,7 @@ pub enum Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// Recognizes a line by its first name. Every line that is none of the others is an event.
+    /// Recognises a line by the name of its first field. A line with an unknown name is an event.
     pub fn parse(line: &'a str) -> anyhow::Result<Self> {
         Ok(match first_name(line) {
             Some("foldwork_export") => Self::Header(Header::parse(line)?),

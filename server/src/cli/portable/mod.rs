@@ -1,11 +1,15 @@
-//! The format of exports: one JSON object per line, and beside it a folder with the bytes of files.
+//! The format of exports: a file with one JSON object per line, and a folder with the bytes of files.
 //!
-//! The first line names the format. Then come projects, the definitions of types at their places, events in the order of
-//! the log, and a last line. Files of events without such a first line are imported as well.
+//! The first line has the version of the format. Members and keys follow, if they are exported, then the projects, and
+//! then the events in the order of the log. Each definition of a type precedes the events to which it applies. The last
+//! line has the number of events. Files of events without such a first line can be imported as well.
 
 pub mod folder;
 pub mod lines;
 pub mod people;
+mod recorded;
+mod rejected;
 pub mod restore;
+mod slugs;
 pub mod source;
 pub mod store;

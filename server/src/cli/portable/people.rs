@@ -1,10 +1,11 @@
-//! Members and keys in an export. Only an operator exports them, and only from a store.
+//! Members and keys in an export. Only an export from a store that no server has open contains them.
 
 use std::sync::Arc;
 
 use anyhow::Context;
 use foldwork_engine::Engine;
 use foldwork_engine::model::access::{KeyRecord, Membership, Role, Scope, UserRecord};
+use foldwork_engine::model::closed_set::names;
 
 use super::lines::{self, Key, KeyLine, Member, MemberLine};
 use super::store::OpenStore;
@@ -45,9 +46,9 @@ pub async fn write(store: &OpenStore, output: &mut Output) -> anyhow::Result<()>
     Ok(())
 }
 
-/// Adds a member to a workspace, unless they are a member.
+/// Adds a member to a workspace unless the user is already a member. Returns whether the member was added.
 pub async fn restore_member(engine: &Engine, workspace_id: &Arc<str>, member: Member) -> anyhow::Result<bool> {
-    let roles = Role::ALL.map(Role::name).join(", ");
+    let roles = names::<Role>().join(", ");
     let role = Role::parse(&member.role)
         .with_context(|| format!("'{}' is not a role: expected one of {roles}", member.role))?;
     let user_id: Arc<str> = member.user_id.into();
@@ -63,10 +64,11 @@ pub async fn restore_member(engine: &Engine, workspace_id: &Arc<str>, member: Me
     Ok(engine.restore_member(&membership, &user).await?)
 }
 
-/// Adds a key to a workspace, unless its id or its secret is known.
+/// Adds a key to a workspace unless the store already has a key with its id or its secret. Returns whether the key was
+/// added.
 pub async fn restore_key(engine: &Engine, workspace_id: &Arc<str>, key: Key) -> anyhow::Result<bool> {
     let scope = |name: &String| Scope::parse(name).with_context(|| format!("'{name}' is not a scope"));
-    // A store has no key that is bound to no agent, and would let such a key do everything.
+    // Rejects an empty list of agents, because the store would treat such a key as a key without restrictions.
     anyhow::ensure!(key.agents.as_ref().is_none_or(|agents| !agents.is_empty()), "the key has an empty list of agents");
     let record = KeyRecord {
         id: key.id.into(),

@@ -1,27 +1,29 @@
-//! Imports a file into a store that no server has open: a whole workspace with its ids, times and actors, or events.
+//! Imports a file into a store that no server has open: an export with its ids, times and actors, or other events.
 //!
 //! Events are appended in batches, in the order of the file. Each batch is appended whole or not at all, and an event
-//! that is already there is not appended again, so an import that ended early is repeated.
+//! that the workspace already has is not appended again. An import that ended early can therefore be repeated.
 
-use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context, anyhow, bail, ensure};
+use anyhow::{Context, bail, ensure};
 use foldwork_engine::model::access::WorkspaceRecord;
 use foldwork_engine::model::date::parse_date;
-use foldwork_engine::model::event::{Expected, NewEvent, Recorded};
+use foldwork_engine::model::event::{Expected, NewEvent};
 use foldwork_engine::model::json;
-use foldwork_engine::model::value::{Object, Value};
+use foldwork_engine::model::value::Value;
+use foldwork_engine::workspace::files::attachment;
 use foldwork_engine::workspace::offline::FileBytes;
-use foldwork_engine::{Appended, Engine, Error};
+use foldwork_engine::{Appended, Engine};
 use futures_util::StreamExt;
-use serde::Deserialize;
 
 use super::folder::Folder;
 use super::lines::{Definition, End, Header, Line, Project, Workspace};
 use super::people;
+use super::recorded::{Kept, new_event};
+use super::rejected::{Placed, index_of, shown};
+use super::slugs::{self, FileSlugs};
 use super::source::NamedBytes;
 use super::store::{OpenStore, find};
 use crate::cli::event::{Event, LineIds};
@@ -29,45 +31,34 @@ use crate::cli::input::Input;
 use crate::cli::output;
 use crate::cli::progress::Progress;
 use crate::cli::sender::Tally;
-use crate::download::attachment;
 
-/// The limits of a batch of events: their number, and the bytes of their lines.
+/// The limits of a batch: the number of events, and the bytes of their lines.
 const MAX_EVENTS: usize = 512;
 const MAX_BYTES: usize = 1 << 20;
-/// The maximum length of the name of an actor.
-const MAX_ACTOR: usize = 200;
-/// The type whose events name bytes.
+/// The aggregate type of files. The events of files refer to stored bytes.
 const FILE: &str = "file";
-
-/// The maximum size of the line of an event, in bytes. A server accepts smaller ones only, and writing a much larger one
+/// The aggregate type of agents. A server itself registers the agents of its plugins.
+const AGENT: &str = "agent";
+/// The maximum size of the line of an event, in bytes. A server accepts only smaller events, and a much larger event
 /// would block the store.
 const MAX_EVENT_BYTES: usize = 16 << 20;
 
-/// What an import did.
+/// The outcome of an import.
 #[derive(Debug, Default)]
 pub struct Restored {
     pub tally: Tally,
-    /// Whether the import created the workspace and printed a key of its owner, because the file has no members.
+    /// Whether the import created the workspace and, because the file has no members, printed a new owner key.
     pub has_new_key: bool,
     pub members: u64,
     pub keys: u64,
+    /// The number of events that were left out because they belong to agents of plugins that a server has already
+    /// registered in the workspace.
+    pub left_out: u64,
+    /// The number of articles' events that got another slug.
+    pub renamed: u64,
 }
 
-/// The fields of an event that only the log sets.
-#[derive(Deserialize)]
-struct Kept<'a> {
-    #[serde(borrow, default)]
-    actor: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    recorded_at: Option<Cow<'a, str>>,
-    #[serde(default)]
-    version: Option<u64>,
-    /// Whether the folder beside the export has the bytes that the event names.
-    #[serde(default)]
-    bytes: bool,
-}
-
-/// Imports a file. `chosen` is the id or the name of the workspace, and `files` the folder with the bytes of files.
+/// Imports a file. `chosen` is the id or the name of the workspace, and `files` is the folder with the bytes of files.
 pub async fn restore(
     engine: Arc<Engine>,
     chosen: Option<&str>,
@@ -85,13 +76,16 @@ pub async fn restore(
         events_read: 0,
         ids: LineIds::default(),
         pending: Pending::default(),
+        slugs: FileSlugs::default(),
+        progress: progress.clone(),
         projects: HashMap::new(),
         present: HashSet::new(),
         definitions: HashMap::new(),
+        registered: HashSet::new(),
         restored: Restored::default(),
     };
-    let read = restoring.read_all(&mut input, progress).await;
-    // What was read before an error is appended all the same.
+    let read = restoring.read_all(&mut input).await;
+    // Appends the pending events even if a line could not be read.
     let flushed = restoring.flush().await;
     let Restoring { store, restored, .. } = restoring;
     if let Some(store) = store {
@@ -115,12 +109,17 @@ struct Restoring {
     events_read: u64,
     ids: LineIds,
     pending: Pending,
+    slugs: FileSlugs,
+    progress: Progress,
     /// The projects that the file describes, by slug.
     projects: HashMap<String, Project>,
-    /// The projects that the workspace has, by what events call them.
+    /// The ids and slugs of the projects that the workspace has.
     present: HashSet<String>,
     /// The number of definitions of each type that were read.
     definitions: HashMap<String, usize>,
+    /// The agents of plugins that a server has already registered in the workspace. Their events in the file are left
+    /// out.
+    registered: HashSet<String>,
     restored: Restored,
 }
 
@@ -133,7 +132,7 @@ struct Pending {
 }
 
 impl Restoring {
-    async fn read_all(&mut self, input: &mut Input, progress: &Progress) -> anyhow::Result<()> {
+    async fn read_all(&mut self, input: &mut Input) -> anyhow::Result<()> {
         loop {
             let consumed = input.consumed_bytes();
             let Some((number, line)) = input.next_line()? else { break };
@@ -141,7 +140,7 @@ impl Restoring {
                 Some(_) => error,
                 None => error.context(format!("line {number}")),
             })?;
-            progress.advance(consumed, self.restored.tally.total());
+            self.progress.advance(consumed, self.restored.tally.total());
         }
         self.flush().await?;
         ensure!(self.header.is_none() || self.ended, "the file ends before its last line: it was cut off");
@@ -195,7 +194,8 @@ impl Restoring {
             if find(&self.engine, Some(&about.id)).await?.is_none() {
                 let record = record_of(about)?;
                 if let Some(key) = self.engine.restore_workspace(&record, !header.members).await? {
-                    // The import may end early, and a repeated import creates no further key.
+                    // Prints the key at once, because the import may end early and a repeated import creates no second
+                    // key.
                     output::print_line(&format!("owner key (shown once): {key}"))?;
                     self.restored.has_new_key = true;
                 }
@@ -206,7 +206,7 @@ impl Restoring {
         self.opened().await.map(drop)
     }
 
-    /// Returns the workspace. A file without a first line does not say which one it is.
+    /// Returns the open workspace. Opens the chosen or the only workspace if the file has no first line.
     async fn opened(&mut self) -> anyhow::Result<&OpenStore> {
         if self.store.is_none() {
             self.store = Some(OpenStore::open(self.engine.clone(), self.chosen.as_deref()).await?);
@@ -214,7 +214,7 @@ impl Restoring {
         self.store.as_ref().context("no workspace is open")
     }
 
-    /// Applies a definition, unless the history of the type has it at its place.
+    /// Applies a definition unless the type has the definition now or had it at the same point of its history.
     async fn define(&mut self, line: Definition) -> anyhow::Result<()> {
         let declaration: Value = json::parse_stored(line.definition.to_string().as_bytes())?;
         let name = line.definition.get("type_name").and_then(serde_json::Value::as_str);
@@ -230,7 +230,7 @@ impl Restoring {
         }
         match store.workspace.definition(&name, number).await? {
             Some(past) if past == declaration => Ok(()),
-            Some(_) => bail!("the type '{name}' has another definition in this workspace"),
+            Some(_) => bail!("the type '{name}' has a different definition in this workspace"),
             None => store.workspace.define(&declaration).await.map(drop).map_err(shown),
         }
     }
@@ -239,12 +239,16 @@ impl Restoring {
         let mut event = Event::parse(text)?;
         let kept: Kept<'_> = serde_json::from_str(text)?;
         if self.header.is_none() {
-            // Every event of an export has its id.
+            // Assigns no ids to the events of an export, which already have ids.
             self.ids.assign(&mut event)?;
         }
         self.opened().await?;
         if let Some(project) = event.project_id.as_deref() {
             self.ensure_project(project).await?;
+        }
+        if event.aggregate_type == AGENT && self.is_registered(&event).await? {
+            self.restored.left_out += 1;
+            return Ok(());
         }
         let is_file = event.aggregate_type == FILE;
         let sha_and_size = if is_file && kept.bytes { Some(event.payload.get().to_owned()) } else { None };
@@ -253,6 +257,7 @@ impl Restoring {
             self.flush().await?;
             return self.append_file(new, sha_and_size.as_deref()).await;
         }
+        self.slugs.note(&new);
         self.pending.bytes += text.len();
         self.pending.events.push(new);
         self.pending.lines.push(number);
@@ -262,12 +267,29 @@ impl Restoring {
         Ok(())
     }
 
-    /// Appends an event of a file. `named` is the payload of an event whose bytes are in the folder.
+    /// Returns whether an event belongs to an agent of a plugin that a server has already registered in the workspace.
+    /// Such an agent has the same id in every workspace, and the import does not change it.
+    async fn is_registered(&mut self, event: &Event<'_>) -> anyhow::Result<bool> {
+        if event.event_type == "agent.created" {
+            let store = self.store.as_ref().context("no workspace is open")?;
+            let is_known = match &event.event_id {
+                Some(id) => store.workspace.has_event(id).await.map_err(shown)?,
+                None => false,
+            };
+            if !is_known && store.workspace.is_plugin_agent(&event.aggregate_id) {
+                self.registered.insert(event.aggregate_id.to_string());
+            }
+        }
+        Ok(self.registered.contains(&*event.aggregate_id))
+    }
+
+    /// Appends an event of a file. `named` is the event's payload if the folder has the bytes that the event refers to.
     async fn append_file(&mut self, event: NewEvent, named: Option<&str>) -> anyhow::Result<()> {
         let bytes = match named {
             None => None,
             Some(payload) => {
-                let named: NamedBytes<'_> = serde_json::from_str(payload).context("/payload of a file")?;
+                let named: NamedBytes<'_> =
+                    serde_json::from_str(payload).context("the payload of a file's event cannot be read")?;
                 let folder = self
                     .files
                     .as_ref()
@@ -293,7 +315,7 @@ impl Restoring {
         if self.present.contains(name) {
             return Ok(());
         }
-        // The event that creates the project may be among those that are not appended yet.
+        // Appends the pending events first, because one of them may create the project.
         self.flush().await?;
         let store = self.store.as_ref().context("no workspace is open")?;
         if store.workspace.project(name).is_none() {
@@ -319,10 +341,11 @@ impl Restoring {
         Ok(())
     }
 
-    /// Appends the pending events. If one of them is refused, those before it are appended, and the error names the
-    /// line.
+    /// Appends the pending events. If the workspace rejects an event, appends the events before it and returns an error
+    /// with the line of the rejected event.
     async fn flush(&mut self) -> anyhow::Result<()> {
-        let Pending { events, lines, .. } = std::mem::take(&mut self.pending);
+        let Pending { mut events, lines, .. } = std::mem::take(&mut self.pending);
+        let sent = self.slugs.pass_to(&mut events);
         if events.is_empty() {
             return Ok(());
         }
@@ -330,6 +353,7 @@ impl Restoring {
         let error = match store.workspace.append(events.clone()).await {
             Ok(appended) => {
                 self.restored.tally.count(&appended);
+                self.restored.renamed += slugs::warn(&self.progress, &appended, &sent, &lines);
                 return Ok(());
             }
             Err(error) => error,
@@ -339,7 +363,9 @@ impl Restoring {
             Some(index) => {
                 let before: Vec<NewEvent> = events.into_iter().take(index).collect();
                 if !before.is_empty() {
-                    self.restored.tally.count(&store.workspace.append(before).await?);
+                    let appended = store.workspace.append(before).await?;
+                    self.restored.tally.count(&appended);
+                    self.restored.renamed += slugs::warn(&self.progress, &appended, &sent, &lines);
                 }
                 format!("line {}", lines.get(index).copied().unwrap_or_default())
             }
@@ -353,16 +379,6 @@ impl Restoring {
     }
 }
 
-/// The lines that an error is about.
-#[derive(Debug)]
-struct Placed(String);
-
-impl std::fmt::Display for Placed {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
 impl Tally {
     fn count(&mut self, appended: &Appended) {
         let repeated = appended.repeated.iter().filter(|repeated| **repeated).count() as u64;
@@ -371,67 +387,7 @@ impl Tally {
     }
 }
 
-/// Returns the index of the event that an error is about.
-fn index_of(error: &Error, events: usize) -> Option<usize> {
-    if events == 1 {
-        return Some(0);
-    }
-    match error {
-        Error::Invalid { index, .. } | Error::Conflict { index, .. } => *index,
-        _ => None,
-    }
-}
-
-/// Converts an error of the engine. An error that hides its cause is shown with it.
-fn shown(error: Error) -> anyhow::Error {
-    match error {
-        Error::Unavailable(_) | Error::Internal(_) => anyhow::Error::new(error),
-        error => anyhow!("{error}"),
-    }
-}
-
-fn new_event(event: Event<'_>, kept: Kept<'_>) -> anyhow::Result<NewEvent> {
-    let time = |name: &str, text: Cow<'_, str>| {
-        parse_date(&text)
-            .with_context(|| format!("{name}: expected a time like 2026-01-31T09:30:00.000Z, got '{text:.40}'"))
-    };
-    let recorded = match (kept.actor, kept.recorded_at) {
-        (Some(actor), Some(at)) => {
-            ensure!(
-                !actor.is_empty() && actor.len() <= MAX_ACTOR && !actor.chars().any(char::is_control),
-                "actor: expected 1 to {MAX_ACTOR} characters"
-            );
-            Some(Recorded { actor: actor.into(), at: time("recorded_at", at)? })
-        }
-        (None, None) => None,
-        _ => bail!("actor and recorded_at: expected both or neither"),
-    };
-    let expected = match (&recorded, kept.version) {
-        (Some(_), Some(version)) => Expected::Below(version),
-        _ => Expected::Any,
-    };
-    Ok(NewEvent {
-        aggregate_id: event.aggregate_id.into_owned(),
-        aggregate_type: event.aggregate_type.into_owned(),
-        event_type: event.event_type.into_owned(),
-        project: event.project_id.map(Cow::into_owned),
-        payload: object("payload", event.payload.get())?,
-        metadata: event.metadata.map(|metadata| object("metadata", metadata.get())).transpose()?.unwrap_or_default(),
-        event_id: event.event_id.map(Cow::into_owned),
-        expected,
-        occurred_at: event.occurred_at.map(|at| time("occurred_at", at)).transpose()?,
-        restore: event.restore.unwrap_or_default(),
-        recorded,
-        ..NewEvent::default()
-    })
-}
-
-fn object(name: &str, text: &str) -> anyhow::Result<Object> {
-    let value = json::parse_stored(text.as_bytes()).with_context(|| name.to_owned())?;
-    value.as_object().cloned().with_context(|| format!("{name}: expected an object"))
-}
-
-/// Returns the record of a workspace to create.
+/// Returns the record of the workspace that the import creates.
 fn record_of(about: &Workspace) -> anyhow::Result<WorkspaceRecord> {
     let or = |text: &str, other: &str| if text.is_empty() { other.to_owned() } else { text.to_owned() };
     let owner = if about.owner_id.is_empty() { uuid::Uuid::now_v7().to_string() } else { about.owner_id.clone() };

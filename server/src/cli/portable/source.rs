@@ -1,4 +1,4 @@
-//! Where an export reads from: a server that runs, or a store that no server has open.
+//! The source of an export: a running server, or a store that no server has open.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::folder::Folder;
 use super::lines::{Definition, Project, Workspace};
 use super::store::OpenStore;
-use crate::cli::client::{Answer, CallError, Client};
+use crate::cli::client::{CallError, Client, Success};
 use crate::cli::export::Selection;
 use crate::cli::projects::Projects;
 use crate::cli::retry;
@@ -29,12 +29,20 @@ pub enum Source<'a> {
     Store(&'a OpenStore),
 }
 
+/// A page of the current and past definitions of types.
+#[derive(Debug, Deserialize)]
+struct DefinitionPage {
+    data: Vec<Definition>,
+    #[serde(default)]
+    next_cursor: Option<String>,
+}
+
 /// A page of the log.
 #[derive(Debug, Deserialize)]
 pub struct Page<'a> {
     #[serde(borrow)]
     pub data: Vec<&'a RawValue>,
-    /// Given if the log has more events.
+    /// The cursor of the next page. Present if the log has more events.
     #[serde(borrow, default)]
     next_cursor: Option<Cow<'a, str>>,
     /// The position up to which the log was read.
@@ -42,7 +50,7 @@ pub struct Page<'a> {
     position: Option<u64>,
 }
 
-/// The part of a file's event that names its bytes.
+/// The fields of a file's event that refer to the bytes of the file.
 #[derive(Debug, Deserialize)]
 pub struct NamedBytes<'a> {
     #[serde(borrow)]
@@ -91,16 +99,28 @@ impl Source<'_> {
         }
     }
 
-    /// Returns definitions, oldest first, after the first `start`. A server knows only the definitions of now.
+    /// Returns definitions, oldest first, without the first `start`. From a server, the first call fetches all
+    /// definitions.
     pub async fn definitions(&self, start: usize) -> anyhow::Result<Vec<Definition>> {
         match self {
             Self::Server(..) if start > 0 => Ok(Vec::new()),
             Self::Server(client, note) => {
-                let types: Value =
-                    get(client, note, &["aggregate-types"]).await.context("the types cannot be read")?.json()?;
-                let types = types.get("data").and_then(Value::as_array).cloned().unwrap_or_default();
-                let defined = types.into_iter().filter(|found| found.get("managed") != Some(&Value::Bool(true)));
-                Ok(defined.map(|found| Definition { definition: declaration_of(found), position: 0 }).collect())
+                let (mut definitions, mut cursor) = (Vec::new(), None::<String>);
+                loop {
+                    let request = || {
+                        let request = client.request(Method::GET, &["aggregate-types", "definitions"]);
+                        request
+                            .query(&[("limit", PAGE)])
+                            .query(cursor.iter().map(|cursor| ("cursor", cursor)).collect::<Vec<_>>().as_slice())
+                    };
+                    let page = retry::call(client, note, request).await.context("the types cannot be read")?;
+                    let page: DefinitionPage = page.json()?;
+                    definitions.extend(page.data);
+                    match page.next_cursor {
+                        Some(next) if cursor.as_ref() != Some(&next) => cursor = Some(next),
+                        _ => return Ok(definitions),
+                    }
+                }
             }
             Self::Store(store) => {
                 let past = store.workspace.definitions(start, DEFINITIONS).await?;
@@ -151,8 +171,8 @@ impl Source<'_> {
         }
     }
 
-    /// Stores the bytes that a file's event names in a folder. Returns `false` if the file was replaced or deleted, so
-    /// that nobody has the bytes any more.
+    /// Saves the bytes that a file's event refers to in a folder. Returns false if the bytes no longer exist, because
+    /// the file was replaced or deleted.
     pub async fn save_bytes(&self, folder: &Folder, named: &NamedBytes<'_>) -> anyhow::Result<bool> {
         let NamedBytes { path, upload_id, sha256, size } = named;
         let saved = match self {
@@ -172,7 +192,7 @@ impl Source<'_> {
                     other => other.with_context(|| format!("the file '{path}' cannot be read"))?,
                 };
                 let bytes = Box::pin(response.bytes_stream().map_err(std::io::Error::other));
-                // Bytes with another hash are those of a later event.
+                // If the hash differs, a later event has replaced the file.
                 folder.store(sha256, *size, bytes).await.map(|is_same| (is_same, false))
             }
         };
@@ -182,7 +202,7 @@ impl Source<'_> {
     }
 }
 
-async fn get(client: &Client, note: &dyn Fn(&str), path: &[&str]) -> Result<Answer, CallError> {
+async fn get(client: &Client, note: &dyn Fn(&str), path: &[&str]) -> Result<Success, CallError> {
     retry::call(client, note, || client.request(Method::GET, path)).await
 }
 
@@ -193,7 +213,7 @@ struct PageBody<'a> {
     position: u64,
 }
 
-/// Returns a type of a response in the form that clients send.
+/// Converts a type in a response to the form that requests have.
 pub fn declaration_of(mut found: Value) -> Value {
     if let Some(fields) = found.as_object_mut() {
         fields.remove("builtin");

@@ -1,30 +1,30 @@
-//! The store of the configuration, opened by a command while no server has it open.
+//! The access of a command to the configured store while the server is stopped.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use foldwork_engine::clock::SystemClock;
+use foldwork_engine::clock::StoreClock;
 use foldwork_engine::model::access::WorkspaceRecord;
 use foldwork_engine::model::date::format_date;
 use foldwork_engine::workspace::offline::Offline;
-use foldwork_engine::{Engine, Plugins};
+use foldwork_engine::{Engine, Plugins, StoreError};
 
 use super::lines::Workspace;
 use crate::config::Config;
 use crate::serve;
 
-/// Whether a command works on a store instead of calling a server.
+/// The arguments of a command that can work on a store instead of calling a server.
 #[derive(clap::Args, Debug, Default)]
 pub struct StoreArguments {
-    /// Works on the store of the configuration instead of calling a server. The server must be stopped.
+    /// Works on the configured store instead of calling a server. The server must be stopped.
     #[arg(long)]
     pub offline: bool,
     /// The configuration file; the default is config.toml.
     #[arg(long, value_name = "FILE", requires = "offline")]
     config: Option<PathBuf>,
     /// The id or the name of the workspace. By default, an import chooses the workspace with the id in the file, and
-    /// creates it if needed. An export needs this if the store has several workspaces.
+    /// creates it if needed. An export requires this option if the store has several workspaces.
     #[arg(long, value_name = "WORKSPACE", requires = "offline")]
     pub workspace: Option<String>,
 }
@@ -36,16 +36,25 @@ pub struct OpenStore {
 }
 
 impl StoreArguments {
-    /// Opens the store of the configuration.
+    /// Opens the configured store.
     pub async fn engine(&self) -> anyhow::Result<Arc<Engine>> {
-        let config = Config::load(self.config.as_deref())?;
-        let store = serve::open_store(&config).await?;
-        Ok(Engine::open(store, Arc::new(SystemClock), config.engine(), Plugins::none()?).await?)
+        open_engine(&Config::load(self.config.as_deref())?).await
     }
 }
 
+/// Opens the store of a configuration without plugins. Fails if a server has the store in a folder open.
+pub async fn open_engine(config: &Config) -> anyhow::Result<Arc<Engine>> {
+    let store = match serve::open_store(config).await {
+        Err(error) if error.chain().any(|cause| matches!(cause.downcast_ref(), Some(StoreError::Locked))) => {
+            return Err(error.context("a server has the store open; stop it first"));
+        }
+        opened => opened?,
+    };
+    Ok(Engine::open(store, Arc::new(StoreClock::default()), config.engine(), Plugins::none()?).await?)
+}
+
 impl OpenStore {
-    /// Opens a workspace, by default the only one.
+    /// Opens the chosen workspace. Without `chosen`, opens the only workspace of the store.
     pub async fn open(engine: Arc<Engine>, chosen: Option<&str>) -> anyhow::Result<Self> {
         let record = match (find(&engine, chosen).await?, chosen) {
             (Some(record), _) => record,
@@ -56,7 +65,7 @@ impl OpenStore {
         Ok(Self { engine, workspace })
     }
 
-    /// Returns the workspace as it is named in an export.
+    /// Returns the description of the workspace for an export.
     pub fn about(&self) -> Workspace {
         let record = self.workspace.record();
         Workspace {
@@ -69,7 +78,8 @@ impl OpenStore {
     }
 }
 
-/// Returns the workspace with an id or a name. Without either, returns the only workspace.
+/// Returns the workspace with the id or the name `chosen`. Without `chosen`, returns the only workspace, or `None` if
+/// the store has no workspace or several.
 pub async fn find(engine: &Engine, chosen: Option<&str>) -> anyhow::Result<Option<WorkspaceRecord>> {
     let mut all = engine.workspaces().await?;
     let Some(chosen) = chosen else {

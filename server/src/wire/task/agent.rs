@@ -83,7 +83,8 @@ pub struct AddArtifact {
     #[oai(nullable)]
     pub supersedes: SentText,
     /// The event that approval appends: `{aggregate_id, event_type, payload, expected_version}`. `expected_version` is
-    /// the version of the aggregate that the agent has read; the default is the version at this request.
+    /// the version of the aggregate that the agent has read. The default is the version of the task's source at the
+    /// claim, and the version of another aggregate at this request.
     #[oai(nullable)]
     pub effect: Sent<Option<AnyObject>>,
     #[oai(nullable)]

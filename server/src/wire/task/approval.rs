@@ -1,4 +1,4 @@
-//! What an approval writes, in responses: before the approval and after it.
+//! The JSON of an effect, which is an event that an approval appends, in previews and in the response to the approval.
 
 use foldwork_engine::model::task::view::{EffectView, Stale};
 use poem_openapi::Object;
@@ -24,12 +24,12 @@ pub struct EffectBody {
     /// The aggregate after the approval. Null if the states of the other effects are too large already.
     #[oai(nullable)]
     state: Option<AnyObject>,
-    /// The id and the position of the event, once it is in the log.
+    /// The id of the event. `event_id` and `position` are present only if the event is in the log.
     #[serde(skip_serializing_if = "Option::is_none")]
     event_id: Option<Text>,
     #[serde(skip_serializing_if = "Option::is_none")]
     position: Option<u64>,
-    /// How the aggregate has changed since the author of the effect read it.
+    /// The change of the aggregate since the author of the effect read it.
     #[serde(skip_serializing_if = "Option::is_none")]
     stale: Option<StaleBody>,
 }
@@ -47,12 +47,12 @@ struct StaleBody {
 }
 
 impl EffectBody {
-    /// Returns an effect that an approval would have.
+    /// Returns the body of an effect that is not in the log yet.
     pub fn planned(view: EffectView) -> EffectBody {
         EffectBody { event_id: None, position: None, ..EffectBody::appended(view) }
     }
 
-    /// Returns an effect that is in the log.
+    /// Returns the body of an effect that is in the log.
     pub fn appended(view: EffectView) -> EffectBody {
         let EffectView { artifact_id, event, state, stale } = view;
         EffectBody {

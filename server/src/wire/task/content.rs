@@ -89,7 +89,7 @@ pub struct TimelineEntry {
     /// The person who sent the request.
     #[oai(nullable)]
     user_id: Option<Text>,
-    /// The key that the request presented. Null for a session.
+    /// The id of the key that authenticated the request. Null for a session.
     #[oai(nullable)]
     key_id: Option<Text>,
     /// The agent for which the request acted.
@@ -98,7 +98,7 @@ pub struct TimelineEntry {
     /// The status after the event, if the event changes it.
     #[oai(nullable)]
     status: Option<String>,
-    /// Ids of the messages and artifacts that the event added.
+    /// The ids of the messages that the event added. `artifacts` has the ids of the added artifacts.
     messages: Vec<Text>,
     artifacts: Vec<Text>,
     /// The other fields of the event.

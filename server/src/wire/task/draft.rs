@@ -1,5 +1,7 @@
 //! Messages, artifacts and effects in requests.
 
+use std::sync::Arc;
+
 use foldwork_engine::Error;
 use foldwork_engine::model::depth::{self, MAX_CONTENT_DEPTH};
 use foldwork_engine::model::task::content::{Draft, Effect, Message, check_name, content_part, data_part, text_part};
@@ -9,11 +11,11 @@ use foldwork_engine::model::violation::{Violation, Violations};
 use super::AddArtifact;
 use crate::wire::json::{AnyObject, AnyValue};
 use crate::wire::names;
-use crate::wire::received::{FromFields, Sent, SentText, first, from_fields};
+use crate::wire::received::{FromFields, Sent, SentText, exact, first, from_fields};
 
-/// Maximum number of parts in a message or artifact.
+/// The maximum number of parts in a message or artifact.
 const MAX_PARTS: usize = 100;
-/// Maximum number of artifacts in a request.
+/// The maximum number of artifacts in a request.
 const MAX_ARTIFACTS: usize = 100;
 
 /// The parts of a message or an artifact.
@@ -24,14 +26,17 @@ pub type SentParts = Sent<Option<Vec<AnyObject>>>;
 pub fn message(parts: &SentParts, in_reply_to: &SentText, texts: &[&SentText]) -> Result<Option<Message>, Error> {
     let mut violations = Violations::default();
     let in_reply_to = in_reply_to.text_or_violation(&mut violations);
-    let parts = match parts.value() {
-        Some(value) => Some(read_parts(value, "/parts", &mut violations)),
-        None => {
-            let text = first(texts).and_then(|sent| sent.text_or_violation(&mut violations));
-            text.map(|text| vec![text_part(&text)])
+    let message = match parts.value() {
+        Some(value) => {
+            let parts = read_parts(value, "/parts", &mut violations);
+            Some(Message { at: None, parts, in_reply_to })
         }
+        None => first(texts).and_then(|sent| {
+            let text = sent.text_or_violation(&mut violations)?;
+            Some(Message { at: Some(sent.pointer()), parts: vec![text_part(&text)], in_reply_to })
+        }),
     };
-    Ok(violations.finish(parts.map(|parts| Message { parts, in_reply_to }))?)
+    Ok(violations.finish(message)?)
 }
 
 /// Reads a message that must have content.
@@ -46,18 +51,17 @@ pub fn required_message(parts: &SentParts, in_reply_to: &SentText, texts: &[&Sen
     if message.parts.iter().all(says_nothing) { Err(missing()) } else { Ok(message) }
 }
 
-/// Reads the artifacts of a request: one under `artifact`, several under `artifacts`.
+/// Reads the artifacts of a request: the artifact in `artifact`, followed by the artifacts in `artifacts`.
 pub fn drafts(
     artifact: &Sent<Option<AnyObject>>,
     artifacts: &Sent<Option<Vec<AnyObject>>>,
 ) -> Result<Vec<Draft>, Vec<Violation>> {
     let mut drafts = Vec::new();
-    if let Some(one) = artifact.value() {
-        drafts.push(read_draft(one, "/artifact")?);
+    if let Some(one) = artifact.exact() {
+        drafts.push(read_draft(&one, "/artifact")?);
     }
-    if let Some(several) = artifacts.value() {
-        let is_bounded = |items: &&[Value]| items.len() <= MAX_ARTIFACTS;
-        let Some(several) = several.as_array().filter(is_bounded) else {
+    if !artifacts.is_absent() {
+        let Some(several) = artifacts.exact_items().filter(|items| items.len() <= MAX_ARTIFACTS) else {
             let message = format!("expected an array of at most {MAX_ARTIFACTS} artifacts");
             return Err(vec![Violation { pointer: "/artifacts".into(), message }]);
         };
@@ -88,11 +92,16 @@ fn read_draft(value: &Value, at: &str) -> Result<Draft, Vec<Violation>> {
         violations.add(at, "expected an object");
         return Err(violations.into_vec());
     };
+    // Rejects unknown fields, because an artifact with a misspelt `effect` would append nothing when it is approved.
+    let mut inner = Violations::default();
+    names::add_unknown(sent, SentDraft::NAMES, &mut inner);
+    violations.add_below(at, inner);
+    violations.finish(())?;
     SentDraft::from_fields(sent).read(at)
 }
 
 impl AddArtifact {
-    /// Reads the artifact, which is the request itself.
+    /// Reads the artifact from the fields of the request.
     pub fn into_draft(self) -> Result<Draft, Vec<Violation>> {
         let AddArtifact { id, supersedes, name, parts, text, data, content, effect, .. } = self;
         SentDraft { id, supersedes, name, parts, text, data, content, effect }.read("")
@@ -111,18 +120,21 @@ impl SentDraft {
         }
         for (name, sent) in [("data", &self.data), ("content", &self.content)] {
             if let Some(value) = sent.value() {
-                depth::check(value, MAX_CONTENT_DEPTH, &format!("/{name}"), &mut inner);
+                depth::check(value, MAX_CONTENT_DEPTH, format!("/{name}"), &mut inner);
             }
         }
         let text = self.text.text_or_violation(&mut inner);
         let parts = match (self.parts.value(), self.data.value(), text) {
-            (Some(value), ..) => Some(read_parts(value, "/parts", &mut inner)),
-            (None, Some(data), _) => Some(vec![data_part(data.clone())]),
+            (Some(value), ..) => {
+                read_parts(value, "/parts", &mut inner);
+                self.parts.exact_items().map(|parts| parts.into_iter().map(exact_part).collect())
+            }
+            (None, Some(_), _) => self.data.exact().map(|data| vec![data_part(data)]),
             (None, None, Some(text)) => Some(vec![text_part(&text)]),
-            (None, None, None) => self.content.value().map(|content| vec![content_part(content)]),
+            (None, None, None) => self.content.exact().map(|content| vec![content_part(&content)]),
         };
         let drops_effect = self.effect.is_null();
-        let effect = self.effect.value().and_then(|effect| read_effect(effect, "/effect", &mut inner));
+        let effect = self.effect.exact().and_then(|effect| read_effect(&effect, "/effect", &mut inner));
         let mut violations = Violations::default();
         violations.add_below(at, inner);
         let supersedes = supersedes.or(id);
@@ -147,14 +159,14 @@ fn read_effect(value: &Value, at: &str, violations: &mut Violations) -> Option<E
         return None;
     };
     let mut inner = Violations::default();
-    // An effect with a misspelt version would be appended at any version.
+    // Rejects unknown fields, because an effect with a misspelt `expected_version` would be appended at any version.
     names::add_unknown(sent, SentEffect::NAMES, &mut inner);
     let sent = SentEffect::from_fields(sent);
     let aggregate_id = sent.aggregate_id.text_or_violation(&mut inner);
     let event_type = sent.event_type.text_or_violation(&mut inner);
-    let payload = match sent.payload.value() {
+    let payload = match sent.payload.exact() {
         None => Some(Object::new()),
-        Some(Value::Object(payload)) => Some((**payload).clone()),
+        Some(Value::Object(payload)) => Some(Arc::unwrap_or_clone(payload)),
         Some(_) => None,
     };
     if let Some(payload) = sent.payload.value() {
@@ -177,6 +189,15 @@ fn read_effect(value: &Value, at: &str, violations: &mut Violations) -> Option<E
     Some(Effect { aggregate_id, event_type: event_type?, payload: payload?, expected_version })
 }
 
+/// Returns a part. The numbers in its data keep their text.
+fn exact_part(part: Value) -> Value {
+    let Value::Object(fields) = &part else { return part };
+    let Some((data, numbers)) = part.get("data").zip(fields.numbers_in("data")) else { return part };
+    let mut fields = fields.rounded();
+    fields.insert("data", exact(data, Some(numbers)));
+    fields.into()
+}
+
 /// Reads a list of parts. Each part is `{text}`, `{data}` or `{file}`, with an optional `media_type`.
 fn read_parts(value: &Value, at: &str, violations: &mut Violations) -> Vec<Value> {
     let is_bounded = |items: &&[Value]| !items.is_empty() && items.len() <= MAX_PARTS;
@@ -193,7 +214,7 @@ fn read_parts(value: &Value, at: &str, violations: &mut Violations) -> Vec<Value
         if kinds != 1 || !is_text || !is_file || !is_typed {
             violations.add(format!("{at}/{number}"), "expected {text}, {data} or {file}, with an optional media_type");
         }
-        depth::check(part, MAX_CONTENT_DEPTH, &format!("{at}/{number}"), violations);
+        depth::check(part, MAX_CONTENT_DEPTH, format!("{at}/{number}"), violations);
     }
     items.to_vec()
 }

@@ -173,7 +173,7 @@ pub struct ApprovedBody {
     #[oai(flatten)]
     #[serde(flatten)]
     task: TaskBody,
-    /// The events that the approval has appended besides the task's own, with the states after them.
+    /// The events that the approval has appended in addition to the event of the task, with the states after them.
     appended: Vec<EffectBody>,
 }
 
@@ -187,7 +187,7 @@ pub struct ClaimedBody {
     pub lease: LeaseBody,
 }
 
-/// The claimed task, or nothing.
+/// The claimed task, in a list that is empty if no task waits for the agent.
 #[derive(Object, Serialize)]
 pub struct ClaimedTasks {
     /// At most one task.
@@ -232,7 +232,7 @@ struct ActedOn {
     /// The task after the action, if the action succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     task: Option<TaskBody>,
-    /// The events that an approval has appended besides the task's own, with the states after them.
+    /// The events that an approval has appended in addition to the event of the task, with the states after them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[oai(default, skip_serializing_if_is_empty)]
     appended: Vec<EffectBody>,

@@ -1,5 +1,7 @@
 //! The requests of people about tasks.
 
+use std::collections::HashMap;
+
 use poem_openapi::Object;
 
 use crate::wire::closed_sets::{Assignees, AssigneesOrNone, OneOf, Priorities, Sources, TaskActions};
@@ -31,7 +33,7 @@ pub struct CreateTask {
     /// The kind of source; the default is `api`.
     #[oai(nullable)]
     pub source_type: Sent<Option<OneOf<Sources>>>,
-    /// `aggregate_id` names the aggregate that the task is about.
+    /// The source of the task. `aggregate_id` names the aggregate that the task is about.
     #[oai(nullable)]
     pub source: Sent<Option<AnyObject>>,
     /// The due date, RFC 3339.
@@ -47,7 +49,7 @@ pub struct CreateTask {
     pub artifact: Sent<Option<AnyObject>>,
 }
 
-from_fields!(CreateTask {
+from_fields!(only CreateTask {
     title,
     assignee_type,
     assignee_id,
@@ -159,7 +161,7 @@ from_fields!(only AskTask { message, parts, in_reply_to, expected_version, quest
 /// Sends the output back to the agent. `text` is a synonym of `message`.
 #[derive(Object)]
 pub struct RequestChanges {
-    /// What is to be different.
+    /// The requested changes.
     #[oai(nullable)]
     pub message: SentText,
     /// The message as parts instead of text. Each part is `{text}`, `{data}` or `{file}`.
@@ -216,7 +218,7 @@ pub struct AssignTask {
 
 from_fields!(only AssignTask { assignee_type, assignee_id, agent_id, user_id, due_at, expected_version });
 
-/// Gives a failed task back to its assignee.
+/// Returns a failed task to its assignee.
 #[derive(Object)]
 pub struct RetryTask {
     #[oai(nullable)]
@@ -242,6 +244,11 @@ pub struct ActOnTasks {
     pub action: Sent<OneOf<TaskActions>>,
     #[oai(nullable)]
     pub ids: Sent<Option<Vec<String>>>,
+    /// The ids of the tasks instead of `ids`, each with the version that the task must have: the version that the
+    /// caller has read. The results have the order of this object. A task with another version gets 409
+    /// `version_conflict`.
+    #[oai(nullable)]
+    pub expected_versions: Sent<Option<HashMap<String, u64>>>,
     /// A filter instead of `ids`. Its fields are parameters of `GET /mailbox`: `status`, `assignee_id`,
     /// `assignee_type`, `project_id`, `source_type`, `unread`, `waiting_on` and `priority`.
     #[oai(nullable)]
@@ -252,7 +259,7 @@ pub struct ActOnTasks {
     pub expected: Sent<Option<u64>>,
 }
 
-from_fields!(ActOnTasks { action, ids, filter, expected });
+from_fields!(ActOnTasks { action, ids, expected_versions, filter, expected });
 
 /// A filter of tasks in a request body.
 pub struct SentFilter {

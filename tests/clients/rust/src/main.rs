@@ -1,4 +1,4 @@
-//! The story with the client that progenitor generates.
+//! Tests the client that progenitor generates, with a sequence of requests to a server.
 
 #[expect(warnings, reason = "generated code is not linted")]
 mod client {
@@ -13,11 +13,13 @@ use serde_json::{Map, Value, json};
 
 type Step = Result<(), Box<dyn Error>>;
 
-/// The content of the uploaded file, as bytes and in base64.
+/// The content of the uploaded file.
 const BYTES: &[u8] = b"Flour, water, salt, time.\n";
+/// The content of the uploaded file in base64.
 const BASE64: &str = "RmxvdXIsIHdhdGVyLCBzYWx0LCB0aW1lLgo=";
 
-/// The server's base URL, a key, and a suffix that makes the names of this run unique.
+/// The state of a run: the server's base URL, a suffix that makes names unique, the owner's client, and the records
+/// that earlier steps created.
 struct Story {
     base: String,
     run: String,
@@ -46,7 +48,7 @@ fn fields(value: Value) -> Map<String, Value> {
     }
 }
 
-/// Checks an error's status and code, and that it has the common shape of errors.
+/// Checks that a response is an error with this status, this code and the common fields of errors.
 fn refused<T: std::fmt::Debug>(
     answer: Result<ResponseValue<T>, CallError<types::Error>>,
     status: u16,
@@ -90,17 +92,31 @@ impl Story {
 
     async fn an_event(&mut self) -> Step {
         let payload = fields(json!({"subject": format!("Leaking tap {}", self.run), "points": 3}));
-        let slug = self.slug.clone();
-        let body = |body: types::builder::AppendBody| {
-            body.aggregate_type("ticket".to_owned())
-                .event_type("ticket.created".to_owned())
-                .project_id(slug)
-                .payload(payload)
-        };
+        let event: types::StreamEvent = types::StreamEvent::builder()
+            .aggregate_type("ticket".to_owned())
+            .event_type("ticket.created")
+            .project_id(self.slug.clone())
+            .payload(payload)
+            .try_into()?;
         let id = format!("ticket:{}", self.slug);
-        let made = self.owner.append_event().aggregate_id(id).body_map(body).send().await?;
-        let first = matches!(&*made, types::AppendAnswer::Event(event) if event.version == 1);
-        check(made.status() == 201 && first, &made)
+        let made = self.owner.append_event().aggregate_id(id).body(event).send().await?;
+        check(made.status() == 201 && made.version == 1, &made)
+    }
+
+    async fn several_events(&mut self) -> Step {
+        let body: types::StreamEvents = serde_json::from_value(json!({"events": [
+            {"event_type": "ticket.updated", "payload": {"points": 4}},
+            {"event_type": "ticket.updated", "payload": {"points": 3}},
+        ]}))?;
+        let id = format!("ticket:{}", self.slug);
+        let made = self.owner.append_event().aggregate_id(id).body(body).send().await?;
+        check(made.version == 3 && made.data.len() == 2 && made.appended == Some(2), &made)
+    }
+
+    /// Runs the example code from the README of the document.
+    async fn the_lines_of_the_readme(&mut self) -> Step {
+        use client as foldwork;
+        include!(concat!(env!("OUT_DIR"), "/usage.rs"))
     }
 
     async fn an_article(&mut self) -> Step {
@@ -200,6 +216,8 @@ async fn main() -> Step {
     story.a_project().await?;
     story.a_type().await?;
     story.an_event().await?;
+    story.several_events().await?;
+    story.the_lines_of_the_readme().await?;
     story.an_article().await?;
     story.publishing().await?;
     story.a_query().await?;
@@ -207,6 +225,6 @@ async fn main() -> Step {
     story.a_file().await?;
     story.an_agent_and_a_task().await?;
     story.refusals().await?;
-    println!("progenitor: 10 steps passed");
+    println!("progenitor: 12 steps passed");
     Ok(())
 }

@@ -27,7 +27,7 @@ pub enum Kind {
     Median,
 }
 
-/// Whether the least or the greatest values are kept.
+/// The values that an accumulator keeps: the least or the greatest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     Least,
@@ -41,7 +41,7 @@ pub enum End {
     Back,
 }
 
-/// Whether the numbers of a deviation are the whole population or a sample.
+/// The set that the numbers of a deviation represent: the whole population or a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sampled {
     Population,

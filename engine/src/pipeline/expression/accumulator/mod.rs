@@ -7,9 +7,8 @@ mod ranked;
 mod single;
 use crate::model::object::FieldIndex;
 
-pub use operator::{Operator, catalogue, parse};
-
-use kind::{Kind, Sampled};
+pub use kind::{Direction, End, Kind, Sampled};
+pub use operator::{Operator, catalogue, parse, parse_argument};
 
 use super::expr::{Env, Expr};
 use crate::model::value::{Object, Value};
@@ -47,8 +46,17 @@ enum Data {
 }
 
 impl Accumulator {
-    pub fn name(&self) -> &str {
+    pub fn name(&self) -> &'static str {
         self.operator.word.name
+    }
+
+    pub fn kind(&self) -> &Kind {
+        &self.kind
+    }
+
+    /// Returns the expression whose values the accumulator collects.
+    pub fn input(&self) -> &Expr {
+        &self.input
     }
 
     /// Visits the paths of the row that the accumulator reads.
@@ -73,8 +81,8 @@ impl Accumulator {
         self.input.draws() || self.count().is_some_and(Expr::draws)
     }
 
-    /// Returns the initial state of the group with the key `id`. The number of values to keep may depend on nothing but
-    /// the key.
+    /// Returns the initial state of the group with the key `id`. The expression for the number of values to keep may
+    /// read only the key, and no row.
     pub fn start(&self, id: &Value, env: &Env) -> Result<State> {
         let data = match &self.kind {
             Kind::Sum => Data::Sum(Sum::default()),
@@ -129,8 +137,8 @@ impl Accumulator {
         Ok(())
     }
 
-    /// Returns the input expression of an accumulator that reads nothing else from a row and accepts every value.
-    /// Returns `None` for other accumulators.
+    /// Returns the input expression if the accumulator reads nothing else from a row and accepts every value. Otherwise
+    /// returns `None`.
     pub fn value_input(&self) -> Option<&Expr> {
         match &self.kind {
             Kind::Sum | Kind::Average | Kind::Extreme(_) | Kind::First | Kind::Last | Kind::Push | Kind::AddToSet => {
@@ -142,7 +150,8 @@ impl Accumulator {
         }
     }
 
-    /// Adds one row, given the row's value of the expression that [`value_input`](Accumulator::value_input) returns.
+    /// Adds one row. `value` is the row's value of the expression that [`value_input`](Accumulator::value_input)
+    /// returns.
     pub fn add_value(&self, state: &mut State, value: Option<Value>, env: &Env) -> Result<()> {
         if self.is_final(state) { Ok(()) } else { self.add_input(state, value, env) }
     }
@@ -170,7 +179,7 @@ impl Accumulator {
     }
 }
 
-/// Replaces the codes of divisions by zero, because MongoDB uses different codes in a group.
+/// Replaces the code of a division by zero, because MongoDB uses another code for the error in a group.
 fn in_group(error: Error) -> Error {
     match (&error.code, error.message.as_str()) {
         (Code::Number(2), "can't $divide by zero") => Error { code: Code::Number(4_848_401), ..error },

@@ -236,12 +236,22 @@ pub fn parse(field: &str, spec: &Value, scope: &Scope) -> Result<Accumulator> {
         return Err(Error::new(40237, format!("The {name} accumulator is a unary operator")));
     }
     let Some(operator) = OPERATORS.iter().find(|operator| operator.word.name == &**name) else {
-        let error = Error::new(15952, format!("unknown group operator '{name}'"));
+        let error = Error::new(15952, format!("unknown group operator '{name}'")).within(name.clone());
         return Err(match did_you_mean(name, OPERATORS.iter().map(|operator| operator.word.name)) {
             Some(hint) => error.with_hint(hint),
             None => error,
         });
     };
+    read(operator, argument, scope).map_err(|error| error.within(name.clone()))
+}
+
+/// Parses the argument of the accumulator with the given name. Returns `None` if there is no such accumulator.
+pub fn parse_argument(name: &str, argument: &Value, scope: &Scope) -> Option<Result<Accumulator>> {
+    let operator = OPERATORS.iter().find(|operator| operator.word.name == name)?;
+    Some(read(operator, argument, scope))
+}
+
+fn read(operator: &'static Operator, argument: &Value, scope: &Scope) -> Result<Accumulator> {
     let (input, kind) = (operator.read)(operator.word.name, argument, scope)?;
     Ok(Accumulator { operator, input, kind })
 }
@@ -289,7 +299,8 @@ fn read_count(spec: &Value, scope: &Scope) -> Result<Expr> {
 }
 
 fn counted(name: &str, spec: &Value, scope: &Scope, kind: fn(Expr) -> Kind) -> Result<(Expr, Kind)> {
-    let not_object = Error::new(5_787_801, format!("specification must be an object; found {name}: {}", excerpt(spec)));
+    let code = if matches!(name, "$minN" | "$maxN") { 5_787_900 } else { 5_787_801 };
+    let not_object = Error::new(code, format!("specification must be an object; found {name}: {}", excerpt(spec)));
     let [input, count] = named(spec, ["input", "n"], 5_787_901, not_object)?;
     let count = count.ok_or_else(|| missing(5_787_906, name, "n"))?;
     let input = input.ok_or_else(|| missing(5_787_907, name, "input"))?;

@@ -11,7 +11,7 @@ use crate::pipeline::value::memory::{look, look_at_all};
 use crate::pipeline::value::number::parse_count;
 use crate::pipeline::value::sort_key::SortKey;
 
-/// The values that are currently kept, at most `limit`.
+/// The values kept so far, at most `limit`.
 #[derive(Debug)]
 pub(super) struct Bounded {
     limit: usize,
@@ -19,7 +19,7 @@ pub(super) struct Bounded {
 }
 
 impl Bounded {
-    /// Creates an empty collection with the limit that `count` evaluates to, or 1 without `count`.
+    /// Creates an empty collection. Its limit is the value of `count`, or 1 if there is no `count`.
     pub fn new(count: Option<&Expr>, env: &Env) -> Result<Bounded> {
         let limit = match count {
             Some(count) => group_count(&count.eval(env)?.unwrap_or_default())?,
@@ -91,7 +91,7 @@ fn keep(bounded: &mut Bounded, at: usize, key: SortKey, value: Value, env: &Env)
     Ok(())
 }
 
-/// Gives the memory of an evicted value back to the query's budget.
+/// Returns the memory of an evicted value to the query's budget.
 fn release(evicted: Option<(SortKey, Value)>, env: &Env) {
     if let Some((key, value)) = evicted {
         env.query.give_back(weight(&key, &value));

@@ -3,9 +3,15 @@
 use super::operator::Form::{AnyNumber, Exactly, Own};
 use super::operator::{Arguments, Call, Operator};
 use super::{Answer, Env, NULL, Scope, parse, some};
+use crate::model::decimal::Decimal;
+use crate::model::number::{add, divide as quotient, multiply, remainder, subtract};
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::number::{add, double, multiply, subtract};
+use crate::pipeline::value::number::double;
+
+/// The remark on operands of different types in the documentation of arithmetic operators.
+const WITH_DECIMALS: &str = "With a decimal, the result is a decimal of up to 28 digits. A double then counts as the decimal \
+                             with its shortest text. A result that no decimal can hold is a double.";
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::new("$abs", "number", "Returns the absolute value.", Exactly(1), abs, [r#"{"$abs":-1}"#, "{}", "1"]),
@@ -16,7 +22,8 @@ pub(super) static OPERATORS: &[Operator] = &[
         AnyNumber,
         eval_add,
         [r#"{"$add":["$a",2]}"#, r#"{"a":3}"#, "5"],
-    ),
+    )
+    .remark(WITH_DECIMALS),
     Operator::new(
         "$ceil",
         "number",
@@ -28,11 +35,12 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$divide",
         "dividend: number, divisor: number",
-        "Returns the quotient as a double.",
+        "Returns the quotient as a double, or as a decimal if one of the numbers is a decimal.",
         Exactly(2),
         divide,
         [r#"{"$divide":["$a",2]}"#, r#"{"a":5}"#, "2.5"],
-    ),
+    )
+    .remark("A quotient of decimals has up to 28 digits, the last one rounded, and no zeros at its end."),
     Operator::new(
         "$exp",
         "exponent: number",
@@ -81,7 +89,8 @@ pub(super) static OPERATORS: &[Operator] = &[
         AnyNumber,
         eval_multiply,
         [r#"{"$multiply":["$price","$count"]}"#, r#"{"price":2.5,"count":2}"#, "5.0"],
-    ),
+    )
+    .remark(WITH_DECIMALS),
     Operator::new(
         "$pow",
         "number, exponent: number",
@@ -106,7 +115,8 @@ pub(super) static OPERATORS: &[Operator] = &[
         Exactly(2),
         eval_subtract,
         [r#"{"$subtract":["$a",1]}"#, r#"{"a":3}"#, "2"],
-    ),
+    )
+    .remark(WITH_DECIMALS),
 ];
 
 fn abs(call: &Call, env: &Env) -> Answer {
@@ -116,6 +126,7 @@ fn abs(call: &Call, env: &Env) -> Answer {
             Some(result) => some(result),
             None => Err(Error::new(28680, "can't take $abs of long long min")),
         },
+        Value::Decimal(number) => some(number.abs()),
         value => some(double(call.name(), 28765, &value)?.abs()),
     }
 }
@@ -156,27 +167,30 @@ fn move_date(ms: i64, by: &Value) -> Answer {
 }
 
 fn ceil(call: &Call, env: &Env) -> Answer {
-    whole_part(call, env, f64::ceil)
+    whole_part(call, env, f64::ceil, |number| number.ceil())
 }
 
 fn floor(call: &Call, env: &Env) -> Answer {
-    whole_part(call, env, f64::floor)
+    whole_part(call, env, f64::floor, |number| number.floor())
 }
 
-fn whole_part(call: &Call, env: &Env, apply: fn(f64) -> f64) -> Answer {
+fn whole_part(call: &Call, env: &Env, apply: fn(f64) -> f64, of_decimal: fn(Decimal) -> Decimal) -> Answer {
     match call.value(0, env)? {
         value @ (Value::Null | Value::Int(_)) => some(value),
+        Value::Decimal(number) => some(of_decimal(number)),
         value => some(apply(double(call.name(), 28765, &value)?)),
     }
 }
 
 fn divide(call: &Call, env: &Env) -> Answer {
     let (dividend, divisor) = (call.value(0, env)?, call.value(1, env)?);
-    if let (Some(a), Some(b)) = (dividend.as_f64(), divisor.as_f64()) {
-        if b == 0.0 {
+    if dividend.is_number()
+        && let Some(by) = divisor.as_f64()
+    {
+        if by == 0.0 {
             return Err(Error::new(2, "can't $divide by zero"));
         }
-        return some(a / b);
+        return some(quotient(&dividend, &divisor));
     }
     if dividend.is_null() || divisor.is_null() {
         return NULL;
@@ -236,17 +250,14 @@ fn modulo(call: &Call, env: &Env) -> Answer {
     if dividend.is_null() || divisor.is_null() {
         return NULL;
     }
-    let (Some(a), Some(b)) = (dividend.as_f64(), divisor.as_f64()) else {
+    let (true, Some(by)) = (dividend.is_number(), divisor.as_f64()) else {
         let (a, b) = (dividend.type_name(), divisor.type_name());
         return Err(Error::new(16611, format!("$mod only supports numeric types, not {a} and {b}")));
     };
-    if b == 0.0 {
+    if by == 0.0 {
         return Err(Error::new(16610, "can't $mod by zero"));
     }
-    match (&dividend, &divisor) {
-        (Value::Int(a), Value::Int(b)) => some(a.wrapping_rem(*b)),
-        _ => some(a % b),
-    }
+    some(remainder(&dividend, &divisor))
 }
 
 fn eval_multiply(call: &Call, env: &Env) -> Answer {

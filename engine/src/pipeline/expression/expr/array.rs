@@ -145,7 +145,7 @@ fn element_at(call: &Call, env: &Env) -> Answer {
     Ok(place(i64::from(index), items.len()).and_then(|place| items.get(place)).cloned())
 }
 
-/// Returns the position that an index denotes in an array of `len` items. A negative index counts from the end.
+/// Converts an index to a position in an array of `len` items. A negative index counts from the end.
 fn place(index: i64, len: usize) -> Option<usize> {
     if index < 0 { len.checked_sub(index.unsigned_abs() as usize) } else { Some(index as usize) }
 }
@@ -307,7 +307,7 @@ fn is_in(call: &Call, env: &Env) -> Answer {
     }
 }
 
-/// Returns the index of a value among items. The work of each comparison is bounded by the size of the value.
+/// Returns the position of a value among items. Each comparison counts as work in proportion to the size of the value.
 fn place_of(value: &Value, items: &[Value], env: &Env) -> Result<Option<usize>> {
     let weight = look(value, env.query)?;
     for (place, item) in items.iter().enumerate() {

@@ -8,12 +8,13 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::Env;
 use super::operator::Call;
+pub(super) use super::unit::{Unit, overflow};
 use crate::model::date::{civil, ms_of};
 use crate::model::excerpt::excerpt_of;
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
 
-/// Evaluates an argument to a date. Returns `None` if the argument is null or missing.
+/// Evaluates an argument that is a date. Returns `None` if the argument is null or missing.
 pub(super) fn date(call: &Call, index: usize, code: i32, env: &Env) -> Result<Option<i64>> {
     match call.field(index, env)? {
         None | Some(Value::Null) => Ok(None),
@@ -28,7 +29,7 @@ pub(super) fn date(call: &Call, index: usize, code: i32, env: &Env) -> Result<Op
     }
 }
 
-/// Evaluates an argument to a time zone. Returns UTC if the argument is absent, and `None` if it is null.
+/// Evaluates an argument that is a time zone. Returns UTC if the argument is absent, and `None` if it is null.
 pub(super) fn zone(call: &Call, index: usize, env: &Env) -> Result<Option<TimeZone>> {
     if !call.has_argument(index) {
         return Ok(Some(TimeZone::UTC));
@@ -94,16 +95,16 @@ impl Deref for Local {
 /// Returns the local time of an instant in a zone.
 pub(super) fn local(ms: i64, zone: &TimeZone) -> Result<Local> {
     let utc = civil(ms).ok_or_else(overflow)?;
-    // The library's timestamps end some hours before the calendar does. In these hours, the offset of the last
-    // timestamp applies.
+    // The library's timestamps end some hours before the calendar. In these hours, the offset of the last timestamp
+    // applies.
     let offset = zone.to_offset(Timestamp::from_millisecond(ms).unwrap_or(Timestamp::MAX));
     let east = SignedDuration::from_secs(offset.seconds().into());
     let datetime = utc.checked_add(east).map_err(|_| overflow())?;
     Ok(Local { datetime, offset })
 }
 
-/// Returns the instant of a local time. In a gap of the zone, the later of the two possible instants applies; in an
-/// overlap, the earlier.
+/// Returns the instant of a local time. A local time that the zone skips denotes the later of the two possible
+/// instants. A local time that occurs twice denotes the earlier instant.
 pub(super) fn instant(local: DateTime, zone: &TimeZone) -> Result<i64> {
     if let Ok(time) = zone.to_ambiguous_timestamp(local).compatible() {
         return Ok(time.as_millisecond());
@@ -112,71 +113,7 @@ pub(super) fn instant(local: DateTime, zone: &TimeZone) -> Result<i64> {
     civil(ms).map(|_| ms).ok_or_else(overflow)
 }
 
-pub(super) fn overflow() -> Error {
-    Error::new(5_166_406, "the date is outside the supported years -9999 to 9999")
-}
-
-/// The units of date arithmetic.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unit {
-    Year,
-    Quarter,
-    Month,
-    Week,
-    Day,
-    Hour,
-    Minute,
-    Second,
-    Millisecond,
-}
-
-impl Unit {
-    pub fn parse(name: &str) -> Option<Unit> {
-        Some(match name {
-            "year" => Unit::Year,
-            "quarter" => Unit::Quarter,
-            "month" => Unit::Month,
-            "week" => Unit::Week,
-            "day" => Unit::Day,
-            "hour" => Unit::Hour,
-            "minute" => Unit::Minute,
-            "second" => Unit::Second,
-            "millisecond" => Unit::Millisecond,
-            _ => return None,
-        })
-    }
-
-    /// Returns the number of months in the unit, if the unit consists of months.
-    pub fn months(self) -> Option<i64> {
-        match self {
-            Unit::Year => Some(12),
-            Unit::Quarter => Some(3),
-            Unit::Month => Some(1),
-            _ => None,
-        }
-    }
-
-    /// Returns the number of days in the unit, if the unit consists of days.
-    pub fn days(self) -> Option<i64> {
-        match self {
-            Unit::Week => Some(7),
-            Unit::Day => Some(1),
-            _ => None,
-        }
-    }
-
-    /// Returns the number of milliseconds in the unit, if the unit is a unit of the time of day.
-    pub fn milliseconds(self) -> i64 {
-        match self {
-            Unit::Hour => 3_600_000,
-            Unit::Minute => 60_000,
-            Unit::Second => 1000,
-            _ => 1,
-        }
-    }
-}
-
-/// Evaluates an argument to a unit. Returns `None` if the argument is null.
+/// Evaluates an argument that is a unit. Returns `None` if the argument is null.
 pub(super) fn unit(call: &Call, index: usize, env: &Env) -> Result<Option<Unit>> {
     let name = call.name();
     match call.value(index, env)? {
@@ -195,7 +132,7 @@ pub(super) fn unit(call: &Call, index: usize, env: &Env) -> Result<Option<Unit>>
     }
 }
 
-/// Evaluates an argument to the first day of a week. Returns Sunday if the argument is absent, and `None` if it is
+/// Evaluates an argument that is the first day of a week. Returns Sunday if the argument is absent, and `None` if it is
 /// null.
 pub(super) fn start_of_week(call: &Call, index: usize, env: &Env) -> Result<Option<Weekday>> {
     if !call.has_argument(index) {

@@ -135,8 +135,8 @@ fn parse_branch(branch: &Value, scope: &Scope) -> Result<[Option<Expr>; 2]> {
         .get("then")
         .ok_or_else(|| Error::new(40065, "$switch requires each branch have a 'then' expression."))?;
     let case = parse(case, scope)?;
-    // The result of a case that never holds is never evaluated, so a constant that fails in this result is not an
-    // error.
+    // If a case is never true, its result is never evaluated. A constant expression in the result that fails is
+    // therefore not an error.
     if case.constant().is_some_and(is_false) {
         let then = match parse(then, scope) {
             Ok(then) => then,

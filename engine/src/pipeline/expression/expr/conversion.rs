@@ -1,10 +1,18 @@
 //! Conversions between types.
 
+use std::sync::Arc;
+
+use strum::{EnumString, IntoStaticStr};
+
+use super::number_text::{double_text, parse_double};
 use super::operator::Form::{Exactly, Named as ByName, Own};
 use super::operator::{Arguments, Call, Named, Operator, positional};
 use super::{Answer, Env, NULL, Scope, some};
 use crate::model::date::format_date;
+use crate::model::decimal::{self, Decimal};
 use crate::model::excerpt::{excerpt, excerpt_of};
+use crate::model::json;
+use crate::model::number;
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Code, Error, Result};
 use crate::pipeline::value::number::whole_double;
@@ -37,6 +45,13 @@ pub(super) static OPERATORS: &[Operator] = &[
         [r#"{"$isNumber":"$a"}"#, r#"{"a":1.5}"#, "true"],
     ),
     row(
+        "$toArray",
+        "Parses a JSON text that contains an array.",
+        |call, env| convert_one(call, env, Target::Array),
+        [r#"{"$toArray":"$a"}"#, r#"{"a":"[1,\"x\"]"}"#, r#"[1,"x"]"#],
+    )
+    .remark("An array stays as it is. `$toObject` is the same for objects, and `$convert` has both as types."),
+    row(
         "$toBool",
         "Converts the value to a boolean.",
         |call, env| convert_one(call, env, Target::Bool),
@@ -50,11 +65,14 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     row(
         "$toDecimal",
-        "Converts the value to a double, the widest type of number.",
-        |call, env| convert_one(call, env, Target::Double),
-        [r#"{"$toDecimal":"$a"}"#, r#"{"a":"1.5"}"#, "1.5"],
+        "Converts the value to an exact decimal number.",
+        |call, env| convert_one(call, env, Target::Decimal),
+        [r#"{"$toDecimal":"$a"}"#, r#"{"a":"12.30"}"#, r#""12.30""#],
     )
-    .remark("Returns a double, because JSON has no decimal type."),
+    .remark(
+        "A decimal has up to 28 digits, is a text in JSON, and compares like a number. A double becomes the decimal with \
+         its shortest text; infinities and NaN stay doubles.",
+    ),
     row(
         "$toDouble",
         "Converts the value to a double.",
@@ -72,6 +90,12 @@ pub(super) static OPERATORS: &[Operator] = &[
         "Converts the value to a 64-bit integer.",
         |call, env| convert_one(call, env, Target::Long),
         [r#"{"$toLong":"$a"}"#, r#"{"a":1.9}"#, "1"],
+    ),
+    row(
+        "$toObject",
+        "Parses a JSON text that contains an object.",
+        |call, env| convert_one(call, env, Target::Object),
+        [r#"{"$toObject":"$a"}"#, r#"{"a":"{\"x\":1}"}"#, r#"{"x":1}"#],
     ),
     row(
         "$toObjectId",
@@ -95,9 +119,11 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
 ];
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "camelCase")]
 enum Target {
     Double,
+    Decimal,
     String,
     Object,
     Array,
@@ -110,37 +136,17 @@ enum Target {
 
 impl Target {
     fn name(self) -> &'static str {
-        match self {
-            Target::Double => "double",
-            Target::String => "string",
-            Target::Object => "object",
-            Target::Array => "array",
-            Target::ObjectId => "objectId",
-            Target::Bool => "bool",
-            Target::Date => "date",
-            Target::Int => "int",
-            Target::Long => "long",
-        }
+        self.into()
     }
 
     fn parse(value: &Value) -> Result<Option<Target>> {
         let named = match value {
             Value::Null => return Ok(None),
             Value::Object(object) => return Target::parse(object.get("type").unwrap_or(&Value::Bool(false))),
-            Value::String(name) => match &**name {
-                "double" | "decimal" => Some(Target::Double),
-                "string" => Some(Target::String),
-                "object" => Some(Target::Object),
-                "array" => Some(Target::Array),
-                "objectId" => Some(Target::ObjectId),
-                "bool" => Some(Target::Bool),
-                "date" => Some(Target::Date),
-                "int" => Some(Target::Int),
-                "long" => Some(Target::Long),
-                _ => None,
-            },
+            Value::String(name) => name.parse().ok(),
             number if number.is_number() => match crate::pipeline::value::number::whole(number) {
-                Some(1 | 19) => Some(Target::Double),
+                Some(1) => Some(Target::Double),
+                Some(19) => Some(Target::Decimal),
                 Some(2) => Some(Target::String),
                 Some(3) => Some(Target::Object),
                 Some(4) => Some(Target::Array),
@@ -190,7 +196,7 @@ fn parse_one(spec: &Value, scope: &Scope) -> Result<Arguments> {
 fn convert_one(call: &Call, env: &Env, target: Target) -> Answer {
     match call.value(0, env)? {
         Value::Null => NULL,
-        value => convert(&value, target).map(Some),
+        value => convert(&value, target, env).map(Some),
     }
 }
 
@@ -201,7 +207,7 @@ fn eval_convert(call: &Call, env: &Env) -> Answer {
         return if call.has_argument(3) { call.field(3, env) } else { NULL };
     }
     let Some(target) = target else { return NULL };
-    match convert(&value, target) {
+    match convert(&value, target, env) {
         Err(Error { code: Code::Number(241), .. }) if call.has_argument(2) => call.field(2, env),
         result => result.map(Some),
     }
@@ -211,7 +217,7 @@ fn failure(message: String) -> Error {
     Error::new(241, format!("{message} in $convert with no onError value"))
 }
 
-/// Returns the error of [`failure`], followed by the reason.
+/// Returns the error of [`failure`] with the reason at the end of the message.
 fn failure_of(message: String, reason: impl std::fmt::Display) -> Error {
     Error::new(241, format!("{message} in $convert with no onError value: {reason}"))
 }
@@ -229,7 +235,7 @@ fn unparsable(text: &str) -> Error {
     failure_of(format!("Failed to parse number '{}'", excerpt_of(text)), reason)
 }
 
-fn convert(value: &Value, target: Target) -> Result<Value> {
+fn convert(value: &Value, target: Target, env: &Env) -> Result<Value> {
     let unsupported = || {
         let found = value.type_name();
         failure(format!("Unsupported conversion from {found} to {}", target.name()))
@@ -240,10 +246,12 @@ fn convert(value: &Value, target: Target) -> Result<Value> {
             Value::Bool(flag) => *flag,
             Value::Int(number) => *number != 0,
             Value::Double(number) => *number != 0.0,
+            Value::Decimal(number) => !number.is_zero(),
             _ => true,
         }),
         (Value::Array(_), Target::Array) | (Value::Object(_), Target::Object) => value.clone(),
         (Value::Array(_) | Value::Object(_), _) => return Err(unsupported()),
+        (Value::String(text), Target::Array | Target::Object) => from_json(text, target, env)?,
         (_, Target::Array | Target::Object) => return Err(unsupported()),
         (Value::String(_), Target::String) => value.clone(),
         (value, Target::String) => to_text(value)?.into(),
@@ -264,9 +272,14 @@ fn convert(value: &Value, target: Target) -> Result<Value> {
         (Value::Bool(flag), Target::Double) => Value::Double(f64::from(u8::from(*flag))),
         (Value::Date(ms), Target::Double) => Value::Double(*ms as f64),
         (value, Target::Double) => Value::Double(value.as_f64().unwrap_or(f64::NAN)),
+        (value, Target::Decimal) => to_decimal(value).ok_or_else(|| match value {
+            Value::String(text) => unparsable(text),
+            _ => range(),
+        })?,
         (Value::String(text), Target::Date) => super::date_text::parse(text, None).map(Value::Date)?,
         (Value::Date(_), Target::Date) => value.clone(),
         (Value::Double(number), Target::Date) => Value::Date(whole_double(number.trunc()).ok_or_else(range)?),
+        (Value::Decimal(number), Target::Date) => Value::Date(decimal::whole(number.trunc()).ok_or_else(range)?),
         (Value::Int(number), Target::Date) if value.type_name() == "long" => Value::Date(*number),
         (_, Target::Date) => return Err(unsupported()),
         (Value::Date(_), Target::Int) => return Err(unsupported()),
@@ -280,78 +293,61 @@ fn convert(value: &Value, target: Target) -> Result<Value> {
     })
 }
 
+/// Parses a JSON text that contains an array or an object.
+fn from_json(text: &str, target: Target, env: &Env) -> Result<Value> {
+    // Every value but the outermost one follows one of these characters.
+    let values = text.bytes().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count();
+    env.query.tick_bytes(text.len())?;
+    env.query.charge(text.len().saturating_add(values.saturating_mul(size_of::<(Arc<str>, Value)>())))?;
+    let what = || format!("Failed to parse the JSON text '{}'", excerpt_of(text));
+    match (json::parse(text.as_bytes()), target) {
+        (Ok(parsed @ Value::Array(_)), Target::Array) | (Ok(parsed @ Value::Object(_)), Target::Object) => Ok(parsed),
+        (Ok(other), _) => {
+            let reason = format!("it contains a value of type {}, expected {}", other.type_name(), target.name());
+            Err(failure_of(what(), reason))
+        }
+        (Err(error), _) => Err(failure_of(what(), error)),
+    }
+}
+
+/// Converts a value to a decimal. Infinities and NaN stay doubles, because no decimal represents them.
+fn to_decimal(value: &Value) -> Option<Value> {
+    Some(match value {
+        Value::Bool(flag) => Value::Decimal(Decimal::from(i64::from(*flag))),
+        Value::Date(ms) => Value::Decimal(Decimal::from(*ms)),
+        Value::String(text) => match (decimal::of_number(text), parse_double(text)) {
+            (Some(number), _) => Value::Decimal(number),
+            (None, Some(number)) if !number.is_finite() => Value::Double(number),
+            (None, _) => return None,
+        },
+        Value::Double(number) if !number.is_finite() => value.clone(),
+        number => Value::Decimal(number::to_decimal(number)?),
+    })
+}
+
 fn to_long(value: &Value) -> Option<i64> {
     match value {
         Value::Bool(flag) => Some(i64::from(*flag)),
         Value::Int(number) | Value::Date(number) => Some(*number),
         Value::Double(number) => whole_double(number.trunc()),
+        Value::Decimal(number) => decimal::whole(number.trunc()),
         _ => None,
     }
 }
 
-/// Parses a decimal number, or a hexadecimal number with the prefix `0x`.
-fn parse_double(text: &str) -> Option<f64> {
-    let (sign, magnitude) = match text.strip_prefix('-') {
-        Some(magnitude) => (-1.0, magnitude),
-        None => (1.0, text.strip_prefix('+').unwrap_or(text)),
-    };
-    let Some(hex) = magnitude.strip_prefix("0x").or_else(|| magnitude.strip_prefix("0X")) else {
-        return parse_decimal(text);
-    };
-    let (digits, exponent) = match hex.split_once(['p', 'P']) {
-        Some((digits, exponent)) => (digits, exponent.parse::<i32>().ok()?),
-        None => (hex, 0),
-    };
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    if whole.is_empty() && fraction.is_empty() {
-        return None;
-    }
-    let mut number = 0.0;
-    for digit in whole.chars().chain(fraction.chars()) {
-        number = number * 16.0 + f64::from(digit.to_digit(16)?);
-    }
-    Some(sign * number * 2_f64.powi(exponent.saturating_sub(4 * i32::try_from(fraction.len()).ok()?)))
-}
-
-/// Parses a decimal number. Rejects numbers that a double cannot hold.
-fn parse_decimal(text: &str) -> Option<f64> {
-    let number: f64 = text.parse().ok()?;
-    let has_digits = text.contains(|char: char| char.is_ascii_digit());
-    let mantissa = text.split(['e', 'E']).next().unwrap_or(text);
-    let is_zero = !mantissa.contains(|char: char| ('1'..='9').contains(&char));
-    let is_beyond = has_digits && (number.is_infinite() || (number == 0.0 && !is_zero));
-    (!is_beyond).then_some(number)
-}
-
 /// Returns a scalar as text. Null becomes the empty string.
-pub(super) fn to_text(value: &Value) -> Result<std::sync::Arc<str>> {
+pub(super) fn to_text(value: &Value) -> Result<Arc<str>> {
     Ok(match value {
         Value::Null => "".into(),
         Value::String(text) => text.clone(),
         Value::Bool(flag) => flag.to_string().into(),
         Value::Int(number) => number.to_string().into(),
         Value::Double(number) => double_text(*number).into(),
+        Value::Decimal(number) => number.to_string().into(),
         Value::Date(ms) => format_date(*ms).into(),
         Value::Array(_) | Value::Object(_) => {
             let found = value.type_name();
             return Err(Error::new(16007, format!("can't convert from BSON type {found} to String")));
         }
     })
-}
-
-fn double_text(number: f64) -> String {
-    if number.is_nan() {
-        return "NaN".into();
-    }
-    if number.is_infinite() {
-        return if number > 0.0 { "Infinity".into() } else { "-Infinity".into() };
-    }
-    // The format is that of C's `%g`, with all the digits that the number needs.
-    let text = format!("{number:e}");
-    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    if exponent.parse().is_ok_and(|exponent: i32| (-4..16).contains(&exponent)) {
-        return number.to_string();
-    }
-    let (sign, digits) = exponent.strip_prefix('-').map_or(('+', exponent), |digits| ('-', digits));
-    format!("{mantissa}e{sign}{digits:0>2}")
 }

@@ -4,10 +4,10 @@ use jiff::tz::TimeZone;
 
 use super::calendar::{Local, date, local, zone};
 use super::date_parts::week;
-use super::date_text;
 use super::operator::Form::Named as ByName;
 use super::operator::{Call, Named, Operator};
 use super::{Answer, Env, NULL, some};
+use super::{date_fields, date_text};
 use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Code, Error, Result};
@@ -96,8 +96,8 @@ fn write(format: &str, time: &Local) -> String {
         let iso = || time.date().iso_week_date();
         let minutes = time.offset.seconds() / 60;
         let part = match chars.next() {
-            Some('b') => date_text::MONTHS[time.month() as usize - 1][..3].to_owned(),
-            Some('B') => date_text::MONTHS[time.month() as usize - 1].to_owned(),
+            Some('b') => date_fields::MONTHS[time.month() as usize - 1][..3].to_owned(),
+            Some('B') => date_fields::MONTHS[time.month() as usize - 1].to_owned(),
             Some('d') => format!("{:02}", time.day()),
             Some('G') => format!("{:04}", iso().year()),
             Some('H') => format!("{:02}", time.hour()),

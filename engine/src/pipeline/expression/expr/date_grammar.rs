@@ -1,6 +1,7 @@
-//! The grammar of dates, times and zones without a format, as in timelib, the library of PHP and MongoDB.
+//! The grammar of dates, times and zones in strings without a given format. The rules are those of timelib, the library
+//! that PHP and MongoDB use.
 //!
-//! At each position the longest match applies, and among matches of equal length the first rule in the list.
+//! At each position the longest match applies. Among matches of equal length, the first rule in the list applies.
 
 use std::sync::LazyLock;
 
@@ -9,7 +10,7 @@ use regex_automata::util::pool::Pool;
 use regex_automata::util::syntax;
 use regex_automata::{Anchored, Input, MatchKind};
 
-/// A part of a date, as a rule recognizes it. A rule lists its parts in the order of the text; the last parts may be
+/// A part of a date that a rule recognizes. A rule lists its parts in the order of the string. The last parts may be
 /// missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
@@ -64,7 +65,7 @@ pub(super) enum Meaning {
 
 use Part::{Day, Fraction, Hour, Meridian, Minute, Month, MonthName, Second, ShortYear, Year, Zone};
 
-/// Named fragments of rules. A fragment may contain the fragments above it.
+/// The named fragments of the grammar's rules. A fragment may refer to the fragments that are listed before it.
 const PIECES: &[(&str, &str)] = &[
     ("hour", r"[01]?[0-9]|2[0-4]"),
     ("hour2", r"[01][0-9]|2[0-4]"),
@@ -108,7 +109,7 @@ const PIECES: &[(&str, &str)] = &[
     ),
 ];
 
-/// The rules, each with its meaning.
+/// The rules, each with the meaning of the string that it matches.
 const RULES: &[(&str, Meaning)] = &[
     (r"(?i:yesterday)", Meaning::Midnight(-1)),
     (r"(?i:now)", Meaning::Now),
@@ -199,7 +200,7 @@ fn written_out(rule: &str) -> String {
     text
 }
 
-/// Returns the meaning of the text at an offset and the end of the match, or `None` if no rule matches.
+/// Returns the meaning of the string at an offset and the end of the match, or `None` if no rule matches.
 pub(super) fn next(text: &[u8], at: usize) -> Option<(Meaning, usize)> {
     let grammar = GRAMMAR.as_ref()?;
     let input = Input::new(text).range(at..).anchored(Anchored::Yes);

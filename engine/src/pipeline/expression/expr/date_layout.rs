@@ -1,9 +1,9 @@
 //! Parses dates that are written in a given format.
 
-use super::date_text::{DateFields, Faults, month};
+use super::date_fields::{DateFields, Faults, month};
 use super::date_zone::Zone;
 
-/// Parses a text from front to back.
+/// A parser that reads a string from front to back.
 struct Reader<'t> {
     text: &'t [u8],
     at: usize,
@@ -11,7 +11,7 @@ struct Reader<'t> {
     faults: Faults,
 }
 
-/// Parses a text in a format. Returns the fields of the date and the errors.
+/// Parses a string in a format. Returns the fields of the date and the errors.
 pub(super) fn read(text: &str, format: &str) -> (DateFields, Faults) {
     let mut reader = Reader { text: until_end(text), at: 0, found: DateFields::default(), faults: Faults::default() };
     let mut format = until_end(format).iter();
@@ -53,7 +53,7 @@ impl Reader<'_> {
         self.at += 1;
     }
 
-    /// Reads a number of at most `max` digits. Returns the number and how many digits it has.
+    /// Reads a number of at most `max` digits. Returns the number and the count of its digits.
     fn number(&mut self, max: usize) -> Option<(i64, usize)> {
         let rest = self.text.get(self.at..).unwrap_or_default();
         let digits = rest.iter().take(max).take_while(|byte| byte.is_ascii_digit()).count();
@@ -99,7 +99,7 @@ impl Reader<'_> {
             b'j' => self.found.day_of_year = self.required_number(3, "A three digit day-of-year"),
             b'L' => match self.number(3) {
                 Some((number, digits)) => {
-                    // Fewer than three digits are a decimal fraction of the second.
+                    // Fewer than three digits stand for a decimal fraction of a second.
                     let scale = [1_000_000, 100_000, 10_000, 1_000].get(digits).copied().unwrap_or(1_000);
                     self.found.microsecond = number * scale;
                     self.found.second.get_or_insert(0);

@@ -1,8 +1,8 @@
-//! The relative parts of a date text: weekdays, offsets such as `2 days ago`, and days of the month.
+//! The relative parts of a date string: weekdays, offsets such as `2 days ago`, and days of the month.
 
 use jiff::civil::{Date, Weekday};
 
-/// Offsets of a date, one for each unit.
+/// The relative parts of a date: an offset in each unit, a weekday, and a day of the month.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Relative {
     pub years: i64,
@@ -11,8 +11,8 @@ pub(super) struct Relative {
     pub seconds: i64,
     pub microseconds: i64,
     pub weekday: Option<i64>,
-    /// How a weekday is resolved if today is that weekday. 0: a week from today. 1: today. 2: the weekday of the
-    /// current week, whatever today is.
+    /// The choice among the days that fall on `weekday`. 0: the first such day after today, or from today on if `days`
+    /// is negative. 1: the first such day from today on. 2: the day in the current week, which may be before today.
     pub weekday_behavior: i64,
     pub of_month: Option<OfMonth>,
 }
@@ -68,7 +68,8 @@ pub(super) fn weekday(word: &str) -> Option<i64> {
     DAYS.iter().position(is_day).map(|place| place as i64)
 }
 
-/// Returns the number that an ordinal or a word such as `next` denotes, and how a weekday after the word is resolved.
+/// Returns the number that an ordinal or a word such as `next` denotes, and the `weekday_behavior` of a weekday after
+/// the word.
 pub(super) fn amount(word: &str) -> Option<(i64, i64)> {
     const ORDINALS: [&str; 12] = [
         "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh",
@@ -102,7 +103,7 @@ impl Relative {
         }
     }
 
-    /// Negates all offsets that were added before. Implements `ago`.
+    /// Negates all offsets and the weekday that were added before. Implements `ago`.
     pub fn turn(&mut self) {
         for part in [&mut self.years, &mut self.months, &mut self.days, &mut self.seconds, &mut self.microseconds] {
             *part = part.saturating_neg();

@@ -1,13 +1,13 @@
 //! Parses dates that are written without a format, piece by piece.
 
+use super::date_fields::{DateFields, Faults, month};
 use super::date_grammar::{Meaning, Part, next};
 use super::date_relative::{OfMonth, Unit, amount, unit, weekday};
-use super::date_text::{DateFields, Faults, month};
 use super::date_zone::Zone;
 
-/// The state of parsing one text.
+/// The state of parsing one string.
 struct Scan<'t> {
-    /// The text with a final NUL, which some rules match.
+    /// The string with a final NUL, which some rules match.
     text: &'t [u8],
     found: DateFields,
     faults: Faults,
@@ -18,7 +18,7 @@ struct Scan<'t> {
     zones: u32,
 }
 
-/// Parses a text. Returns the fields of the date and the errors.
+/// Parses a string. Returns the fields of the date and the errors.
 pub(super) fn scan(text: &str) -> (DateFields, Faults) {
     let text = text.trim_matches(|char: char| char.is_ascii_whitespace() || char == '\x0b');
     let mut faults = Faults::default();
@@ -59,7 +59,7 @@ impl Scan<'_> {
         self.faults.warning(self.at, message, self.text.get(self.at).copied());
     }
 
-    /// Applies a piece of the text that has the given meaning.
+    /// Applies a piece of the string that has the given meaning.
     fn take(&mut self, meaning: Meaning, piece: &[u8]) {
         let mut piece = Piece { rest: piece };
         match meaning {
@@ -130,7 +130,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Starts a time at midnight. Records an error and returns `false` if the text already contains a time.
+    /// Starts a time at midnight. Records an error and returns `false` if the string already contains a time.
     fn has_time(&mut self) -> bool {
         if self.times > 0 {
             self.error("Double time specification");
@@ -141,7 +141,7 @@ impl Scan<'_> {
         true
     }
 
-    /// Sets the time of day to midnight, in place of any time that the text contained before.
+    /// Sets the time of day to midnight, in place of any time that the string contained before.
     fn midnight(&mut self) {
         self.times = 0;
         (self.found.hour, self.found.minute, self.found.second) = (Some(0), Some(0), Some(0));
@@ -285,13 +285,13 @@ fn full_year(year: i64, digits: usize) -> i64 {
     }
 }
 
-/// The unread part of a piece of the text.
+/// The unread part of a piece of the string.
 struct Piece<'p> {
     rest: &'p [u8],
 }
 
 impl Piece<'_> {
-    /// Skips to the next number. Returns the number and how many digits it has.
+    /// Skips to the next number. Returns the number and the count of its digits.
     fn number(&mut self, max: usize) -> Option<(i64, usize)> {
         let start = self.rest.iter().position(u8::is_ascii_digit)?;
         let digits = self.rest[start..].iter().take(max).take_while(|byte| byte.is_ascii_digit()).count();
@@ -311,7 +311,7 @@ impl Piece<'_> {
         matches!(self.rest.first(), Some(b':' | b'.' | b'0'..=b'9'))
     }
 
-    /// Reads the fraction of a second after a point or colon, in microseconds.
+    /// Reads the fraction of a second after a point or colon. Returns microseconds.
     fn fraction(&mut self) -> Option<i64> {
         let rest = self.rest.strip_prefix(b".").or_else(|| self.rest.strip_prefix(b":"))?;
         let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();

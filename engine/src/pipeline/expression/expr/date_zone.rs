@@ -1,11 +1,12 @@
-//! Time zones in date texts: offsets, letters, and names that denote one offset.
+//! Time zones in date strings: offsets, letters, and names that denote one offset.
 
 use super::calendar::parse_offset;
 
-/// The names of offsets, in seconds east of Greenwich. A name of daylight saving time denotes the offset of that time.
+/// The names of zones, each with its offset in seconds east of Greenwich. A name of daylight saving time denotes the
+/// offset of that time.
 ///
-/// Where several zones share a name, the table contains the zone that MongoDB uses: `IST` is Israel's, `KST` is
-/// Korea's before 1961.
+/// If several zones share a name, the table contains the zone that MongoDB uses: `IST` is Israel's, `KST` is Korea's
+/// before 1961.
 const NAMES: &[(&str, i32)] = &[
     ("ACDT", 37_800),
     ("ACST", 34_200),
@@ -68,7 +69,7 @@ const NAMES: &[(&str, i32)] = &[
     ("WITA", 28_800),
 ];
 
-/// A zone in a date text.
+/// A zone in a date string.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Zone {
     /// Seconds east of Greenwich.
@@ -85,8 +86,8 @@ impl Zone {
         }
     }
 
-    /// Reads the zone at the front of a text. Returns the zone and its length in bytes, or an error with the length if
-    /// the name is unknown.
+    /// Reads the zone at the front of a string. Returns the zone and its length in bytes, or an error with the length
+    /// if the name is unknown.
     pub fn read(text: &[u8]) -> Result<(Zone, usize), usize> {
         let mut start = text.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'(')).count();
         if text[start..].starts_with(b"GMT") && matches!(text.get(start + 3), Some(b'+' | b'-')) {

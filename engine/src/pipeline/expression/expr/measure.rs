@@ -57,13 +57,13 @@ fn bson_size(call: &Call, env: &Env) -> Answer {
     }
 }
 
-/// Returns the size of a value in BSON in bytes, without the value's name.
+/// Returns the BSON size of a value in bytes, without the name of its field.
 fn size(value: &Value) -> usize {
     match value {
         Value::Null => 0,
         Value::Bool(_) => 1,
         Value::Int(number) if i32::try_from(*number).is_ok() => 4,
-        Value::Int(_) | Value::Double(_) | Value::Date(_) => 8,
+        Value::Int(_) | Value::Double(_) | Value::Decimal(_) | Value::Date(_) => 8,
         Value::String(text) => text.len() + 5,
         Value::Object(object) => 5 + object.iter().map(|(name, value)| name.len() + 2 + size(value)).sum::<usize>(),
         Value::Array(items) => {

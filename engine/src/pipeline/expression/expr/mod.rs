@@ -1,4 +1,4 @@
-//! Expressions, which are parsed once against the variables in scope and evaluated for each row.
+//! Expressions. An expression is parsed once against the variables in scope, and evaluated for each row.
 
 mod arithmetic;
 mod array;
@@ -10,6 +10,7 @@ mod comparison;
 mod conditional;
 mod conversion;
 mod date_arithmetic;
+mod date_fields;
 mod date_format;
 mod date_grammar;
 mod date_layout;
@@ -18,7 +19,9 @@ mod date_relative;
 mod date_scan;
 mod date_text;
 mod date_zone;
+mod hash;
 mod measure;
+mod number_text;
 mod object;
 mod operator;
 mod parse;
@@ -27,11 +30,13 @@ mod rounding;
 mod scope;
 mod sequence;
 mod set;
+mod similarity;
 mod statistics;
 mod string;
 mod system;
 mod trigonometry;
 mod trim;
+mod unit;
 mod variable;
 
 use std::sync::Arc;
@@ -39,6 +44,7 @@ use std::sync::Arc;
 pub use parse::{Scope, parse, variable};
 pub use scope::{Env, Frame};
 pub use system::VARIABLES;
+pub use unit::{Unit, add_units};
 
 use operator::Call;
 
@@ -75,13 +81,37 @@ enum System {
     Workspace,
 }
 
+/// The shape or the type of all values of an expression, as far as known before its evaluation.
+#[derive(Debug, Clone, Copy)]
+pub enum Outcome<'e> {
+    /// The whole row.
+    Row,
+    /// The value at a path of the row.
+    Path(&'e FieldPath),
+    /// An object with the values of these expressions.
+    Object(&'e [(Arc<str>, Expr)]),
+    /// A date, or null.
+    Date,
+    /// A decimal, or null.
+    Decimal,
+    /// Neither a date nor a decimal.
+    Plain,
+    Any,
+}
+
+/// The operators that return dates.
+const OF_DATES: [&str; 6] = ["$dateAdd", "$dateFromParts", "$dateFromString", "$dateSubtract", "$dateTrunc", "$toDate"];
+/// Common operators that return strings or numbers. They return neither dates nor decimals.
+const OF_TEXTS: [&str; 9] =
+    ["$concat", "$dateToString", "$substr", "$substrBytes", "$substrCP", "$toLower", "$toString", "$toUpper", "$type"];
+
 /// The result of an evaluation. `None` represents a missing field.
 type Answer = Result<Option<Value>>;
 
 /// The result `null`.
 const NULL: Answer = Ok(Some(Value::Null));
 
-/// Returns a result with a value.
+/// Wraps a value as the result of an evaluation.
 fn some(value: impl Into<Value>) -> Answer {
     Ok(Some(value.into()))
 }
@@ -109,7 +139,7 @@ impl Expr {
         }
     }
 
-    /// Returns the value, if it is the same for every row.
+    /// Returns the value of a constant, or `None` for any other expression.
     pub fn constant(&self) -> Option<&Value> {
         match &self.node {
             Node::Constant(value) => Some(value),
@@ -117,7 +147,8 @@ impl Expr {
         }
     }
 
-    /// Returns the path, if the expression reads only one path and not the whole row.
+    /// Returns the path of an expression that consists of a path, or `None` for any other expression and for the whole
+    /// row.
     pub fn plain_path(&self) -> Option<&FieldPath> {
         match &self.node {
             Node::Path(path) if !path.segments().is_empty() => Some(path),
@@ -125,7 +156,25 @@ impl Expr {
         }
     }
 
-    /// Returns the fields of the object that the expression builds, or `None` if it builds no object.
+    /// Returns the shape or the type of all values of the expression, as far as known before its evaluation.
+    pub fn outcome(&self) -> Outcome<'_> {
+        match &self.node {
+            Node::Constant(Value::Date(_)) => Outcome::Date,
+            Node::Constant(Value::Decimal(_)) => Outcome::Decimal,
+            Node::Constant(_) => Outcome::Plain,
+            Node::Path(path) if path.segments().is_empty() => Outcome::Row,
+            Node::Path(path) => Outcome::Path(path),
+            Node::System(System::Now, path) if path.segments().is_empty() => Outcome::Date,
+            Node::Object(fields) => Outcome::Object(fields),
+            Node::Call(call) if OF_DATES.contains(&call.name()) => Outcome::Date,
+            Node::Call(call) if call.name() == "$toDecimal" => Outcome::Decimal,
+            Node::Call(call) if OF_TEXTS.contains(&call.name()) => Outcome::Plain,
+            Node::Missing | Node::Variable(..) | Node::System(..) | Node::Array(_) | Node::Call(_) => Outcome::Any,
+        }
+    }
+
+    /// Returns the fields of the object that the expression builds, or `None` if the expression does not build an
+    /// object.
     pub fn fields(&self) -> Option<&[(Arc<str>, Expr)]> {
         match &self.node {
             Node::Object(fields) => Some(fields),
@@ -188,6 +237,7 @@ impl Expr {
             Some(Value::Bool(flag)) => *flag,
             Some(Value::Int(number)) => *number != 0,
             Some(Value::Double(number)) => *number != 0.0,
+            Some(Value::Decimal(number)) => !number.is_zero(),
             Some(_) => true,
         }
     }

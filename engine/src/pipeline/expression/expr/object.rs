@@ -164,8 +164,8 @@ static UNSET_FIELD: Named = Named {
     fields: &[("field", Some(4_161_102)), ("input", Some(4_161_109))],
 };
 
-/// Parses the arguments of `$setField` and `$unsetField`. The field's name must be a constant, so the name is checked
-/// here.
+/// Parses the arguments of `$setField` and `$unsetField`. The field's name must be a constant, so this function checks
+/// the name.
 fn parse_field_change(name: &str, form: &Named, spec: &Value, scope: &Scope) -> Result<Arguments> {
     let values = named(name, form, spec, scope)?;
     let refuse = |code, why: &str| Err(Error::new(code, format!("{name} requires 'field' to evaluate to {why}")));

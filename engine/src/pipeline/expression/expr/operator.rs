@@ -1,7 +1,8 @@
-//! Expression operators: each has a name, arguments, a function and an example that runs.
+//! Expression operators: the name, the arguments, the function and an example of each.
 
 use std::fmt;
 
+use super::parse::parse_items;
 use super::{Answer, Env, Expr, Scope, parse};
 use crate::model::value::Value;
 use crate::pipeline::value::documented::Documented;
@@ -63,7 +64,7 @@ impl Operator {
         Operator { word: Documented::new(name, arguments, summary, example), form, eval, volatile: false }
     }
 
-    /// Marks an operator whose value depends on more than its arguments.
+    /// Marks an operator whose result depends on more than its arguments, for example on the time.
     pub(super) const fn volatile(self) -> Operator {
         Operator { volatile: true, ..self }
     }
@@ -203,7 +204,7 @@ fn range_error(name: &str, min: usize, max: usize, actual: usize) -> Error {
 /// Parses the items of an array, or a single argument.
 pub(super) fn positional(spec: &Value, scope: &Scope) -> Result<Vec<Option<Expr>>> {
     match spec {
-        Value::Array(items) => items.iter().map(|item| parse(item, scope).map(Some)).collect(),
+        Value::Array(items) => Ok(parse_items(items, scope)?.into_iter().map(Some).collect()),
         alone => Ok(vec![Some(parse(alone, scope)?)]),
     }
 }
@@ -211,7 +212,11 @@ pub(super) fn positional(spec: &Value, scope: &Scope) -> Result<Vec<Option<Expr>
 /// Parses the arguments in an object, in the order of `form`.
 pub(super) fn named(name: &str, form: &Named, spec: &Value, scope: &Scope) -> Result<Vec<Option<Expr>>> {
     let fields = named_specs(name, form, spec)?;
-    fields.into_iter().map(|field| field.map(|field| parse(field, scope)).transpose()).collect()
+    let names = form.fields.iter().map(|(name, _)| *name);
+    let parsed = |(name, field): (&'static str, Option<&Value>)| {
+        field.map(|field| parse(field, scope).map_err(|error| error.within(name))).transpose()
+    };
+    names.zip(fields).map(parsed).collect()
 }
 
 /// Returns the arguments in an object like [`named`], but unparsed.
@@ -224,6 +229,7 @@ pub(super) fn named_specs<'s>(name: &str, form: &Named, spec: &'s Value) -> Resu
     for field in object.keys() {
         if !form.fields.iter().any(|(known, _)| *known == &**field) {
             let error = Error::new(form.unknown, format!("Unrecognized argument to {name}: {field}"));
+            let error = error.within(field.clone());
             let known = form.fields.iter().map(|(known, _)| *known);
             return Err(match crate::pipeline::value::hint::did_you_mean(field, known) {
                 Some(hint) => error.with_hint(hint),

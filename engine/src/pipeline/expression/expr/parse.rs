@@ -21,8 +21,8 @@ pub(super) const MAX_DEPTH: usize = 180;
 pub struct Scope<'q> {
     /// The query whose time and memory limits apply to parsing and folding.
     pub query: &'q Context<'q>,
-    /// Every family of operators. The modules of the operators depend on this module for parsing their arguments, so
-    /// the scope carries the operators.
+    /// Every family of operators. The modules of the operators use this module to parse their arguments. The scope
+    /// carries the operators, so that this module does not depend on the modules of the operators.
     operators: &'static [&'static [Operator]],
     names: Arc<Vec<Arc<str>>>,
     redact: bool,
@@ -66,8 +66,8 @@ impl<'q> Scope<'q> {
     }
 }
 
-/// The maximum size of a folded constant in bytes. A larger constant is built for each row, against the query's own
-/// budget.
+/// The maximum size of a folded constant in bytes. An expression with a larger result is evaluated for each row and
+/// charged to the query's budget.
 const FOLD_BYTES: i64 = 64 * 1024;
 
 /// Parses an expression and folds its constant parts.
@@ -83,12 +83,18 @@ pub fn parse(spec: &Value, scope: &Scope) -> Result<Expr> {
 }
 
 fn parse_array(items: &[Value], scope: &Scope) -> Result<Expr> {
-    let items: Vec<Expr> = items.iter().map(|item| parse(item, scope)).collect::<Result<_>>()?;
+    let items: Vec<Expr> = parse_items(items, scope)?;
     let constant: Option<Vec<Value>> = items.iter().map(|item| item.constant().cloned()).collect();
     Ok(match constant {
         Some(values) => Expr::constant_of(values),
         None => Expr { node: Node::Array(items.into()) },
     })
+}
+
+/// Parses the items of an array.
+pub(super) fn parse_items(items: &[Value], scope: &Scope) -> Result<Vec<Expr>> {
+    let item = |(index, item): (usize, &Value)| parse(item, scope).map_err(|error| error.within(index.to_string()));
+    items.iter().enumerate().map(item).collect::<Result<_>>()
 }
 
 fn parse_object(object: &Object, scope: &Scope) -> Result<Expr> {
@@ -102,7 +108,7 @@ fn parse_object(object: &Object, scope: &Scope) -> Result<Expr> {
                 format!("An object representing an expression must have exactly one field: {}", excerpt(&shown));
             return Err(Error::new(15983, message));
         }
-        return parse_operator(first, argument, scope);
+        return parse_operator(first, argument, scope).map_err(|error| error.within(first.clone()));
     }
     let mut fields: Vec<(Arc<str>, Expr)> = Vec::with_capacity(object.len());
     for (name, value) in object.iter() {
@@ -111,7 +117,7 @@ fn parse_object(object: &Object, scope: &Scope) -> Result<Expr> {
             let message = "FieldPath field names may not contain '.'. Consider using $getField or $setField.";
             return Err(Error::new(16412, message));
         }
-        fields.push((name.clone(), parse(value, scope)?));
+        fields.push((name.clone(), parse(value, scope).map_err(|error| error.within(name.clone()))?));
     }
     let constant: Option<Object> =
         fields.iter().map(|(name, field)| Some((name.clone(), field.constant()?.clone()))).collect();
@@ -137,7 +143,8 @@ fn parse_operator(name: &str, argument: &Value, scope: &Scope) -> Result<Expr> {
     fold(operator::parse_call(operator, argument, scope)?, scope.query)
 }
 
-/// Evaluates a call whose arguments are all constant, within the time of the query and a small part of its memory.
+/// Replaces a call by its result if constant arguments determine the result. The evaluation is limited to the time of
+/// the query and a small part of its memory.
 fn fold(call: Call, query: &Context) -> Result<Expr> {
     if let Some(decided) = call.decided() {
         return Ok(Expr::constant_of(decided));
@@ -217,7 +224,7 @@ fn undefined(name: &str, scope: &Scope) -> Error {
     }
 }
 
-/// Rejects names that no variable can have.
+/// Rejects names that are not allowed for any variable.
 fn check_variable(name: &str) -> Result<()> {
     let Some(first) = name.chars().next() else {
         return Err(Error::new(9, "empty variable names are not allowed"));
@@ -233,7 +240,7 @@ fn check_variable(name: &str) -> Result<()> {
     }
 }
 
-/// Rejects names that a user variable cannot have.
+/// Rejects names that are not allowed for user variables.
 pub fn check_user_variable(name: &str) -> Result<()> {
     let starts_upper = name.chars().next().is_some_and(|first| first.is_ascii_uppercase());
     if starts_upper && name != "CURRENT" {

@@ -69,7 +69,7 @@ fn parse_regex(name: &str, spec: &Value, scope: &Scope) -> Result<Arguments> {
     Ok(Arguments { values, prepared: prepared.map(|pattern| Box::new(pattern) as _) })
 }
 
-/// Returns the arguments of an operator. A regular expression in `regex` is split into its pattern and its options.
+/// Returns the arguments of an operator. Splits a regular expression in `regex` into its pattern and its options.
 fn spelled_out(name: &str, object: &Object) -> Result<Value> {
     let mut spelled = object.clone();
     let Some((pattern, options)) = object.get("regex").and_then(extended::regex) else { return Ok(spelled.into()) };
@@ -125,7 +125,7 @@ fn compile(
     }
 }
 
-/// Calls `then` with the text and the pattern, unless one of them is null.
+/// Calls `then` with the text and the pattern. Returns `None` without a call if one of them is null.
 fn with_pattern<T>(call: &Call, env: &Env, then: impl FnOnce(&str, &Regex) -> Result<T>) -> Result<Option<T>> {
     let name = call.name();
     let input = call.value(0, env)?;

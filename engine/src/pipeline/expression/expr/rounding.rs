@@ -3,6 +3,7 @@
 use super::operator::Form::Between;
 use super::operator::{Call, Operator};
 use super::{Answer, Env, NULL, some};
+use crate::model::decimal::{Decimal, RoundingStrategy, to_double};
 use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
 use crate::pipeline::value::error::Error;
@@ -33,16 +34,22 @@ fn round(call: &Call, env: &Env) -> Answer {
         std::cmp::Ordering::Equal => kept + kept % 2,
         std::cmp::Ordering::Greater => kept + 1,
     };
-    to_place(call, env, half_even, f64::round_ties_even)
+    to_place(call, env, half_even, f64::round_ties_even, RoundingStrategy::MidpointNearestEven)
 }
 
 fn trunc(call: &Call, env: &Env) -> Answer {
-    to_place(call, env, |kept, _, _| kept, f64::trunc)
+    to_place(call, env, |kept, _, _| kept, f64::trunc, RoundingStrategy::ToZero)
 }
 
-/// Rounds the first argument to the decimal place in the second argument. `digits` receives a magnitude cut off at the
-/// place, the part that was cut off, and the unit of the place.
-fn to_place(call: &Call, env: &Env, digits: fn(i128, i128, i128) -> i128, whole_of: fn(f64) -> f64) -> Answer {
+/// Rounds the first argument to the decimal place in the second argument. `digits` receives three numbers: the
+/// magnitude cut off at the place, the remainder, and the unit of the place. It returns the rounded magnitude.
+fn to_place(
+    call: &Call,
+    env: &Env,
+    digits: fn(i128, i128, i128) -> i128,
+    whole_of: fn(f64) -> f64,
+    strategy: RoundingStrategy,
+) -> Answer {
     let name = call.name();
     let value = call.value(0, env)?;
     let place = if call.has_argument(1) { call.value(1, env)? } else { Value::Int(0) };
@@ -77,11 +84,23 @@ fn to_place(call: &Call, env: &Env, digits: fn(i128, i128, i128) -> i128, whole_
                 Err(_) => Err(Error::new(51080, format!("invalid conversion from Decimal128 result in {name}"))),
             }
         }
+        Value::Decimal(number) => some(decimal_to_place(number, place as i32, strategy)),
         value => {
             let number = value.as_f64().unwrap_or(f64::NAN);
             some(double_to_place(number, place as i32, digits, whole_of))
         }
     }
+}
+
+fn decimal_to_place(number: Decimal, place: i32, strategy: RoundingStrategy) -> Value {
+    if place >= 0 {
+        return number.round_dp_with_strategy(place.unsigned_abs(), strategy).into();
+    }
+    // The place is at least -20.
+    let unit = Decimal::from_i128_with_scale(10_i128.pow(place.unsigned_abs()), 0);
+    let units = number.checked_div(unit).map(|units| units.round_dp_with_strategy(0, strategy));
+    let rounded = units.and_then(|units| units.checked_mul(unit));
+    rounded.map_or_else(|| Value::Double(to_double(number)), Value::Decimal)
 }
 
 /// Rounds a double by its decimal digits. MongoDB's decimals have 34 digits, so only 34 digits count.

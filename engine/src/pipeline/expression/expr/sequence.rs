@@ -70,8 +70,8 @@ fn range(call: &Call, env: &Env) -> Answer {
     some(items.collect::<Vec<_>>())
 }
 
-/// Parses a bound of `$range`. `code` is the error code for a wrong type, and the next code is for a number that does
-/// not fit.
+/// Parses a bound of `$range`. The error code is `code` for a value that is not a number, and `code + 1` for a number
+/// that is not a 32-bit integer.
 fn range_bound(value: &Value, what: &str, code: i32) -> Result<i32> {
     if !value.is_number() {
         let found = value.type_name();

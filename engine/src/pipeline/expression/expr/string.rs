@@ -152,7 +152,8 @@ fn concat(call: &Call, env: &Env) -> Answer {
     some(text)
 }
 
-/// The string, the substring to find, and the start and the end of the search, in the unit of the operator.
+/// The string, the substring to find, and the start and the end of the search. The unit of start and end depends on the
+/// operator.
 type Search = (Arc<str>, Arc<str>, usize, usize);
 
 fn search(call: &Call, env: &Env) -> Result<Option<Search>> {
@@ -214,7 +215,7 @@ fn index_of_cp(call: &Call, env: &Env) -> Answer {
     some(window.find(&*part).map_or(-1, |place| (start + window[..place].chars().count()) as i64))
 }
 
-/// Returns the byte offset of a code point, or the length of the text if there are fewer code points.
+/// Returns the byte offset of a code point, or the length of the string if there are fewer code points.
 fn byte_of(text: &str, index: usize) -> usize {
     text.char_indices().nth(index).map_or(text.len(), |(byte, _)| byte)
 }
@@ -328,8 +329,8 @@ fn substr_cp(call: &Call, env: &Env) -> Answer {
     some(text.chars().skip(start).take(length).collect::<String>())
 }
 
-/// Parses an argument of `$substrCP`. The codes are for a wrong type, a number that does not fit, and a negative
-/// number.
+/// Parses an argument of `$substrCP`. `codes` holds the error codes for a value that is not a number, a number that is
+/// not a 32-bit integer, and a negative number, in this order.
 fn code_points(value: &Value, what: &str, codes: [i32; 3]) -> Result<usize> {
     if !value.is_number() {
         let found = value.type_name();

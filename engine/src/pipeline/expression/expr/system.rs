@@ -1,4 +1,4 @@
-//! The variables available to every pipeline, and those of `$redact`.
+//! The variables that every pipeline can use, and the variables of `$redact`.
 
 use crate::pipeline::value::documented::Documented;
 
@@ -40,6 +40,12 @@ pub static VARIABLES: &[Documented] = &[
     )
     .remark("Not in MongoDB."),
     Documented::new(
+        "$$IDX",
+        "",
+        "In `$map`, `$filter` and `$reduce` without `arrayIndexAs`: the index of the item, from 0.",
+        [r#"{"$map":{"input":"$a","in":["$$IDX","$$this"]}}"#, r#"{"a":["x","y"]}"#, r#"[[0,"x"],[1,"y"]]"#],
+    ),
+    Documented::new(
         "$$DESCEND",
         "",
         "In `$redact`: keeps the object's fields and evaluates the expression again for each object in it.",
@@ -62,7 +68,11 @@ pub static VARIABLES: &[Documented] = &[
 /// The names that only `$redact` defines.
 pub const OF_REDACT: [&str; 3] = ["DESCEND", "PRUNE", "KEEP"];
 
+/// The name of the index in a loop that does not name it.
+pub const INDEX: &str = "IDX";
+
 /// Returns the names that are available everywhere, without their dollar signs.
 pub fn names<'n>() -> impl Iterator<Item = &'n str> {
-    VARIABLES.iter().map(|word| word.name.trim_start_matches('$')).filter(|name| !OF_REDACT.contains(name))
+    let names = VARIABLES.iter().map(|word| word.name.trim_start_matches('$'));
+    names.filter(|name| !OF_REDACT.contains(name) && *name != INDEX)
 }

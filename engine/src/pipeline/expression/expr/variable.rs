@@ -1,4 +1,4 @@
-//! Operators that bind variables, and literals.
+//! The operators that bind variables, and `$literal` with its synonym `$const`.
 
 use crate::pipeline::value::memory::check_depth;
 use std::sync::Arc;
@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::operator::Form::Own;
 use super::operator::{Arguments, Call, Named, Operator, named_specs};
 use super::parse::check_user_variable;
+use super::system::INDEX;
 use super::{Answer, Env, Expr, NULL, Scope, parse, some};
 use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
@@ -67,9 +68,6 @@ fn parse_literal(spec: &Value, _: &Scope) -> Result<Arguments> {
     Ok(vec![Some(Expr::constant_of(spec.clone()))].into())
 }
 
-/// The number of variables that a loop binds.
-struct Bound(usize);
-
 static LET: Named = Named { not_object: 16874, unknown: 16875, fields: &[("vars", Some(16876)), ("in", Some(16877))] };
 
 fn parse_let(spec: &Value, scope: &Scope) -> Result<Arguments> {
@@ -113,12 +111,9 @@ fn variable_name(spec: Option<&Value>, default: &str) -> Result<Arc<str>> {
     }
 }
 
-/// Adds the name of the index variable, if the specification names one.
-fn push_index(names: &mut Vec<Arc<str>>, spec: Option<&Value>) -> Result<()> {
-    if spec.is_some() {
-        names.push(variable_name(spec, "")?);
-    }
-    Ok(())
+/// Returns the name of the index variable of a loop.
+fn index_name(spec: Option<&Value>) -> Result<Arc<str>> {
+    variable_name(spec, INDEX)
 }
 
 static MAP: Named = Named {
@@ -130,14 +125,12 @@ static MAP: Named = Named {
 fn parse_map(spec: &Value, scope: &Scope) -> Result<Arguments> {
     let [input, body, name, index] = known(named_specs("$map", &MAP, spec)?);
     let input = input.map(|input| parse(input, scope)).transpose()?;
-    let mut names = vec![variable_name(name, "this")?];
-    push_index(&mut names, index)?;
-    let bound = Bound(names.len());
+    let names = [variable_name(name, "this")?, index_name(index)?];
     let body = body.map(|body| parse(body, &scope.with(names))).transpose()?;
-    Ok(Arguments { values: vec![input, body], prepared: Some(Box::new(bound)) })
+    Ok(vec![input, body].into())
 }
 
-/// Evaluates the input, which must be an array. Returns `None` if the input is null or missing.
+/// Evaluates the input of a loop, which must be an array. Returns `None` if the input is null or missing.
 fn input(call: &Call, env: &Env, code: i32) -> Result<Option<Arc<Vec<Value>>>> {
     match call.value(0, env)? {
         Value::Null => Ok(None),
@@ -153,8 +146,7 @@ fn input(call: &Call, env: &Env, code: i32) -> Result<Option<Arc<Vec<Value>>>> {
 fn at_item(call: &Call, env: &Env, index: usize, item: &Value) -> Answer {
     env.query.tick()?;
     let values = [Some(item.clone()), Some(Value::Int(index as i64))];
-    let bound = call.prepared::<Bound>().map_or(1, |bound| bound.0);
-    let frame = env.frame(&values[..bound]);
+    let frame = env.frame(&values);
     call.field(1, &env.bind(&frame))
 }
 
@@ -177,12 +169,10 @@ static FILTER: Named = Named {
 fn parse_filter(spec: &Value, scope: &Scope) -> Result<Arguments> {
     let [input, body, name, limit, index] = known(named_specs("$filter", &FILTER, spec)?);
     let input = input.map(|input| parse(input, scope)).transpose()?;
-    let mut names = vec![variable_name(name, "this")?];
-    push_index(&mut names, index)?;
-    let bound = Bound(names.len());
+    let names = [variable_name(name, "this")?, index_name(index)?];
     let body = body.map(|body| parse(body, &scope.with(names))).transpose()?;
     let limit = limit.map(|limit| parse(limit, scope)).transpose()?;
-    Ok(Arguments { values: vec![input, body, limit], prepared: Some(Box::new(bound)) })
+    Ok(vec![input, body, limit].into())
 }
 
 fn filter(call: &Call, env: &Env) -> Answer {
@@ -234,11 +224,9 @@ fn parse_reduce(spec: &Value, scope: &Scope) -> Result<Arguments> {
     let [input, body, initial, name, value, index] = known(named_specs("$reduce", &REDUCE, spec)?);
     let input = input.map(|input| parse(input, scope)).transpose()?;
     let initial = initial.map(|initial| parse(initial, scope)).transpose()?;
-    let mut names = vec![variable_name(name, "this")?, variable_name(value, "value")?];
-    push_index(&mut names, index)?;
-    let bound = Bound(names.len());
+    let names = [variable_name(name, "this")?, variable_name(value, "value")?, index_name(index)?];
     let body = body.map(|body| parse(body, &scope.with(names))).transpose()?;
-    Ok(Arguments { values: vec![input, body, initial], prepared: Some(Box::new(bound)) })
+    Ok(vec![input, body, initial].into())
 }
 
 /// The number of steps of a `$reduce` between two checks of its value's depth.
@@ -246,12 +234,11 @@ const DEPTH_CHECKED_EVERY: usize = 16;
 
 fn reduce(call: &Call, env: &Env) -> Answer {
     let Some(items) = input(call, env, 40080)? else { return NULL };
-    let bound = call.prepared::<Bound>().map_or(2, |bound| bound.0);
     let mut value = call.field(2, env)?;
     for (index, item) in items.iter().enumerate() {
         env.query.tick()?;
         let values = [Some(item.clone()), value, Some(Value::Int(index as i64))];
-        let frame = env.frame(&values[..bound]);
+        let frame = env.frame(&values);
         value = call.field(1, &env.bind(&frame))?;
         // Each step may nest the last value one level deeper. A check after every step would take quadratic time for
         // growing arrays.

@@ -1,8 +1,10 @@
 //! The four query operators that test the bits of a number.
 
+use crate::model::decimal;
 use crate::model::value::Value;
 use crate::pipeline::value::number::whole_double;
 
+/// The condition that a test imposes on the tested bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BitTest {
     AllSet,
@@ -27,6 +29,10 @@ impl Bits {
         let number = match value {
             Value::Int(number) => *number,
             Value::Double(number) => match whole_double(*number) {
+                Some(number) => number,
+                None => return false,
+            },
+            Value::Decimal(number) => match decimal::whole(*number) {
                 Some(number) => number,
                 None => return false,
             },

@@ -4,6 +4,7 @@ use rustc_hash::FxHashSet;
 
 use crate::model::value::Value;
 
+/// A comparison operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Comparison {
     Eq,

@@ -3,6 +3,7 @@
 use super::bits::Bits;
 use super::comparison::Comparison;
 use super::node::{Element, Node, Test};
+use crate::model::decimal;
 use crate::model::value::Value;
 use crate::pipeline::expression::expr::{Env, Expr};
 use crate::pipeline::value::error::Result;
@@ -128,6 +129,7 @@ fn truncated(value: &Value) -> Option<i64> {
     match value {
         Value::Int(number) => Some(*number),
         Value::Double(number) => whole_double(number.trunc()),
+        Value::Decimal(number) => decimal::whole(number.trunc()),
         Value::Null | Value::Bool(_) | Value::Date(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => None,
     }
 }

@@ -23,18 +23,14 @@ enum Operator {
     Nothing,
 }
 
-/// Returns whether an object contains operators. Any other object is a value to compare with.
-pub fn is_operators(object: &Object) -> bool {
-    object.keys().next().is_some_and(|name| name.starts_with('$') && !matches!(&**name, "$ref" | "$id" | "$db"))
-}
-
 /// Parses the operators of a field and returns their conjunction.
 pub fn operators(path: &Path, object: &Object, context: FilterContext) -> Result<Node> {
     let context = context.deeper()?;
     let mut nodes = Vec::new();
     for (name, value) in object.iter() {
         context.query().tick()?;
-        let node = match operator(path, name, value, object, context)? {
+        let parsed = operator(path, name, value, object, context).map_err(|error| error.within(name.clone()))?;
+        let node = match parsed {
             Operator::Is(test) => Node::Field(path.clone(), test),
             Operator::Not(test) => Node::Not(Box::new(Node::Field(path.clone(), test))),
             Operator::Node(node) => node,
@@ -118,6 +114,7 @@ fn is_true(value: &Value) -> bool {
         Value::Bool(flag) => *flag,
         Value::Int(number) => *number != 0,
         Value::Double(number) => *number != 0.0,
+        Value::Decimal(number) => !number.is_zero(),
         Value::Date(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => true,
     }
 }
@@ -144,7 +141,7 @@ fn all_of(path: &Path, value: &Value, context: FilterContext) -> Result<Node> {
                 _ => return Err(Error::new(2, "$all/$elemMatch has to be consistent")),
             },
             _ if elements => return Err(Error::new(2, "$all/$elemMatch has to be consistent")),
-            Value::Object(object) if is_operators(object) => match Pattern::of_value(item) {
+            Value::Object(object) if operand::is_operators(object) => match Pattern::of_value(item) {
                 Some(pattern) => Test::Regex(pattern.compile(context.query())?),
                 None => return Err(Error::new(2, "no $ expressions in $all")),
             },
@@ -160,7 +157,8 @@ fn elem_match(value: &Value, context: FilterContext) -> Result<Test> {
     let Value::Object(object) = value else { return Err(Error::new(2, "$elemMatch needs an Object")) };
     let context = context.element()?;
     let first = object.keys().next().map(|name| &**name);
-    let over_values = is_operators(object) && !matches!(first, Some("$and" | "$or" | "$nor" | "$where" | "$text"));
+    let over_values =
+        operand::is_operators(object) && !matches!(first, Some("$and" | "$or" | "$nor" | "$where" | "$text"));
     if over_values {
         return Ok(Test::ElemMatchValue(elements(object, context)?));
     }

@@ -55,7 +55,7 @@ impl Filter {
         }
     }
 
-    /// Splits the filter into the parts that must all hold, each as a separate filter.
+    /// Splits the filter into its conjuncts: the conditions that must all hold, each as a separate filter.
     pub fn conjuncts(&self) -> Vec<Filter> {
         let mut parts = Vec::new();
         split(&self.spec, &self.node, &mut parts);
@@ -111,7 +111,7 @@ impl Filter {
         (!whole).then_some(fields)
     }
 
-    /// Returns the specification as the client wrote it.
+    /// Returns the filter as the specification of a `$match`.
     pub fn spec(&self) -> &Value {
         &self.spec
     }

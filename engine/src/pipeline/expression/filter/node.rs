@@ -53,8 +53,8 @@ pub enum Element {
 }
 
 impl Node {
-    /// Returns the rank of the condition in the evaluation order: conditions that cannot fail come first, then those
-    /// that cost more or may fail.
+    /// Returns the rank of the condition in the evaluation order: 0 for cheap tests, 1 for more expensive tests, 2 for
+    /// schemas and for expressions that cannot fail, and 3 for other expressions.
     pub fn turn(&self) -> u8 {
         match self {
             Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => nodes.iter().map(Node::turn).max().unwrap_or(0),

@@ -1,18 +1,22 @@
-//! Parses the operands of query operators that accept more than a single value.
+//! Parses the operands of query operators that take more than one value or a special format.
 
 use std::sync::Arc;
 
 use super::bits::BitTest;
 use super::bits::Bits;
 use super::comparison::Members;
-use super::field::is_operators;
 use super::node::Test;
 use super::pattern::Pattern;
 use crate::model::excerpt::excerpt;
-use crate::model::value::Value;
+use crate::model::value::{Object, Value};
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::number::whole_double;
+
+/// Returns whether an object contains operators. Any other object is a value to compare with.
+pub fn is_operators(object: &Object) -> bool {
+    object.keys().next().is_some_and(|name| name.starts_with('$') && !matches!(&**name, "$ref" | "$id" | "$db"))
+}
 
 /// Parses the operand of `$in` and `$nin`: a set of values, and patterns for strings.
 pub fn members(name: &str, value: &Value, query: &Context) -> Result<Vec<Test>> {

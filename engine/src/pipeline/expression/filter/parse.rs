@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::comparison::Comparison;
 use super::field;
 use super::node::{Node, Test};
+use super::operand;
 use super::schema::Schema;
 use super::word::TOP_LEVEL;
 use crate::model::value::{Object, Value};
@@ -18,7 +19,7 @@ use crate::pipeline::value::query_path::Path;
 /// The maximum depth of nested predicates (MongoDB's own limit).
 const MAX_DEPTH: usize = 100;
 
-/// The position of a query document.
+/// The context in which a part of a query document is parsed.
 #[derive(Clone, Copy)]
 pub struct FilterContext<'s> {
     scope: &'s Scope<'s>,
@@ -61,11 +62,11 @@ pub fn fields(object: &Object, context: FilterContext) -> Result<Node> {
     let mut nodes = Vec::with_capacity(object.len());
     for (name, value) in object.iter() {
         context.query().tick()?;
-        if name.starts_with('$') {
-            nodes.extend(top_level(name, value, context)?);
-        } else {
-            nodes.push(field(name, value, context)?);
-        }
+        let parsed = match name.starts_with('$') {
+            true => top_level(name, value, context),
+            false => field(name, value, context).map(Some),
+        };
+        nodes.extend(parsed.map_err(|error| error.within(name.clone()))?);
     }
     Ok(Node::And(nodes))
 }
@@ -73,7 +74,7 @@ pub fn fields(object: &Object, context: FilterContext) -> Result<Node> {
 fn field(name: &str, value: &Value, context: FilterContext) -> Result<Node> {
     let path = Path::new(name);
     match value {
-        Value::Object(operators) if field::is_operators(operators) => field::operators(&path, operators, context),
+        Value::Object(operators) if operand::is_operators(operators) => field::operators(&path, operators, context),
         operand => Ok(Node::Field(path, Test::Compare(Comparison::Eq, operand.clone()))),
     }
 }
@@ -133,11 +134,12 @@ fn branches(name: &str, value: &Value, context: FilterContext) -> Result<Vec<Nod
         Value::Array(_) => return Err(Error::new(2, "$and/$or/$nor must be a nonempty array")),
         _ => return Err(Error::new(2, format!("{name} must be an array"))),
     };
-    items
-        .iter()
-        .map(|item| match item {
+    let branch = |(index, item): (usize, &Value)| {
+        let parsed = match item {
             Value::Object(object) => fields(object, context),
             _ => Err(Error::new(2, "$or/$and/$nor entries need to be full objects")),
-        })
-        .collect()
+        };
+        parsed.map_err(|error| error.within(index.to_string()))
+    };
+    items.iter().enumerate().map(branch).collect()
 }

@@ -8,14 +8,14 @@ use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::extended;
 use crate::pipeline::value::regex::Regex;
 
-/// A pattern as the client wrote it.
+/// A pattern with its options, as in the client's request.
 pub struct Pattern<'s> {
     pattern: &'s str,
     options: &'s str,
 }
 
 impl<'s> Pattern<'s> {
-    /// Returns the pattern that `$regex` and `$options` form among the operators of a field.
+    /// Returns the pattern that `$regex` and `$options` specify among the operators of a field.
     pub fn of(operators: &'s Object) -> Result<Pattern<'s>> {
         let (pattern, own) = match operators.get("$regex") {
             Some(Value::String(pattern)) => (&**pattern, ""),

@@ -1,4 +1,4 @@
-//! `$jsonSchema`: evaluates whether a value is valid under a schema.
+//! `$jsonSchema`: checks whether a value is valid under a schema.
 
 use rustc_hash::FxHashSet;
 
@@ -42,6 +42,7 @@ pub enum Keyword {
     Dependencies(Vec<(String, Dependency)>),
 }
 
+/// The schemas of the items of an array.
 #[derive(Debug, Clone)]
 pub enum Items {
     Each(Schema),
@@ -49,6 +50,7 @@ pub enum Items {
     Positional(Vec<Schema>, Rest),
 }
 
+/// The schemas of the fields of an object, by name and by pattern, and the rule for the other fields.
 #[derive(Debug, Clone, Default)]
 pub struct Properties {
     pub named: Vec<(String, Schema)>,
@@ -65,6 +67,7 @@ pub enum Rest {
     Like(Schema),
 }
 
+/// The requirement on an object that contains a certain field: further fields, or a schema for the object.
 #[derive(Debug, Clone)]
 pub enum Dependency {
     Names(Vec<String>),
@@ -149,7 +152,7 @@ impl Keyword {
     }
 }
 
-/// Returns whether the object has fields with all these names. Counts the work of each lookup, which searches all
+/// Returns whether the object has fields with all these names. Each lookup counts as work, because it searches all
 /// fields.
 fn has_all(object: &Object, names: &[String], env: &Env) -> Result<bool> {
     for name in names {

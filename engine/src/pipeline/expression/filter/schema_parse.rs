@@ -1,4 +1,4 @@
-//! Parses a `$jsonSchema`: draft 4 as MongoDB supports it.
+//! Parses a `$jsonSchema`, which has the form of draft 4 that MongoDB supports.
 
 use super::schema::{Dependency, Items, Keyword, Properties, Rest, Schema, natural};
 use super::types::TypeSet;
@@ -12,7 +12,7 @@ use crate::pipeline::value::regex::Regex;
 /// The maximum depth of nested schemas.
 const MAX_DEPTH: usize = 60;
 
-const KEYWORDS: [&str; 28] = [
+const KEYWORDS: [&str; 29] = [
     "type",
     "bsonType",
     "enum",
@@ -41,11 +41,12 @@ const KEYWORDS: [&str; 28] = [
     "additionalProperties",
     "dependencies",
     "title",
+    "description",
 ];
 
 const UNSUPPORTED: [&str; 6] = ["$ref", "$schema", "default", "definitions", "format", "id"];
 
-/// The position of a schema in the specification.
+/// The context in which a schema is parsed.
 #[derive(Clone, Copy)]
 struct At<'q> {
     /// The query whose time and memory limits apply to the parsing.
@@ -134,8 +135,8 @@ fn keyword(name: &str, value: &Value, all: &Object, at: At) -> Result<Option<Key
         "additionalProperties" if !all.contains("properties") && !all.contains("patternProperties") => {
             Keyword::Properties(properties(all, at)?)
         }
-        // `properties` parses all three keywords together. Without `properties`, the first of the other two that is
-        // present does.
+        // The keywords `properties`, `patternProperties` and `additionalProperties` are parsed together. The first of
+        // them in this order that the schema contains stands for all three.
         "patternProperties" | "additionalProperties" => return Ok(None),
         "dependencies" => Keyword::Dependencies(dependencies(value, at)?),
         "title" | "description" => match value {

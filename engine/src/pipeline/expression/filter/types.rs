@@ -1,5 +1,6 @@
 //! Type names and type numbers, as used by `$type` and `bsonType`.
 
+use crate::model::decimal;
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::number::whole_double;
@@ -29,7 +30,7 @@ const TYPES: [(&str, i64); 21] = [
     ("maxKey", 127),
 ];
 
-/// A set of types. `number` counts as one type.
+/// A set of types. The name `number` stands for all types of numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TypeSet {
     names: Vec<&'static str>,
@@ -58,6 +59,10 @@ impl TypeSet {
                 Some(code) => self.add_code(code),
                 None => Err(Error::new(2, format!("Invalid numerical type code: {code}"))),
             },
+            Value::Decimal(code) => match decimal::whole(*code) {
+                Some(code) => self.add_code(code),
+                None => Err(Error::new(2, format!("Invalid numerical type code: {code}"))),
+            },
             Value::Null | Value::Bool(_) | Value::Date(_) | Value::Array(_) | Value::Object(_) => {
                 Err(Error::new(14, "type must be represented as a number or a string"))
             }
@@ -77,7 +82,7 @@ impl TypeSet {
                 None => error,
             }
         })?;
-        // A repeated type is added once, because clients may repeat a type any number of times.
+        // A client may repeat a type any number of times, so the set stores each type once.
         if !self.names.contains(known) {
             self.names.push(known);
         }
@@ -92,7 +97,7 @@ impl TypeSet {
             .iter()
             .find(|(_, known)| *known == code)
             .ok_or_else(|| Error::new(2, format!("Invalid numerical type code: {code}")))?;
-        // A repeated type is added once, because clients may repeat a type any number of times.
+        // A client may repeat a type any number of times, so the set stores each type once.
         if !self.names.contains(known) {
             self.names.push(known);
         }

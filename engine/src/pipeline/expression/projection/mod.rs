@@ -21,13 +21,14 @@ pub struct Projection {
     pub root: Branch,
 }
 
+/// The kind of a projection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Keeps the named fields and drops the others.
     Inclusion,
     /// Drops the named fields and keeps the others.
     Exclusion,
-    /// Keeps every field and computes the named ones.
+    /// Keeps every field and computes the named fields.
     Set,
 }
 
@@ -38,6 +39,7 @@ pub struct Branch {
     computes: bool,
 }
 
+/// The treatment of one field by a projection.
 #[derive(Debug)]
 pub enum Field {
     Keep,
@@ -47,7 +49,7 @@ pub enum Field {
 }
 
 impl Projection {
-    /// Returns the projection of `env`'s root.
+    /// Applies the projection to the root of `env`.
     pub fn apply(&self, env: &Env) -> Result<Value> {
         let Value::Object(row) = env.root else { return Ok(env.root.clone()) };
         let mut object = match self.kind {
@@ -61,13 +63,19 @@ impl Projection {
 
     /// Returns whether the projection leaves the path's first field and everything below it unchanged.
     pub fn leaves_alone(&self, path: &str) -> bool {
-        // At deeper levels the projection may shorten or fill arrays, which changes what a path through them reads.
+        // At deeper levels, the projection may shorten or fill arrays, so a path through an array may read other
+        // values. Only the first name of the path therefore decides.
         let first = path.split('.').next().unwrap_or(path);
         match self.root.fields.get(first) {
             Some(Field::Keep) => true,
             Some(Field::Drop | Field::Computed(_) | Field::Branch(_)) => false,
             None => self.kind != Kind::Inclusion,
         }
+    }
+
+    /// Visits every path that expressions read, and every path that is kept by name.
+    pub fn visit_reads(&self, visit: &mut dyn FnMut(&str)) {
+        self.root.visit_reads("", visit);
     }
 
     /// Visits every path that expressions read, every path that is kept by name, and every nested path that a computed
@@ -98,8 +106,9 @@ impl Branch {
         out
     }
 
-    /// A scalar has none of the named fields, so nothing of it remains. In an array, a scalar becomes null if the
-    /// branch computes fields, because the item later receives the computed fields.
+    /// Returns the included part of a value, or `None` if nothing of the value remains. A scalar has no fields, so
+    /// nothing of it remains. In an array, a scalar becomes null if the branch computes fields, because the item later
+    /// receives the computed fields.
     fn included_value(&self, value: &Value) -> Option<Value> {
         match value {
             Value::Object(object) => Some(self.included(object, false).into()),
@@ -109,7 +118,13 @@ impl Branch {
                     items.iter().filter_map(|item| self.included_value(item).or_else(place)).collect::<Vec<_>>().into(),
                 )
             }
-            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Double(_) | Value::Date(_) | Value::String(_) => None,
+            Value::Null
+            | Value::Bool(_)
+            | Value::Int(_)
+            | Value::Double(_)
+            | Value::Decimal(_)
+            | Value::Date(_)
+            | Value::String(_) => None,
         }
     }
 
@@ -186,20 +201,35 @@ impl Branch {
         }
     }
 
+    fn visit_reads(&self, prefix: &str, visit: &mut dyn FnMut(&str)) {
+        self.visit_fields(prefix, &mut |path, field| match field {
+            Field::Keep => visit(path),
+            Field::Computed(expr) => expr.visit_paths(&mut |path| visit(&path.segments().join("."))),
+            Field::Drop | Field::Branch(_) => {}
+        });
+    }
+
     fn visit_paths(&self, prefix: &str, visit: &mut dyn FnMut(&str)) {
+        self.visit_fields(prefix, &mut |path, field| match field {
+            Field::Keep => visit(path),
+            Field::Computed(expr) => {
+                expr.visit_paths(&mut |path| visit(&path.segments().join(".")));
+                // A nested computed field is written into the objects and arrays that exist in the row.
+                if path.contains('.') {
+                    visit(path);
+                }
+            }
+            Field::Drop | Field::Branch(_) => {}
+        });
+    }
+
+    /// Visits the fields at every level with their paths.
+    fn visit_fields(&self, prefix: &str, visit: &mut dyn FnMut(&str, &Field)) {
         for (name, field) in &self.fields {
             let path = if prefix.is_empty() { name.to_string() } else { format!("{prefix}.{name}") };
-            match field {
-                Field::Keep => visit(&path),
-                Field::Drop => {}
-                Field::Computed(expr) => {
-                    expr.visit_paths(&mut |path| visit(&path.segments().join(".")));
-                    // A nested computed field is written into the objects and arrays that exist in the row.
-                    if !prefix.is_empty() {
-                        visit(&path);
-                    }
-                }
-                Field::Branch(branch) => branch.visit_paths(&path, visit),
+            visit(&path, field);
+            if let Field::Branch(branch) = field {
+                branch.visit_fields(&path, visit);
             }
         }
     }

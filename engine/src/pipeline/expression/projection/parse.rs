@@ -88,7 +88,8 @@ fn insert(root: &mut Branch, segments: &[Arc<str>], field: Field) -> Result<(), 
     Ok(())
 }
 
-/// Parses a `$project` field by field. The first field decides whether the projection keeps or drops fields.
+/// A parser for a `$project`, which reads the fields one by one. The first field decides whether the projection keeps
+/// or drops fields.
 struct Reader {
     kind: Option<Kind>,
     /// Whether to keep the whole `_id`, if the specification mentions it. Both kinds of projection allow either
@@ -100,10 +101,12 @@ struct Reader {
 impl Reader {
     fn fields(&mut self, object: &Object, above: &mut Vec<Arc<str>>, scope: &Scope) -> Result<()> {
         for (name, value) in object.iter() {
-            let path = FieldPath::parse(name)?;
             let depth = above.len();
-            above.extend(path.segments().iter().cloned());
-            self.field(value, above, scope)?;
+            let parsed = FieldPath::parse(name).and_then(|path| {
+                above.extend(path.segments().iter().cloned());
+                self.field(value, above, scope)
+            });
+            parsed.map_err(|error| error.within(name.clone()))?;
             above.truncate(depth);
         }
         Ok(())
@@ -114,6 +117,7 @@ impl Reader {
             Value::Bool(flag) => *flag,
             Value::Int(number) => *number != 0,
             Value::Double(number) => *number != 0.0,
+            Value::Decimal(number) => !number.is_zero(),
             Value::Object(object) if object.is_empty() => {
                 return Err(Error::new(
                     51270,
@@ -198,7 +202,7 @@ fn starts_expression(object: &Object) -> bool {
     object.keys().next().is_some_and(|name| name.starts_with('$'))
 }
 
-/// Parses an expression of `$project`, which has its own error text for unknown operators.
+/// Parses an expression of `$project`, which has a separate error text for unknown operators.
 fn expression(value: &Value, scope: &Scope) -> Result<Expr> {
     expr::parse(value, scope).map_err(|error| {
         let operator = value.as_object().and_then(|object| object.keys().next());
@@ -217,34 +221,35 @@ fn expression(value: &Value, scope: &Scope) -> Result<Expr> {
 
 fn set_fields(object: &Object, above: &mut Vec<Arc<str>>, root: &mut Branch, scope: &Scope) -> Result<()> {
     for (name, value) in object.iter() {
-        if !above.is_empty() && name.contains('.') {
-            let text = format!("FieldPath field names may not contain '.' in a nested object: '{name}'");
-            return Err(Error::new(40183, text));
-        }
-        let path = FieldPath::parse(name)?;
         let depth = above.len();
-        above.extend(path.segments().iter().cloned());
-        match value {
-            Value::Object(nested) if !nested.is_empty() && !starts_expression(nested) => {
-                set_fields(nested, above, root, scope)?;
-            }
-            value => {
-                let whole = FieldPath::parse(&above.join("."))?;
-                let field = Field::Computed(expr::parse(value, scope)?);
-                insert(root, whole.segments(), field).map_err(|collision| {
-                    let text = whole.segments().join(".");
-                    let other = match collision {
-                        Collision::Same => text.clone(),
-                        Collision::Below(taken) => whole.segments()[..taken].join("."),
-                    };
-                    let text = format!(
-                        "specification contains two conflicting paths. Cannot specify both '{text}' and '{other}'"
-                    );
-                    Error::new(40176, text)
-                })?;
-            }
-        }
+        set_field(name, value, above, root, scope).map_err(|error| error.within(name.clone()))?;
         above.truncate(depth);
     }
     Ok(())
+}
+
+fn set_field(name: &str, value: &Value, above: &mut Vec<Arc<str>>, root: &mut Branch, scope: &Scope) -> Result<()> {
+    if !above.is_empty() && name.contains('.') {
+        let text = format!("FieldPath field names may not contain '.' in a nested object: '{name}'");
+        return Err(Error::new(40183, text));
+    }
+    let path = FieldPath::parse(name)?;
+    above.extend(path.segments().iter().cloned());
+    match value {
+        Value::Object(nested) if !nested.is_empty() && !starts_expression(nested) => {
+            return set_fields(nested, above, root, scope);
+        }
+        _ => {}
+    }
+    let whole = FieldPath::parse(&above.join("."))?;
+    let field = Field::Computed(expr::parse(value, scope)?);
+    insert(root, whole.segments(), field).map_err(|collision| {
+        let text = whole.segments().join(".");
+        let other = match collision {
+            Collision::Same => text.clone(),
+            Collision::Below(taken) => whole.segments()[..taken].join("."),
+        };
+        let text = format!("specification contains two conflicting paths. Cannot specify both '{text}' and '{other}'");
+        Error::new(40176, text)
+    })
 }

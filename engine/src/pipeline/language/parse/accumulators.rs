@@ -8,8 +8,12 @@ use crate::pipeline::expression::accumulator::Accumulator;
 use crate::pipeline::expression::expr::Scope;
 use crate::pipeline::value::error::{Error, Result};
 
-/// Parses one field of the output, with the accumulator that computes the field.
+/// Parses one field of the output and the accumulator that computes the field.
 pub fn field(name: &Arc<str>, spec: &Value, scope: &Scope) -> Result<(Arc<str>, Accumulator)> {
+    checked(name, spec, scope).map_err(|error| error.within(name.clone()))
+}
+
+fn checked(name: &Arc<str>, spec: &Value, scope: &Scope) -> Result<(Arc<str>, Accumulator)> {
     if name.starts_with('$') {
         return Err(Error::new(40236, format!("The field name '{name}' cannot be an operator name")));
     }
@@ -24,7 +28,7 @@ pub fn fields(output: &Object, scope: &Scope) -> Result<Vec<(Arc<str>, Accumulat
     output.iter().map(|(name, spec)| field(name, spec, scope)).collect()
 }
 
-/// Returns the default output of buckets: the count of their rows.
+/// Returns the default output field of buckets, which counts their rows.
 pub fn count(scope: &Scope) -> Result<Vec<(Arc<str>, Accumulator)>> {
     let spec: Value = Object::from_iter([("$sum", 1i64)]).into();
     Ok(vec![("count".into(), accumulator::parse("count", &spec, scope)?)])

@@ -22,7 +22,9 @@ pub fn parse(value: &Value, scope: &Scope) -> Result<Bucket> {
     let (mut by, mut boundaries, mut default, mut fields) = (None, None, None, None);
     for (name, value) in object.iter() {
         match (&**name, value) {
-            ("groupBy", value) => by = Some(group_by(value, scope, 40202, "$bucket")?),
+            ("groupBy", value) => {
+                by = Some(group_by(value, scope, 40202, "$bucket").map_err(|error| error.within("groupBy"))?)
+            }
             ("boundaries", Value::Array(items)) => {
                 let items: Result<Vec<Value>> =
                     items.iter().map(|item| constant(item, scope, 40191, "boundaries")).collect();
@@ -34,7 +36,9 @@ pub fn parse(value: &Value, scope: &Scope) -> Result<Bucket> {
                 return Err(Error::new(40200, text));
             }
             ("default", value) => default = Some(constant(value, scope, 40195, "default")?),
-            ("output", Value::Object(output)) => fields = Some(output_fields(output, scope)?),
+            ("output", Value::Object(output)) => {
+                fields = Some(output_fields(output, scope).map_err(|error| error.within("output"))?)
+            }
             ("output", other) => {
                 let text =
                     format!("The $bucket 'output' field must be an object, but found type: {}", other.type_name());
@@ -101,7 +105,9 @@ pub fn parse_auto(value: &Value, scope: &Scope) -> Result<BucketAuto> {
         match (&**name, value) {
             ("groupBy", value) => by = Some(group_by(value, scope, 40239, "$bucketAuto")?),
             ("buckets", value) => buckets = Some(bucket_count(value)?),
-            ("output", Value::Object(output)) => fields = Some(output_fields(output, scope)?),
+            ("output", Value::Object(output)) => {
+                fields = Some(output_fields(output, scope).map_err(|error| error.within("output"))?)
+            }
             ("output", other) => {
                 let text =
                     format!("The $bucketAuto 'output' field must be an object, but found type: {}.", other.type_name());

@@ -13,7 +13,7 @@ pub fn parse(value: &Value, surroundings: &Surroundings) -> Result<Vec<(Arc<str>
         Value::Object(object) if !object.is_empty() => object,
         _ => return Err(Error::new(40169, "the $facet specification must be a non-empty object")),
     };
-    let surroundings = surroundings.inside(Within::Facet)?;
+    let surroundings = surroundings.inside(Within::Facet, surroundings.rows.clone())?;
     let mut facets = Vec::with_capacity(object.len());
     for (name, value) in object.iter() {
         check_name(name)?;
@@ -26,7 +26,7 @@ pub fn parse(value: &Value, surroundings: &Surroundings) -> Result<Vec<(Arc<str>
                 format!("arguments to $facet must be arrays, {name} is type {}", value.type_name()),
             ));
         };
-        facets.push((name.clone(), surroundings.pipeline(stages)?));
+        facets.push((name.clone(), surroundings.pipeline(stages).map_err(|error| error.within(name.clone()))?));
     }
     Ok(facets)
 }

@@ -1,4 +1,4 @@
-//! Reads `$fold`: how streams of events become states.
+//! Reads `$fold`, which folds streams of events into states.
 
 use crate::model::date::parse_date;
 use crate::model::value::Value;
@@ -54,7 +54,7 @@ fn time(value: &Value, scope: &Scope) -> Result<i64> {
     };
     match known {
         Some(Value::Date(ms)) => Some(ms),
-        Some(Value::String(text)) => parse_date(&text).or_else(|| parse_date(&format!("{text}T00:00:00Z"))),
+        Some(Value::String(text)) => parse_date(&text),
         _ => None,
     }
     .ok_or_else(|| Error::new(14, "the 'at' argument to $fold must be a constant RFC 3339 time or date"))

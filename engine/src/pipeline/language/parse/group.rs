@@ -15,7 +15,7 @@ pub fn parse(value: &Value, scope: &Scope) -> Result<Group> {
     let mut fields = Vec::new();
     for (name, spec) in object.iter() {
         match &**name {
-            "_id" => id = Some(key(spec, scope)?),
+            "_id" => id = Some(key(spec, scope).map_err(|error| error.within(name.clone()))?),
             _ => fields.push(accumulators::field(name, spec, scope)?),
         }
     }

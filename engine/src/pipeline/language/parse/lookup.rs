@@ -7,6 +7,7 @@ use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr;
 use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::language::ast::{From, Lookup, Pipeline};
+use crate::pipeline::language::rows::Rows;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::hint;
 use crate::pipeline::value::path::FieldPath;
@@ -37,6 +38,7 @@ pub fn parse(value: &Value, surroundings: &Surroundings) -> Result<Lookup> {
     };
     if let Some(unknown) = object.keys().find(|name| !ARGUMENTS.contains(&&***name)) {
         let error = Error::new(40415, format!("BSON field '$lookup.{unknown}' is an unknown field."));
+        let error = error.within(unknown.clone());
         return Err(match hint::did_you_mean(unknown, ARGUMENTS) {
             Some(hint) => error.with_hint(hint),
             None => error,
@@ -61,14 +63,15 @@ pub fn parse(value: &Value, surroundings: &Surroundings) -> Result<Lookup> {
         }
     };
     let variables = variables(object, surroundings)?;
-    let mut inside = surroundings.inside(Within::Lookup)?;
+    let rows = Rows::begin(&from, stages.unwrap_or_default());
+    let mut inside = surroundings.inside(Within::Lookup, rows.clone())?;
     inside.variables.extend(variables.iter().map(|(name, _)| name.clone()));
     let pipeline = match stages {
-        Some(stages) => inside.pipeline(stages)?,
+        Some(stages) => inside.pipeline(stages).map_err(|error| error.within("pipeline"))?,
         None if object.contains("let") => {
             return Err(Error::new(9, "$lookup with a 'let' argument must also specify 'pipeline'"));
         }
-        None => Pipeline::default(),
+        None => Pipeline::empty(rows),
     };
     Ok(Lookup { from, join, variables, names: inside.variables, pipeline, target })
 }
@@ -81,7 +84,7 @@ pub fn source(name: &str) -> Result<From> {
     Ok(if name == "$events" { From::Events } else { From::Type(name.into()) })
 }
 
-/// Returns whether a sub-pipeline contains its own rows.
+/// Returns whether a sub-pipeline begins with `$documents`, and so contains its own rows.
 pub fn begins_with_documents(stages: &[Value]) -> bool {
     stages.first().is_some_and(|stage| stage.get("$documents").is_some())
 }
@@ -106,8 +109,8 @@ fn variables(object: &Object, surroundings: &Surroundings) -> Result<Vec<(Arc<st
         Some(Value::Object(variables)) => variables
             .iter()
             .map(|(name, value)| {
-                check_variable(name)?;
-                Ok((name.clone(), expr::parse(value, &scope)?))
+                let value = check_variable(name).and_then(|()| expr::parse(value, &scope));
+                Ok((name.clone(), value.map_err(|error| error.within(name.clone()).within("let"))?))
             })
             .collect(),
         Some(other) => Err(mistyped("let", other)),

@@ -7,6 +7,7 @@ use crate::model::excerpt::excerpt;
 use crate::model::graph::Direction;
 use crate::model::value::{Object, Value};
 use crate::pipeline::language::ast::{Follow, Pipeline};
+use crate::pipeline::language::rows::Rows;
 use crate::pipeline::source::scan::EdgeScan;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::hint;
@@ -37,8 +38,8 @@ pub fn parse(object: &Object, surroundings: &Surroundings) -> Result<Follow> {
         None => return Err(Error::new(9, "must specify 'as' field for a $lookup")),
     };
     let pipeline = match object.get("pipeline") {
-        None => Pipeline::default(),
-        Some(Value::Array(stages)) => surroundings.inside(Within::Facet)?.pipeline(stages)?,
+        None => Pipeline::empty(Rows::states()),
+        Some(Value::Array(stages)) => surroundings.inside(Within::Facet, Rows::states())?.pipeline(stages)?,
         Some(other) => return Err(mistyped("pipeline", "an array", other)),
     };
     Ok(Follow { edges, local, pipeline, target })

@@ -2,15 +2,19 @@
 
 mod accumulators;
 mod bucket;
+mod densify;
 mod documents;
 mod facet;
+mod fill;
 mod fold;
+mod graph_lookup;
 mod group;
 mod lookup;
 mod lookup_edges;
 mod names;
 mod numbers;
 mod reshape;
+mod set_window_fields;
 mod sort;
 mod stages;
 mod surroundings;
@@ -23,6 +27,7 @@ pub use stages::STAGES;
 use surroundings::{Surroundings, Within};
 
 use super::ast::{Pipeline, Stage, Staged};
+use super::rows::constants;
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr::{self, Scope};
 use crate::pipeline::expression::filter::Filter;
@@ -48,13 +53,18 @@ fn sub_pipeline(stages: &[Value], surroundings: &Surroundings) -> Result<Pipelin
     }
     let scope = surroundings.scope();
     let mut read = Vec::with_capacity(stages.len());
+    let mut rows = surroundings.rows.clone();
     for (position, spec) in stages.iter().enumerate() {
         surroundings.query.tick()?;
         let index = surroundings.index.unwrap_or(position);
-        let surroundings = surroundings.of_stage(index);
-        read.push(staged(spec, position, index, &surroundings, &scope).map_err(|error| error.at_stage(index))?);
+        let surroundings = surroundings.of_stage(index, rows);
+        let staged = staged(spec, position, index, &surroundings, &scope)
+            .map_err(|error| error.within(position.to_string()).at_stage(index))?;
+        surroundings.rows.check(&staged.stage, surroundings.query);
+        rows = surroundings.rows.after(&staged.stage, surroundings.query)?;
+        read.push(staged);
     }
-    Ok(Pipeline { stages: read })
+    Ok(Pipeline { stages: read, first: surroundings.rows.clone(), last: rows })
 }
 
 fn staged(spec: &Value, position: usize, index: usize, surroundings: &Surroundings, scope: &Scope) -> Result<Staged> {
@@ -66,14 +76,39 @@ fn staged(spec: &Value, position: usize, index: usize, surroundings: &Surroundin
     let (Some((name, value)), None) = (fields.next(), fields.next()) else {
         return Err(Error::new(40323, "A pipeline stage specification object must contain exactly one field."));
     };
-    names::check(name, surroundings)?;
-    let stage = stage(name, value, position, surroundings, scope)?;
+    let parsed = names::check(name, surroundings).and_then(|()| typed(name, value, position, surroundings, scope));
+    let (value, stage) = parsed.map_err(|error| error.within(name.clone()))?;
     let (name, text): (&str, Value) = match &**name {
-        "$addFields" => ("$set", value.clone()),
-        "$replaceWith" => ("$replaceRoot", Object::from_iter([("newRoot", value.clone())]).into()),
-        name => (name, value.clone()),
+        "$addFields" => ("$set", value),
+        "$replaceWith" => ("$replaceRoot", Object::from_iter([("newRoot", value)]).into()),
+        name => (name, value),
     };
     Ok(Staged { index, text: Object::from_iter([(name, text)]).into(), stage })
+}
+
+/// Converts the constants of a stage to the types of the fields that the stage compares with them, and parses the
+/// stage. Returns the converted specification and the parsed stage.
+fn typed(
+    name: &str,
+    value: &Value,
+    position: usize,
+    surroundings: &Surroundings,
+    scope: &Scope,
+) -> Result<(Value, Stage)> {
+    let Surroundings { query, rows, .. } = surroundings;
+    let as_written = |value: &Value| stage(name, value, position, surroundings, scope);
+    if name == "$match" {
+        // The filter itself may name the aggregate types, which determine the types of its constants.
+        let written = as_written(value)?;
+        let Stage::Match(filter) = &written else { return Ok((value.clone(), written)) };
+        return match constants::filter(value, &rows.clone().narrowed(filter), query)? {
+            Some(converted) => Ok((converted.clone(), as_written(&converted)?)),
+            None => Ok((value.clone(), written)),
+        };
+    }
+    let value = constants::of_stage(name, value, rows, query)?.unwrap_or_else(|| value.clone());
+    let stage = as_written(&value)?;
+    Ok((value, stage))
 }
 
 fn stage(name: &str, value: &Value, position: usize, surroundings: &Surroundings, scope: &Scope) -> Result<Stage> {
@@ -108,6 +143,10 @@ fn stage(name: &str, value: &Value, position: usize, surroundings: &Surroundings
             let (from, pipeline) = union_with::parse(value, surroundings)?;
             Stage::UnionWith(from, pipeline)
         }
+        "$setWindowFields" => Stage::Windows(Box::new(set_window_fields::parse(value, scope)?)),
+        "$fill" => Stage::Fill(Box::new(fill::parse(value, scope)?)),
+        "$densify" => Stage::Densify(Box::new(densify::parse(value)?)),
+        "$graphLookup" => Stage::GraphLookup(Box::new(graph_lookup::parse(value, surroundings)?)),
         "$redact" => Stage::Redact(expr::parse(value, &surroundings.redact_scope())?),
         unknown => return Err(names::unknown(unknown)),
     })

@@ -8,7 +8,7 @@ use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::hint;
 
-/// The stages that are not allowed in a `$facet`, nor in a sub-pipeline inside a `$facet`.
+/// The stages that are not allowed in a `$facet` or in a sub-pipeline inside a `$facet`.
 const NOT_IN_FACET: [&str; 15] = [
     "$facet",
     "$documents",
@@ -42,7 +42,7 @@ pub fn check(name: &str, surroundings: &Surroundings) -> Result<()> {
         }
         (Within::Request | Within::Facet | Within::Lookup | Within::UnionWith, _) => {}
     }
-    // The sub-pipeline of a stage inside a facet may have its own source of rows.
+    // A sub-pipeline of a stage inside a facet may have its own source of rows.
     let brings_rows = surroundings.within != Within::Facet && matches!(name, "$documents" | "$fold");
     let refused = NOT_IN_FACET.contains(&name) || name == "$changeStream";
     if surroundings.facet && refused && !brings_rows {
@@ -56,9 +56,24 @@ pub fn unknown(name: &str) -> Error {
     let error = Error::new(40324, format!("Unrecognized pipeline stage name: '{name}'"));
     match name {
         "$out" | "$merge" => error.with_hint("a query never writes"),
-        "$graphLookup" | "$geoNear" | "$setWindowFields" | "$densify" | "$fill" => {
-            error.with_hint(format!("{name} is a MongoDB stage that is not supported here"))
+        "$geoNear" => error.with_hint("there is no type for places"),
+        "$search" | "$searchMeta" | "$vectorSearch" | "$rankFusion" | "$scoreFusion" | "$listSearchIndexes" => {
+            error.with_hint("search is an operation of its own: POST /aggregates/search")
         }
+        "$changeStream" | "$changeStreamSplitLargeEvent" => {
+            error.with_hint("changes are read from the log: GET /events/stream")
+        }
+        "$collStats"
+        | "$indexStats"
+        | "$planCacheStats"
+        | "$currentOp"
+        | "$listSessions"
+        | "$listLocalSessions"
+        | "$listSampledQueries"
+        | "$shardedDataDistribution"
+        | "$queryStats"
+        | "$querySettings"
+        | "$listClusterCatalog" => error.with_hint(format!("{name} administers MongoDB's servers")),
         _ => match hint::did_you_mean(name, STAGES.iter().map(|stage| stage.name)) {
             Some(hint) => error.with_hint(hint),
             None => error,

@@ -20,7 +20,8 @@ pub fn parse(value: &Value) -> Result<Vec<SortKey>> {
     if object.len() > MAX_KEYS {
         return Err(Error::new(13103, "too many compound keys"));
     }
-    object.iter().map(|(name, value)| key(name, value)).collect()
+    let keys = object.iter().map(|(name, value)| key(name, value).map_err(|error| error.within(name.clone())));
+    keys.collect()
 }
 
 fn key(name: &str, value: &Value) -> Result<SortKey> {
@@ -38,7 +39,7 @@ fn key(name: &str, value: &Value) -> Result<SortKey> {
     Ok(SortKey { path: Path::new(name), descending: direction == -1 })
 }
 
-/// Returns the error for sorting by metadata, which rows do not have.
+/// Returns the error for a sort by metadata, which rows do not have.
 fn metadata(object: &Object) -> Error {
     match (object.len(), object.get("$meta")) {
         (1, Some(Value::String(name))) if matches!(&**name, "textScore" | "geoNearDistance") => {

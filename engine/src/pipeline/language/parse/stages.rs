@@ -5,6 +5,9 @@ use crate::pipeline::value::documented::Documented;
 const BY_TYPE: &str = "`from` names an aggregate type, whose folded states are joined, or `$events`. Without `from` \
      the sub-pipeline begins with `$documents`. A type that does not exist has no rows and causes a warning.";
 
+const LIKE_LOOKUP: &str = "`from` is as in `$lookup`. The order of the rows in `as` is that of a search in breadth; MongoDB \
+     does not define the order.";
+
 /// Every stage of the language.
 pub static STAGES: &[Documented] = &[
     Documented::new(
@@ -195,4 +198,51 @@ pub static STAGES: &[Documented] = &[
             r#"[{"level":1,"b":{"level":2}}]"#,
         ],
     ),
+    Documented::new(
+        "$setWindowFields",
+        "partitionBy?: any, sortBy?: object, output: object",
+        "Adds fields that are computed from the rows around each row.",
+        [
+            r#"{"$setWindowFields":{"partitionBy":"$a","sortBy":{"t":1},"output":{"sum":{"$sum":"$n","window":{"documents":["unbounded","current"]}}}}}"#,
+            r#"[{"a":"x","t":2,"n":5},{"a":"y","t":1,"n":1},{"a":"x","t":1,"n":2}]"#,
+            r#"[{"a":"x","t":1,"n":2,"sum":2},{"a":"x","t":2,"n":5,"sum":7},{"a":"y","t":1,"n":1,"sum":1}]"#,
+        ],
+    )
+    .remark(
+        "Rows appear by partition, in the order of the keys, and within a partition by `sortBy`, then by `_id`; MongoDB \
+         does not define the order.",
+    ),
+    Documented::new(
+        "$fill",
+        "partitionBy?: any, partitionByFields?: array, sortBy?: object, output: object",
+        "Fills null and missing fields: with the last value (`locf`), on a line between the neighbors (`linear`), or \
+         with a value.",
+        [
+            r#"{"$fill":{"sortBy":{"t":1},"output":{"a":{"method":"linear"},"b":{"value":0}}}}"#,
+            r#"[{"t":1,"a":1},{"t":2},{"t":3,"a":3,"b":7}]"#,
+            r#"[{"t":1,"a":1,"b":0},{"t":2,"a":2.0,"b":0},{"t":3,"a":3,"b":7}]"#,
+        ],
+    ),
+    Documented::new(
+        "$densify",
+        "field: string, partitionByFields?: array, range: object",
+        "Adds rows so that the numbers or dates of a field have no gaps.",
+        [
+            r#"{"$densify":{"field":"t","range":{"step":1,"bounds":"full"}}}"#,
+            r#"[{"t":1,"a":5},{"t":3,"a":6}]"#,
+            r#"[{"t":1,"a":5},{"t":2},{"t":3,"a":6}]"#,
+        ],
+    )
+    .remark("The partitions appear in the order of their first rows; MongoDB does not define their order."),
+    Documented::new(
+        "$graphLookup",
+        "from?: string, startWith: any, connectFromField: string, connectToField: string, as: string, maxDepth?: integer, depthField?: string, restrictSearchWithMatch?: object, pipeline?: array",
+        "Adds to each row the rows that are reached by following equal values of two fields.",
+        [
+            r#"{"$graphLookup":{"pipeline":[{"$documents":[{"_id":"b","boss":"c"},{"_id":"c"}]}],"startWith":"$boss","connectFromField":"boss","connectToField":"_id","as":"above","depthField":"level"}}"#,
+            r#"[{"_id":"a","boss":"b"}]"#,
+            r#"[{"_id":"a","boss":"b","above":[{"_id":"b","boss":"c","level":0},{"_id":"c","level":1}]}]"#,
+        ],
+    )
+    .remark(LIKE_LOOKUP),
 ];

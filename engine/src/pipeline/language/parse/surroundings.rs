@@ -1,10 +1,11 @@
-//! The position of a pipeline in the request, which decides what the pipeline may contain.
+//! The position of a pipeline in the request, which determines the stages and variables that the pipeline may use.
 
 use std::sync::Arc;
 
 use crate::model::value::Value;
 use crate::pipeline::expression::expr::Scope;
 use crate::pipeline::language::ast::Pipeline;
+use crate::pipeline::language::rows::Rows;
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::{Error, Result};
 
@@ -22,6 +23,8 @@ pub struct Surroundings<'q> {
     /// Whether a `$facet` encloses the pipeline at any level.
     pub facet: bool,
     depth: usize,
+    /// The known fields of the rows that enter the pipeline, or of the rows before the current stage.
+    pub rows: Rows,
     /// The index of the enclosing top-level stage, if any.
     pub index: Option<usize>,
     /// The function that parses the stages of a pipeline. A field holds the function, because the parser of a single
@@ -50,6 +53,7 @@ impl<'q> Surroundings<'q> {
             within: Within::Request,
             facet: false,
             depth: 0,
+            rows: Rows::events(),
             index: None,
             read,
         }
@@ -66,9 +70,9 @@ impl<'q> Surroundings<'q> {
         Scope::redact(self.query).with(self.variables.iter().cloned()).with([Arc::from("CURRENT")])
     }
 
-    /// Returns the position of a sub-pipeline in a stage of the kind `within`, or an error if sub-pipelines are nested
-    /// too deeply.
-    pub fn inside(&self, within: Within) -> Result<Surroundings<'q>> {
+    /// Returns the position of a sub-pipeline over `rows` in a stage of the kind `within`, or an error if sub-pipelines
+    /// are nested too deeply.
+    pub fn inside(&self, within: Within, rows: Rows) -> Result<Surroundings<'q>> {
         if self.depth >= MAX_DEPTH {
             return Err(Error::new(
                 51,
@@ -76,12 +80,12 @@ impl<'q> Surroundings<'q> {
             ));
         }
         let facet = self.facet || within == Within::Facet;
-        Ok(Surroundings { within, facet, depth: self.depth + 1, ..self.clone() })
+        Ok(Surroundings { within, facet, depth: self.depth + 1, rows, ..self.clone() })
     }
 
-    /// Returns this position with `index` as the enclosing top-level stage.
-    pub fn of_stage(&self, index: usize) -> Surroundings<'q> {
-        Surroundings { index: Some(index), ..self.clone() }
+    /// Returns this position before a stage over `rows`, with `index` as the enclosing top-level stage.
+    pub fn of_stage(&self, index: usize, rows: Rows) -> Surroundings<'q> {
+        Surroundings { index: Some(index), rows, ..self.clone() }
     }
 
     /// Parses the stages of a pipeline at this position.

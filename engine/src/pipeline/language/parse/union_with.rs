@@ -4,11 +4,16 @@ use super::lookup;
 use super::surroundings::{Surroundings, Within};
 use crate::model::value::Value;
 use crate::pipeline::language::ast::{From, Pipeline};
+use crate::pipeline::language::rows::Rows;
 use crate::pipeline::value::error::{Error, Result};
 
 pub fn parse(value: &Value, surroundings: &Surroundings) -> Result<(From, Pipeline)> {
     let object = match value {
-        Value::String(name) => return Ok((lookup::source(name)?, Pipeline::default())),
+        Value::String(name) => {
+            let from = lookup::source(name)?;
+            let rows = Rows::begin(&from, &[]);
+            return Ok((from, Pipeline::empty(rows)));
+        }
         Value::Object(object) => object,
         _ => {
             let text = format!(
@@ -38,6 +43,8 @@ pub fn parse(value: &Value, surroundings: &Surroundings) -> Result<(From, Pipeli
             "$unionWith stage without explicit collection must have a pipeline with $documents as first stage",
         ));
     }
-    let pipeline = surroundings.inside(Within::UnionWith)?.pipeline(stages)?;
-    Ok((from.unwrap_or(From::Documents), pipeline))
+    let from = from.unwrap_or(From::Documents);
+    let pipeline = surroundings.inside(Within::UnionWith, Rows::begin(&from, stages))?;
+    let pipeline = pipeline.pipeline(stages).map_err(|error| error.within("pipeline"))?;
+    Ok((from, pipeline))
 }

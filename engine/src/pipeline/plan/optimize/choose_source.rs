@@ -22,7 +22,7 @@ pub fn apply(plan: &mut Plan, around: &Surroundings) -> bool {
     true
 }
 
-/// Returns whether the requested states equal the stored ones: current, folded from all events, and without the field
+/// Returns whether the requested states equal the stored states: current, folded from all events, and without the field
 /// `_events`.
 fn is_kept(states: &States) -> bool {
     let mut event_filters = states.event_filters.iter().flat_map(Filter::conjuncts);

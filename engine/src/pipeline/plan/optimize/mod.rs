@@ -6,7 +6,7 @@ mod index_lookup;
 mod merge_matches;
 mod move_match;
 mod order_conjuncts;
-mod prune_fields;
+pub mod prune_fields;
 mod push_limit;
 mod push_match;
 mod surroundings;
@@ -19,8 +19,8 @@ use surroundings::Surroundings;
 struct Rule {
     name: &'static str,
     apply: Apply,
-    /// Whether the rule applies even without push-down. Rules that affect which rows cause errors always apply, because
-    /// the errors of a pipeline must not depend on its source.
+    /// Whether the rule applies even without push-down. Rules that influence which rows cause errors always apply,
+    /// because the errors of a pipeline must not depend on its source.
     always: bool,
 }
 
@@ -36,15 +36,15 @@ impl Rule {
 
 /// The function of a rule. The function returns whether the plan changed.
 enum Apply {
-    /// Rewrites steps, independently of their source.
+    /// A rewriting of steps, independent of their source.
     Nodes(fn(&mut Vec<Node>) -> bool),
-    /// Rewrites a source and the steps over it.
+    /// A rewriting of a source together with the steps of its plan.
     Plan(fn(&mut Plan, &Surroundings) -> bool),
 }
 
-/// Applies every rule to the plan and to all plans inside it. Returns the names of the rules that changed something.
-pub fn optimize(plan: &mut Plan, options: &Options) -> Vec<&'static str> {
-    let rules = [
+/// Returns the rules, in the order in which they apply.
+fn rules() -> [Rule; 10] {
+    [
         // Merges adjacent filters first, so that a later rule sees one filter.
         Rule::always("merge_matches", Apply::Nodes(merge_matches::apply)),
         // Moves filters towards the source, where they exclude rows early.
@@ -64,10 +64,14 @@ pub fn optimize(plan: &mut Plan, options: &Options) -> Vec<&'static str> {
         Rule::new("push_limit", Apply::Plan(push_limit::apply)),
         // Runs last, when the fields that the steps read are final.
         Rule::new("prune_fields", Apply::Plan(prune_fields::apply)),
-    ];
+    ]
+}
+
+/// Applies every rule to the plan and to all plans inside it. Returns the names of the rules that changed something.
+pub fn optimize(plan: &mut Plan, options: &Options) -> Vec<&'static str> {
     let around = Surroundings { options, join: None };
     let mut applied = Vec::new();
-    for rule in &rules {
+    for rule in &rules() {
         let forced = rule.name == "choose_source" && options.source != SourceChoice::Auto;
         if (options.push_down || rule.always || forced) && rule.apply_to(plan, &around) && !applied.contains(&rule.name)
         {
@@ -75,6 +79,22 @@ pub fn optimize(plan: &mut Plan, options: &Options) -> Vec<&'static str> {
         }
     }
     applied
+}
+
+/// Applies the rules that change neither the order nor the results of the steps, and applies every rule to the plans
+/// inside the steps.
+pub fn optimize_inside(plan: &mut Plan, options: &Options) {
+    let around = Surroundings { options, join: None };
+    for rule in rules().iter().filter(|rule| options.push_down || rule.always) {
+        rule.apply_inside(&mut plan.nodes, &around);
+    }
+    order_conjuncts::apply(&mut plan.nodes);
+    if options.push_down {
+        index_lookup::apply(&mut plan.nodes);
+    }
+    if options.push_down || options.source != SourceChoice::Auto {
+        choose_source::apply(plan, &around);
+    }
 }
 
 impl Rule {
@@ -86,7 +106,8 @@ impl Rule {
         self.apply_inside(&mut plan.nodes, around) || changed
     }
 
-    /// Applies the rule to the plans and steps that the steps in `nodes` contain. Returns whether anything changed.
+    /// Applies the rule to the plans and steps that the steps in `nodes` contain. Returns whether a plan or step
+    /// changed.
     fn apply_inside(&self, nodes: &mut [Node], around: &Surroundings) -> bool {
         let mut changed = false;
         for node in nodes {
@@ -109,6 +130,9 @@ impl Rule {
                     let join = lookup.join.as_ref().map(|(_, foreign)| foreign.text().to_string());
                     changed |= self.apply_to(&mut lookup.plan, &Surroundings { options: around.options, join });
                 }
+                Step::GraphLookup(lookup) => {
+                    changed |= self.apply_to(&mut lookup.plan, &Surroundings { options: around.options, join: None });
+                }
                 Step::Union(plan) => {
                     changed |= self.apply_to(plan, &Surroundings { options: around.options, join: None });
                 }
@@ -124,7 +148,9 @@ impl Rule {
                 | Step::Bucket(_)
                 | Step::BucketAuto(_)
                 | Step::Sample(_)
-                | Step::Redact(_) => {}
+                | Step::Redact(_)
+                | Step::Windows(_)
+                | Step::Densify(_) => {}
             }
         }
         changed

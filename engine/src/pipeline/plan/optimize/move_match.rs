@@ -1,7 +1,9 @@
 //! Moves a `$match` before sorts, and before projections that do not change the fields that the `$match` reads.
 
 use crate::model::value::Object;
-use crate::pipeline::expression::filter::Filter;
+use crate::pipeline::expression::expr::Expr;
+use crate::pipeline::expression::filter::{Filter, Node as FilterNode, Test};
+use crate::pipeline::language::ast::Range;
 use crate::pipeline::plan::logical::{Node, Step};
 
 /// The maximum number of moves in a plan, where a move takes one conjunct across one step. Moving a huge filter across
@@ -50,6 +52,25 @@ fn step_forward(nodes: &mut Vec<Node>, at: usize) -> bool {
             let plain = conjunct.visit_paths(&mut |path| alone &= projection.leaves_alone(path));
             plain && alone
         }),
+        // Rows of other partitions do not influence the rows of a partition.
+        Step::Windows(windows) => {
+            let key = windows.partition.as_ref().and_then(Expr::plain_path).map(|path| path.segments().join("."));
+            let Some(key) = key else { return false };
+            filter
+                .conjuncts()
+                .into_iter()
+                .partition(|conjunct| windows.write.leaves_alone(&key) && selects_partitions(conjunct, &key))
+        }
+        Step::Densify(densify) => {
+            if matches!(densify.range, Range::Full) {
+                return false;
+            }
+            let keys: Vec<String> = densify.partition.iter().map(|path| path.segments().join(".")).collect();
+            filter
+                .conjuncts()
+                .into_iter()
+                .partition(|conjunct| keys.iter().any(|key| selects_partitions(conjunct, key)))
+        }
         Step::Match(_)
         | Step::Group(_)
         | Step::Sort { .. }
@@ -65,7 +86,8 @@ fn step_forward(nodes: &mut Vec<Node>, at: usize) -> bool {
         | Step::Follow(_)
         | Step::Union(_)
         | Step::Sample(_)
-        | Step::Redact(_) => return false,
+        | Step::Redact(_)
+        | Step::GraphLookup(_) => return false,
     };
     if moving.is_empty() {
         return false;
@@ -76,6 +98,30 @@ fn step_forward(nodes: &mut Vec<Node>, at: usize) -> bool {
     nodes[at] = node(index, &staying);
     nodes.insert(at - 1, node(index, &moving));
     true
+}
+
+/// Returns whether a condition reads only the field at `key`, and holds for all rows of a partition or for none. Null
+/// and a missing field are one partition, and so are equal numbers of different types.
+fn selects_partitions(conjunct: &Filter, key: &str) -> bool {
+    let is_of_value = |test: &Test| match test {
+        Test::Compare(_, value) => !value.is_null(),
+        Test::In(members) => members.values().all(|value| !value.is_null()),
+        _ => false,
+    };
+    match conjunct.node() {
+        FilterNode::And(nodes) => match nodes.as_slice() {
+            [FilterNode::Field(path, test)] => &**path.text() == key && is_of_value(test),
+            [FilterNode::And(nodes)] => {
+                let is_of_key = |node: &FilterNode| match node {
+                    FilterNode::Field(path, test) => &**path.text() == key && is_of_value(test),
+                    _ => false,
+                };
+                !nodes.is_empty() && nodes.iter().all(is_of_key)
+            }
+            _ => false,
+        },
+        _ => false,
+    }
 }
 
 fn swap(nodes: &mut [Node], at: usize) -> bool {

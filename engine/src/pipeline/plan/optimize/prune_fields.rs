@@ -39,6 +39,26 @@ pub fn apply(plan: &mut Plan, around: &Surroundings) -> bool {
     true
 }
 
+/// Restricts a source to the fields that its first step reads, if the rows after the step contain nothing else. The rows
+/// after later steps stay complete.
+pub fn before_first(plan: &mut Plan) {
+    let mut fields = Fields::default();
+    let is_rebuilt = plan.nodes.first().is_some_and(|first| read(std::slice::from_ref(first), &mut fields));
+    if !is_rebuilt || fields.whole {
+        return;
+    }
+    match &mut plan.source {
+        Source::Documents(_) => {}
+        Source::Events(events) => events.fields = Some(fields.names),
+        Source::States(states) => {
+            for filter in &states.filters {
+                filter.visit_paths(&mut |path| fields.add(path));
+            }
+            states.fields = Some(fields.names);
+        }
+    }
+}
+
 /// Collects the fields that the steps read, up to the first step that builds new rows. Returns `false` if the result
 /// contains whole rows.
 fn read(nodes: &[Node], fields: &mut Fields) -> bool {
@@ -72,6 +92,17 @@ fn read(nodes: &[Node], fields: &mut Fields) -> bool {
             Step::BucketAuto(bucket) => return rebuilt(&bucket.by, &bucket.fields, fields),
             Step::ReplaceRoot(expr) => return rebuilt(expr, &[], fields),
             Step::Facet(facets) => return facets.iter().all(|(_, nodes)| read(nodes, fields)),
+            Step::Windows(windows) => {
+                windows.visit_paths(&mut |path| fields.add(path));
+                windows.write.visit_paths(&mut |path| fields.add(path));
+                fields.add("_id");
+            }
+            Step::GraphLookup(lookup) => fields.of(&lookup.start),
+            // The added rows contain whole partition keys.
+            Step::Densify(densify) => {
+                let paths = std::iter::once(&densify.field).chain(&densify.partition);
+                paths.for_each(|path| fields.add(&path.segments().join(".")));
+            }
             Step::Union(_) | Step::Redact(_) => return false,
         }
     }

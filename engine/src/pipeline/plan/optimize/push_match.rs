@@ -7,16 +7,16 @@ use crate::pipeline::plan::logical::{Plan, Source, Step};
 use crate::pipeline::source::scan;
 use crate::pipeline::source::streams::StreamFilter;
 use crate::pipeline::source::surrealql;
-use crate::pipeline::source::surrealql::Answer;
+use crate::pipeline::source::surrealql::Support;
 
 pub fn apply(plan: &mut Plan, _around: &Surroundings) -> bool {
     let Some(Step::Match(filter)) = plan.nodes.first().map(|node| &node.step) else { return false };
-    let (filters, classify): (&mut Vec<Filter>, fn(&Filter) -> Answer) = match &mut plan.source {
+    let (filters, classify): (&mut Vec<Filter>, fn(&Filter) -> Support) = match &mut plan.source {
         Source::Documents(_) => return false,
         Source::Events(events) => (&mut events.filters, plain),
         Source::States(states) => match states.choice {
             scan::Source::Resident => (&mut states.filters, plain),
-            scan::Source::Nodes => (&mut states.filters, surrealql::answer),
+            scan::Source::Nodes => (&mut states.filters, surrealql::support),
             scan::Source::Log => (&mut states.filters, of_stream),
         },
     };
@@ -25,14 +25,14 @@ pub fn apply(plan: &mut Plan, _around: &Surroundings) -> bool {
     for conjunct in filter.conjuncts() {
         // A conjunct that may fail stays in the pipeline. If the source evaluated only one part of the conjunct, the
         // rows that this part excludes would not raise the errors of the other part.
-        let support = if conjunct.may_fail() { Answer::No } else { classify(&conjunct) };
+        let support = if conjunct.may_fail() { Support::None } else { classify(&conjunct) };
         match support {
-            Answer::Exact => filters.push(conjunct),
-            Answer::Inexact => {
+            Support::Exact => filters.push(conjunct),
+            Support::Inexact => {
                 filters.push(conjunct.clone());
                 residual.push(conjunct);
             }
-            Answer::No => residual.push(conjunct),
+            Support::None => residual.push(conjunct),
         }
     }
     let changed = filters.len() > filter_count;
@@ -46,14 +46,14 @@ pub fn apply(plan: &mut Plan, _around: &Surroundings) -> bool {
     changed
 }
 
-/// Returns how precisely a source in memory can evaluate a conjunct: exactly, if the conjunct reads only fields of the
-/// row.
-fn plain(conjunct: &Filter) -> Answer {
-    if conjunct.is_plain() { Answer::Exact } else { Answer::No }
+/// Returns `Exact` if the conjunct reads only fields of the row, and `No` otherwise. A source in memory cannot evaluate
+/// other conjuncts.
+fn plain(conjunct: &Filter) -> Support {
+    if conjunct.is_plain() { Support::Exact } else { Support::None }
 }
 
-/// Returns how precisely folding from the log can evaluate a conjunct: exactly, if the conjunct selects whole streams.
-/// Folding can skip whole streams only.
-fn of_stream(conjunct: &Filter) -> Answer {
-    if StreamFilter::default().take_set(conjunct, "_id") { Answer::Exact } else { Answer::No }
+/// Returns `Exact` if the conjunct selects whole streams, and `No` otherwise. Folding from the log can skip only whole
+/// streams.
+fn of_stream(conjunct: &Filter) -> Support {
+    if StreamFilter::default().take_set(conjunct, "_id") { Support::Exact } else { Support::None }
 }

@@ -1,4 +1,4 @@
-//! The context of a plan, which some rules need.
+//! The context of a plan, which some optimization rules need.
 
 use crate::pipeline::plan::options::Options;
 

@@ -9,6 +9,7 @@ use crate::pipeline::run::rows::{Operator, Rows, Run};
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::memory::look;
 
+/// The operator of `$bucket`.
 pub struct Bucket {
     pub bucket: ast::Bucket,
 }

@@ -9,6 +9,7 @@ use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::memory::look;
 use crate::pipeline::value::sorting::sorted;
 
+/// The operator of `$bucketAuto`.
 pub struct BucketAuto {
     pub bucket: ast::BucketAuto,
     pub owner: Owner,
@@ -112,7 +113,7 @@ impl BucketAuto {
     }
 }
 
-/// Connects two adjacent ranges, so that the first ends where the next begins.
+/// Adjusts two adjacent ranges so that the first ends where the next begins.
 fn join(ranges: &mut [Range], next: &mut Range, granularity: Option<Granularity>) {
     match (ranges.last_mut(), granularity) {
         (Some(previous), None) => previous.max = next.min.clone(),

@@ -6,6 +6,7 @@ use crate::model::value::{Object, Value};
 use crate::pipeline::run::rows::{Operator, Rows, Run};
 use crate::pipeline::value::error::Result;
 
+/// The operator of `$count`.
 pub struct Count {
     pub name: Arc<str>,
 }

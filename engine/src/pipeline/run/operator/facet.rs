@@ -7,6 +7,7 @@ use crate::pipeline::run::program::Program;
 use crate::pipeline::run::rows::{Operator, Owner, Rows, Run, collect};
 use crate::pipeline::value::error::Result;
 
+/// The operator of `$facet`.
 pub struct Facet {
     pub facets: Vec<(Arc<str>, Program)>,
     pub owner: Owner,

@@ -9,6 +9,7 @@ use crate::pipeline::run::rows::{Operator, Owner, Rows, Run, collect};
 use crate::pipeline::value::error::Result;
 use crate::pipeline::value::path::FieldPath;
 
+/// The operator of a `$lookup` along edges.
 pub struct Follow {
     /// The index of the scan that follows the edges.
     pub scan: usize,

@@ -13,6 +13,7 @@ use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;
 use crate::pipeline::value::memory;
 
+/// The operator of `$group`.
 pub struct Group {
     pub group: ast::Group,
 }

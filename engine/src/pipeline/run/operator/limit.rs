@@ -3,6 +3,7 @@
 use crate::pipeline::run::rows::{Operator, Rows, Run};
 use crate::pipeline::value::error::Result;
 
+/// The operator of `$limit`.
 pub struct Limit {
     pub rows: u64,
 }
@@ -13,6 +14,7 @@ impl Operator for Limit {
     }
 }
 
+/// The operator of `$skip`.
 pub struct Skip {
     pub rows: u64,
 }

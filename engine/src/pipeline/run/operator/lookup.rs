@@ -16,6 +16,7 @@ use crate::pipeline::value::memory::look_at_all;
 use crate::pipeline::value::path::FieldPath;
 use crate::pipeline::value::query_path::{Leaf, Path};
 
+/// The operator of `$lookup`.
 pub struct Lookup {
     pub join: Option<(Path, Path)>,
     /// A foreign path, and an expression that must equal the value at the path under the comparison rules of
@@ -37,7 +38,7 @@ enum Foreign<'a> {
 struct Indexed {
     rows: Vec<Value>,
     by_value: FxHashMap<Value, Vec<usize>>,
-    /// The indexes of the rows, by the value that the probe's path reads. `None` represents a missing field.
+    /// The indexes of the rows by the value at the probe's path. `None` represents a missing field.
     by_read: FxHashMap<Option<Value>, Vec<usize>>,
 }
 
@@ -55,7 +56,7 @@ impl Operator for Lookup {
                         Some(foreign) => foreign,
                         None => foreign.insert(self.read(run)?),
                     };
-                    // The operator that keeps the row charges the query for the joined rows.
+                    // The operator that keeps the row charges the query for the joined rows as well.
                     let joined = run.passing(|| self.joined(&row, foreign, run))?;
                     if self.join.is_none() && self.variables.is_empty() {
                         same = Some(joined.clone());
@@ -72,7 +73,7 @@ impl Operator for Lookup {
 }
 
 impl Lookup {
-    /// Reads the foreign rows, before the steps of the sub-pipeline apply to them.
+    /// Reads the foreign rows before the steps of the sub-pipeline.
     fn read<'a>(&'a self, run: Run<'a>) -> Result<Foreign<'a>> {
         if let Some((_, path)) = &self.join
             && let Some(probe) = self.program.probe(path.text(), run)?
@@ -159,7 +160,7 @@ impl Indexed {
     }
 }
 
-/// Returns the values of a row that foreign rows must match.
+/// Returns the values of a local row that foreign rows must match.
 fn local_values(local: &Path, row: &Value) -> Result<Vec<Value>> {
     let mut values: Vec<Value> = Vec::new();
     local.any(row, Leaf::Whole, &mut |value| {
@@ -170,7 +171,7 @@ fn local_values(local: &Path, row: &Value) -> Result<Vec<Value>> {
         }
         Ok(false)
     })?;
-    // A missing field and an empty array match null.
+    // A row with a missing field or an empty array matches null.
     if values.is_empty() {
         values.push(Value::Null);
     }

@@ -4,6 +4,7 @@ use crate::pipeline::expression::filter::Filter;
 use crate::pipeline::run::rows::{Operator, Rows, Run};
 use crate::pipeline::value::error::Result;
 
+/// The operator of `$match`.
 pub struct Match {
     pub filter: Filter,
 }

@@ -4,6 +4,7 @@ use crate::pipeline::expression::projection::Projection;
 use crate::pipeline::run::rows::{Operator, Rows, Run};
 use crate::pipeline::value::error::Result;
 
+/// The operator of `$project`, `$set` and `$unset`.
 pub struct Project {
     pub projection: Projection,
 }

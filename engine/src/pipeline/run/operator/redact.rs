@@ -6,6 +6,7 @@ use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::run::rows::{Operator, Rows, Run};
 use crate::pipeline::value::error::{Error, Result};
 
+/// The operator of `$redact`.
 pub struct Redact {
     pub expr: Expr,
 }
@@ -20,8 +21,8 @@ impl Operator for Redact {
 }
 
 impl Redact {
-    /// Returns the remaining part of the object `part`, which is the row or an object inside the row. Returns `None` if
-    /// the object is removed.
+    /// Returns the part of an object that remains, or `None` if the object is removed. `part` is the row or an object
+    /// inside the row.
     fn object(&self, part: &Value, row: &Value, run: Run) -> Result<Option<Value>> {
         run.query.tick()?;
         let env = run.env(row);

@@ -7,6 +7,7 @@ use crate::pipeline::run::rows::{Operator, Rows, Run};
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::memory;
 
+/// The operator of `$replaceRoot`.
 pub struct ReplaceRoot {
     pub new_root: Expr,
 }

@@ -3,6 +3,7 @@
 use crate::pipeline::run::rows::{Operator, Owner, Rows, Run, collect};
 use crate::pipeline::value::error::Result;
 
+/// The operator of `$sample`.
 pub struct Sample {
     pub size: u64,
     pub owner: Owner,

@@ -12,9 +12,10 @@ use crate::pipeline::value::query_path::Path;
 use crate::pipeline::value::sort_key::{Directed, Order};
 use crate::pipeline::value::sorting::sorted;
 
+/// The operator of `$sort`.
 pub struct Sort {
     order: Order,
-    /// For each key, whether the order is descending.
+    /// Whether the order is descending, for each key.
     descending: Vec<bool>,
     limit: Option<usize>,
     owner: Owner,
@@ -71,7 +72,7 @@ impl Operator for Sort {
             }
             match self.limit {
                 Some(limit) if heap.len() >= limit => {
-                    // A lower row replaces the highest kept row.
+                    // A row that sorts earlier replaces the last of the kept rows.
                     if let Some(mut highest) = heap.peek_mut()
                         && keyed < *highest
                     {

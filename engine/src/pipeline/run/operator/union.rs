@@ -4,13 +4,14 @@ use crate::pipeline::run::program::Program;
 use crate::pipeline::run::rows::{Operator, Rows, Run};
 use crate::pipeline::value::error::Result;
 
+/// The operator of `$unionWith`.
 pub struct Union {
     pub program: Program,
 }
 
 impl Operator for Union {
     fn open<'a>(&'a self, input: Rows<'a>, run: Run<'a>) -> Result<Rows<'a>> {
-        // The second pipeline opens after the first has ended, because a later limit may make the second unnecessary.
+        // The second pipeline opens when the first has ended, because a later limit may make the second unnecessary.
         let more = std::iter::once_with(move || match self.program.rows(run) {
             Ok(rows) => rows,
             Err(error) => Box::new(std::iter::once(Err(error))),

@@ -8,6 +8,7 @@ use crate::pipeline::language::ast;
 use crate::pipeline::run::rows::{Operator, Rows, Run};
 use crate::pipeline::value::error::Result;
 
+/// The operator of `$unwind`.
 pub struct Unwind {
     pub unwind: ast::Unwind,
 }

@@ -1,7 +1,7 @@
-//! Accumulators over columns. Loops compute sums, averages and extremes; other accumulators receive the values one by
+//! Accumulators over columns. Loops compute sums, averages and extremes. Other accumulators receive the values one by
 //! one.
 
-use super::keys::Feed;
+use super::keys::InputValues;
 use crate::model::value::Value;
 use crate::pipeline::column::Dictionary;
 use crate::pipeline::column::{Cells, Kind};
@@ -16,7 +16,7 @@ use crate::pipeline::value::sum::{Number, Sum};
 pub enum Gathered {
     Sums(Vec<Sum>),
     Averages(Vec<(Sum, u64)>),
-    /// The least or the greatest value of each group so far; `true` stands for the least.
+    /// The least or the greatest value of each group so far. The flag is `true` for the least.
     Extremes(Vec<Option<Value>>, bool),
     States(Vec<State>),
 }
@@ -32,7 +32,7 @@ impl Gathered {
         }
     }
 
-    /// Adds initial results for the groups in `ids` that have no result yet.
+    /// Adds an initial result for each group in `ids` that has no result yet.
     pub fn widen(&mut self, ids: &[Value], accumulator: &Accumulator, run: Run) -> Result<()> {
         match self {
             Gathered::Sums(sums) => sums.resize_with(ids.len(), Sum::default),
@@ -51,27 +51,27 @@ impl Gathered {
     pub fn add(
         &mut self,
         accumulator: &Accumulator,
-        feed: Feed,
+        values: InputValues,
         (rows, groups): (&[u32], &[u32]),
         texts: &Dictionary,
         query: &Context,
     ) -> Result<()> {
         match self {
             Gathered::Sums(sums) => {
-                numbers(feed, rows, |nth, number| sums[groups[nth] as usize].take(number));
+                numbers(values, rows, |nth, number| sums[groups[nth] as usize].take(number));
             }
-            Gathered::Averages(averages) => numbers(feed, rows, |nth, number| {
+            Gathered::Averages(averages) => numbers(values, rows, |nth, number| {
                 let (sum, count) = &mut averages[groups[nth] as usize];
                 sum.take(number);
                 *count += 1;
             }),
-            Gathered::Extremes(best, least) => extremes(feed, rows, groups, texts, (best, *least)),
+            Gathered::Extremes(best, least) => extremes(values, rows, groups, texts, (best, *least)),
             Gathered::States(states) => {
                 let env = Env::new(query, &Value::Null);
                 for (nth, (row, group)) in rows.iter().zip(groups).enumerate() {
                     let state = &mut states[*group as usize];
                     if !accumulator.is_final(state) {
-                        accumulator.add_value(state, feed.value(nth, *row, texts), &env)?;
+                        accumulator.add_value(state, values.value(nth, *row, texts), &env)?;
                     }
                 }
             }
@@ -99,10 +99,16 @@ impl Gathered {
 }
 
 /// Keeps the least or the greatest value of each group. Ignores null and missing values.
-fn extremes(feed: Feed, rows: &[u32], groups: &[u32], texts: &Dictionary, (best, least): (&mut [Option<Value>], bool)) {
+fn extremes(
+    values: InputValues,
+    rows: &[u32],
+    groups: &[u32],
+    texts: &Dictionary,
+    (best, least): (&mut [Option<Value>], bool),
+) {
     for (nth, (row, group)) in rows.iter().zip(groups).enumerate() {
         let best = &mut best[*group as usize];
-        if let (Feed::Segment(segment), Some(Value::Int(known))) = (feed, &mut *best)
+        if let (InputValues::Segment(segment), Some(Value::Int(known))) = (values, &mut *best)
             && let Cells::Ints(cells) = segment.cells()
         {
             let number = cells[*row as usize];
@@ -112,7 +118,7 @@ fn extremes(feed: Feed, rows: &[u32], groups: &[u32], texts: &Dictionary, (best,
             }
             continue;
         }
-        let Some(value) = feed.value(nth, *row, texts).filter(|value| !value.is_null()) else { continue };
+        let Some(value) = values.value(nth, *row, texts).filter(|value| !value.is_null()) else { continue };
         let is_better = best.as_ref().is_none_or(|best| if least { value < *best } else { value > *best });
         if is_better {
             *best = Some(value);
@@ -120,25 +126,21 @@ fn extremes(feed: Feed, rows: &[u32], groups: &[u32], texts: &Dictionary, (best,
     }
 }
 
-/// Visits the numbers among the values, each with the position of its row in `rows`.
-fn numbers(feed: Feed, rows: &[u32], mut show: impl FnMut(usize, Number)) {
-    let number = |value: Option<&Value>| match value {
-        Some(Value::Int(number)) => Some(Number::Int(*number)),
-        Some(Value::Double(number)) => Some(Number::Double(*number)),
-        _ => None,
-    };
-    match feed {
-        Feed::Codes(_) => {}
-        Feed::Constant(value) => {
+/// Calls `show` with each number among the values and with the position of its row in `rows`.
+fn numbers(values: InputValues, rows: &[u32], mut show: impl FnMut(usize, Number)) {
+    let number = |value: Option<&Value>| value.and_then(Number::of);
+    match values {
+        InputValues::Codes(_) => {}
+        InputValues::Constant(value) => {
             if let Some(number) = number(value) {
                 (0..rows.len()).for_each(|nth| show(nth, number));
             }
         }
-        Feed::Values(values) => {
+        InputValues::Values(values) => {
             let found = values.iter().enumerate().filter_map(|(nth, value)| Some((nth, number(value.as_ref())?)));
             found.for_each(|(nth, number)| show(nth, number));
         }
-        Feed::Segment(segment) => {
+        InputValues::Segment(segment) => {
             let rows = rows.iter().map(|row| *row as usize).enumerate();
             match segment.cells() {
                 Cells::Ints(cells) if segment.is_plain() => {

@@ -30,7 +30,7 @@ pub fn paths<'f>(node: &'f Node, visit: &mut dyn FnMut(&'f str)) -> bool {
     }
 }
 
-/// Returns whether a test can be evaluated on cells. A test that reads more than the cell's value needs the row.
+/// Returns whether a test can be evaluated on cells. Other tests need the row.
 fn is_of_cells(test: &Test) -> bool {
     !matches!(test, Test::ElemMatchObject(_))
 }
@@ -65,11 +65,11 @@ pub struct ColumnTest<'a> {
     texts: Texts,
 }
 
-/// The known results of a test, by text.
+/// The known results of a test on strings.
 enum Texts {
-    /// The test holds for the texts with these numbers and for no other text.
+    /// The codes of all strings that satisfy the test.
     OneOf(Vec<u32>),
-    /// The results that are already known, indexed by the number of the text.
+    /// The results that are already known, indexed by the code of the string.
     Verdicts(RefCell<Vec<Verdict>>),
 }
 
@@ -81,7 +81,8 @@ enum Verdict {
 }
 
 impl<'a> Predicate<'a> {
-    /// Binds a filter to columns. Returns `None` if a column is not kept or cannot evaluate a condition.
+    /// Binds a filter to columns. Returns `None` if there is no column for a path, or if a column cannot evaluate a
+    /// condition.
     pub fn bind(node: &'a Node, columns: &'a dyn Columns, query: &Context) -> Result<Option<Predicate<'a>>> {
         let all = |nodes: &'a [Node]| -> Result<Option<Vec<Predicate<'a>>>> {
             nodes.iter().map(|node| Predicate::bind(node, columns, query)).collect::<Result<Option<Vec<_>>>>()
@@ -214,8 +215,8 @@ impl<'a> ColumnTest<'a> {
         Ok(mask)
     }
 
-    /// Returns the rows whose cells would satisfy the test if every cell held a plain value. Returns `None` if there is
-    /// no specialized loop for the test and the type of the cells.
+    /// Returns the rows whose cells satisfy the test, under the assumption that every cell holds a plain value. Returns
+    /// `None` if there is no specialized loop for the test and the type of the cells.
     fn values(&self, segment: &Segment) -> Option<Mask> {
         let len = segment.len();
         match (segment.cells(), self.test) {
@@ -260,8 +261,8 @@ impl<'a> ColumnTest<'a> {
         }
     }
 
-    /// Returns the rows whose lists contain one of the texts that satisfy the test. Returns `None` if these texts are
-    /// not known.
+    /// Returns the rows whose lists contain one of the strings that satisfy the test. Returns `None` if these strings
+    /// are not known.
     fn listed(&self, lists: &Lists, len: usize) -> Option<Mask> {
         let Texts::OneOf(codes) = &self.texts else { return None };
         let mut mask = Mask::none(len);
@@ -276,7 +277,7 @@ impl<'a> ColumnTest<'a> {
         Some(mask)
     }
 
-    /// Tests the cells one by one. A text that occurs in several cells is tested once.
+    /// Tests the cells one by one. A string that occurs in several cells is tested once.
     fn cell_by_cell(&self, segment: &Segment, query: &Context) -> Result<Mask> {
         let env = Env::new(query, &Value::Null);
         let mut mask = Mask::none(segment.len());
@@ -325,8 +326,8 @@ impl<'a> ColumnTest<'a> {
     }
 }
 
-/// Returns the rows whose cells lie within `range`. The cells are not read if `there`, a range that contains all cells,
-/// lies inside or outside `range`.
+/// Returns the rows whose cells lie within `range`. `there` is a range that contains all cells. The cells are not read
+/// if `there` lies completely inside or completely outside `range`.
 fn in_range(cells: &[i64], range: RangeInclusive<i64>, there: &RangeInclusive<i64>) -> Mask {
     let (min, max) = (*range.start(), *range.end());
     if min <= *there.start() && max >= *there.end() {

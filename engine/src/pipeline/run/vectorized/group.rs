@@ -5,8 +5,8 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::accumulate::Gathered;
-use super::input::{Before, Input, Row};
-use super::keys::{Feed, Keys};
+use super::input::{Input, IntermediateStep, Row};
+use super::keys::{InputValues, Keys};
 use super::select::Selection;
 use super::source::{Cells, Chunk, Source};
 use super::unwind::Unwound;
@@ -53,14 +53,14 @@ impl Group {
     pub fn new(preceding: Preceding, group: &ast::Group) -> Option<Group> {
         let mut unwind = None;
         let before = match preceding {
-            Preceding::Nothing => Before::Nothing,
+            Preceding::Nothing => IntermediateStep::Nothing,
             Preceding::Unwind(ast::Unwind { path, preserve, index: None }) => {
                 let path: Arc<str> = path.segments().join(".").into();
                 let (path, _) = unwind.insert((path, *preserve));
-                can_keep(path).then_some(Before::Unwind(path))?
+                can_keep(path).then_some(IntermediateStep::Unwind(path))?
             }
             Preceding::Unwind(_) => return None,
-            Preceding::Project(projection) => Before::projection(projection, group)?,
+            Preceding::Project(projection) => IntermediateStep::projection(projection, group)?,
         };
         let (key, is_object) = match group.id.fields() {
             Some(fields) => {
@@ -78,7 +78,7 @@ impl Group {
             Some((name.clone(), accumulator.clone(), taken))
         };
         let fields = group.fields.iter().map(field).collect::<Option<Vec<_>>>()?;
-        // A key without fields is always the empty object. Columns cannot assign numbers to such keys.
+        // A key without fields is always the empty object, which columns cannot represent.
         (!key.is_empty()).then_some(Group { unwind, key, is_object, fields })
     }
 
@@ -112,13 +112,13 @@ impl Group {
         self.key.iter().any(|(_, input)| input.is_computed()) || self.fields.iter().any(|(_, _, taken)| computes(taken))
     }
 
-    /// Returns the rows of the groups, with the number of selected rows and the number of rows after the preceding
-    /// step. Returns `None` if a column is not kept or cannot provide the values.
+    /// Returns the rows of the groups, the number of selected rows, and the number of rows after the preceding step.
+    /// Returns `None` if a column is missing or cannot provide the values.
     pub fn run(&self, selection: &Selection, run: Run, index: usize) -> Result<Option<(Vec<Value>, [u64; 2])>> {
         let Some(grouping) = Grouping::new(self, selection.columns) else { return Ok(None) };
         let before = run.query.bytes_left.get();
         match grouping.run(selection, run, index) {
-            // Columns are read one after the other, so their first error may differ from the error of the first failing
+            // Columns are read one after the other, so the first error may differ from the error of the first failing
             // row. The evaluation by rows finds the correct error.
             Err(_) if self.computes() => {
                 run.query.bytes_left.set(before);
@@ -135,7 +135,7 @@ struct Grouping<'a> {
     unwind: Option<(&'a Column, bool)>,
     key: Vec<Source<'a>>,
     keys: Vec<Keys<'a>>,
-    /// The numbers of combined key parts: one map for each part of the key after the first.
+    /// The numbers of combined key parts. There is one map for each part of the key after the first.
     pairs: Vec<Pairs>,
     fields: Vec<(Taking<'a>, Gathered)>,
     /// The keys of the groups, in order.
@@ -148,8 +148,8 @@ enum Taking<'a> {
     Rows(Cells<'a>),
 }
 
-/// A map from a pair of numbers, one for the first parts of the key and one for the next part, to the number of the
-/// pair.
+/// A map that assigns a number to each pair of numbers. The first number of a pair stands for the preceding parts of
+/// the key, and the second number for the next part.
 type Pairs = FxHashMap<(u32, u32), u32>;
 
 impl<'a> Grouping<'a> {
@@ -202,12 +202,12 @@ impl<'a> Grouping<'a> {
         let query = chunk.run.query;
         let at_first = query.bytes_left.get();
         let mut buffers = vec![Vec::new(); self.key.len()];
-        let feeds = self.key.iter().zip(&mut buffers).map(|(source, buffer)| source.feed(chunk, buffer));
-        let feeds = feeds.collect::<Result<Vec<_>>>()?;
-        // The values that are computed for the rows of a segment are dropped with the rows.
+        let inputs = self.key.iter().zip(&mut buffers).map(|(source, buffer)| source.values(chunk, buffer));
+        let inputs = inputs.collect::<Result<Vec<_>>>()?;
+        // The values that were computed for the rows of a segment are dropped with the rows.
         let mut passing = at_first - query.bytes_left.get();
-        number((&mut self.keys, &mut self.pairs), &feeds, chunk.rows, (groups, next));
-        let ids = new_ids(self.group, (&self.key, &feeds), self.ids.len()..self.count(), (chunk.rows, groups));
+        number((&mut self.keys, &mut self.pairs), &inputs, chunk.rows, (groups, next));
+        let ids = new_ids(self.group, (&self.key, &inputs), self.ids.len()..self.count(), (chunk.rows, groups));
         for id in ids {
             memory::hold(&id, query)?;
             query.charge(self.fields.len() * size_of::<State>())?;
@@ -219,9 +219,9 @@ impl<'a> Grouping<'a> {
                 Taking::Values(source) => {
                     let before = query.bytes_left.get();
                     let mut buffer = Vec::new();
-                    let feed = source.feed(chunk, &mut buffer)?;
+                    let values = source.values(chunk, &mut buffer)?;
                     passing += before - query.bytes_left.get();
-                    gathered.add(accumulator, feed, (chunk.rows, groups), source.texts(), query)?;
+                    gathered.add(accumulator, values, (chunk.rows, groups), source.texts(), query)?;
                 }
                 Taking::Rows(cells) => {
                     cells.rows(chunk, |nth, row| gathered.add_row(accumulator, groups[nth], &chunk.run.env(row)))?
@@ -264,16 +264,16 @@ impl<'a> Grouping<'a> {
 /// Writes the group number of each row into `groups`.
 fn number(
     (keys, pairs): (&mut [Keys], &mut [Pairs]),
-    feeds: &[Feed],
+    inputs: &[InputValues],
     rows: &[u32],
     (groups, next): (&mut Vec<u32>, &mut Vec<u32>),
 ) {
-    for (nth, (keys, feed)) in keys.iter_mut().zip(feeds).enumerate() {
+    for (nth, (keys, values)) in keys.iter_mut().zip(inputs).enumerate() {
         let Some(before) = nth.checked_sub(1) else {
-            keys.number(*feed, rows, groups);
+            keys.number(*values, rows, groups);
             continue;
         };
-        keys.number(*feed, rows, next);
+        keys.number(*values, rows, next);
         let pairs = &mut pairs[before];
         groups.iter_mut().zip(next.iter()).for_each(|(group, part)| {
             let next = pairs.len() as u32;
@@ -283,10 +283,10 @@ fn number(
 }
 
 /// Returns the keys of the groups whose first row is among these rows. Equal keys may have different representations,
-/// such as `1` and `1.0`; a group has the representation of its first row.
+/// such as `1` and `1.0`. A group has the representation of its first row.
 fn new_ids(
     group: &Group,
-    (key, feeds): (&[Source], &[Feed]),
+    (key, inputs): (&[Source], &[InputValues]),
     new: std::ops::Range<usize>,
     (rows, groups): (&[u32], &[u32]),
 ) -> Vec<Value> {
@@ -296,7 +296,7 @@ fn new_ids(
             break;
         }
         if *number as usize == new.start + ids.len() {
-            let parts = key.iter().zip(feeds).map(|(source, feed)| feed.value(nth, rows[nth], source.texts()));
+            let parts = key.iter().zip(inputs).map(|(source, values)| values.value(nth, rows[nth], source.texts()));
             ids.push(group.id(parts));
         }
     }

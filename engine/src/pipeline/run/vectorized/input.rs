@@ -19,7 +19,7 @@ pub enum Input {
     Computed(Box<(Expr, Row)>),
 }
 
-/// A row that contains only what an expression reads.
+/// A row that contains only the paths that an expression reads.
 #[derive(Debug)]
 pub struct Row {
     pub inputs: Vec<Input>,
@@ -34,18 +34,18 @@ pub enum Shape {
 }
 
 /// The step between the scan and the grouping.
-pub enum Before<'p> {
+pub enum IntermediateStep<'p> {
     Nothing,
     /// An `$unwind` of this path.
     Unwind(&'p str),
     Project(&'p Projection),
 }
 
-impl<'p> Before<'p> {
-    /// Creates the step for a projection. Returns `None` if the projection does more than compute top-level fields, or
-    /// if the grouping does not read every computed field: the expression of an unread field must still be evaluated,
-    /// because it may fail.
-    pub fn projection(projection: &'p Projection, group: &ast::Group) -> Option<Before<'p>> {
+impl<'p> IntermediateStep<'p> {
+    /// Creates the step for a projection. Returns `None` if the projection does more than compute top-level fields.
+    /// Also returns `None` if the grouping does not read every computed field, because the expression of an unread
+    /// field may fail and so must still be evaluated.
+    pub fn projection(projection: &'p Projection, group: &ast::Group) -> Option<IntermediateStep<'p>> {
         let mut read = Vec::new();
         group.visit_paths(&mut |path| read.extend(path.segments().first().cloned()));
         let is_simple = projection.root.fields.iter().all(|(name, field)| match field {
@@ -53,7 +53,7 @@ impl<'p> Before<'p> {
             Field::Computed(expr) => read.contains(name) && !expr.draws(),
             Field::Branch(_) => false,
         });
-        is_simple.then_some(Before::Project(projection))
+        is_simple.then_some(IntermediateStep::Project(projection))
     }
 
     /// Returns the input for an expression, or `None` if columns cannot provide it.
@@ -87,7 +87,8 @@ impl<'p> Before<'p> {
         Some(row)
     }
 
-    /// Returns the path, or its first segment if this is a computed field. Returns `None` for the whole row.
+    /// Returns the path, or only its first segment if that is a computed field. Returns `None` for the path of the
+    /// whole row.
     fn readable(&self, path: FieldPath) -> Option<FieldPath> {
         let first = path.segments().first()?;
         match self.computed(first) {
@@ -97,7 +98,7 @@ impl<'p> Before<'p> {
     }
 
     fn computed(&self, field: &str) -> Option<&'p Expr> {
-        let Before::Project(projection) = self else { return None };
+        let IntermediateStep::Project(projection) = self else { return None };
         match projection.root.fields.get(field) {
             Some(Field::Computed(expr)) => Some(expr),
             _ => None,
@@ -107,20 +108,20 @@ impl<'p> Before<'p> {
     fn path(&self, path: &FieldPath) -> Option<Input> {
         let text = path.segments().join(".");
         match self {
-            Before::Nothing => can_keep(&text).then(|| Input::Path(text.into())),
-            Before::Project(projection) => match (self.computed(&text), projection.leaves_alone(&text)) {
-                (Some(expr), _) => Before::Nothing.input(expr),
-                (None, true) => Before::Nothing.path(path),
+            IntermediateStep::Nothing => can_keep(&text).then(|| Input::Path(text.into())),
+            IntermediateStep::Project(projection) => match (self.computed(&text), projection.leaves_alone(&text)) {
+                (Some(expr), _) => IntermediateStep::Nothing.input(expr),
+                (None, true) => IntermediateStep::Nothing.path(path),
                 (None, false) => None,
             },
-            Before::Unwind(unwound) if text == **unwound => Some(Input::Item(None)),
-            Before::Unwind(unwound) => {
+            IntermediateStep::Unwind(unwound) if text == **unwound => Some(Input::Item(None)),
+            IntermediateStep::Unwind(unwound) => {
                 if let Some(rest) = text.strip_prefix(unwound).and_then(|rest| rest.strip_prefix('.')) {
                     return Some(Input::Item(Some(FieldPath::parse(rest).ok()?)));
                 }
-                // An object that contains the array differs in each unwound row.
+                // An object that contains the unwound array differs in each unwound row.
                 let surrounds = unwound.strip_prefix(&*text).is_some_and(|rest| rest.starts_with('.'));
-                if surrounds { None } else { Before::Nothing.path(path) }
+                if surrounds { None } else { IntermediateStep::Nothing.path(path) }
             }
         }
     }

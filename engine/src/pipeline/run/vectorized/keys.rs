@@ -1,4 +1,4 @@
-//! The keys of groups: a number for each distinct value.
+//! The keys of groups. Each distinct value gets a number.
 
 use rustc_hash::FxHashMap;
 
@@ -9,44 +9,44 @@ use crate::pipeline::value::number::whole;
 
 /// The values of one input for some rows of a segment.
 #[derive(Clone, Copy)]
-pub enum Feed<'a> {
+pub enum InputValues<'a> {
     /// The values of a whole segment, indexed by the row.
     Segment(&'a Segment),
-    /// One text for each row, in the order of the rows, as codes of the dictionary.
+    /// One string for each row, in the order of the rows, as codes of the dictionary.
     Codes(&'a [u32]),
     /// One value for each row, in the order of the rows.
     Values(&'a [Option<Value>]),
     Constant(Option<&'a Value>),
 }
 
-impl Feed<'_> {
+impl InputValues<'_> {
     /// Returns the value of a row. `nth` is the position among the given rows, and `row` is the index in the segment.
     pub fn value(&self, nth: usize, row: u32, texts: &Dictionary) -> Option<Value> {
         match self {
-            Feed::Segment(segment) => segment.value(row as usize, texts),
-            Feed::Codes(codes) => codes.get(nth).and_then(|code| texts.text(*code)).cloned().map(Value::String),
-            Feed::Values(values) => values.get(nth).cloned().flatten(),
-            Feed::Constant(value) => value.cloned(),
+            InputValues::Segment(segment) => segment.value(row as usize, texts),
+            InputValues::Codes(codes) => codes.get(nth).and_then(|code| texts.text(*code)).cloned().map(Value::String),
+            InputValues::Values(values) => values.get(nth).cloned().flatten(),
+            InputValues::Constant(value) => value.cloned(),
         }
     }
 
-    /// Returns the code of a row's text, or `None` if the value is not stored as a code. The arguments are those of
-    /// [`value`](Feed::value).
+    /// Returns the code of a row's string, or `None` if the value is not stored as a code. The arguments are those of
+    /// [`value`](InputValues::value).
     pub fn code(&self, nth: usize, row: u32) -> Option<u32> {
         match self {
-            Feed::Codes(codes) => codes.get(nth).copied(),
-            Feed::Segment(segment) => match (segment.cells(), segment.kind(row as usize)) {
+            InputValues::Codes(codes) => codes.get(nth).copied(),
+            InputValues::Segment(segment) => match (segment.cells(), segment.kind(row as usize)) {
                 (Cells::Texts(cells), Kind::Value) => cells.get(row as usize).copied(),
                 _ => None,
             },
-            Feed::Values(_) | Feed::Constant(_) => None,
+            InputValues::Values(_) | InputValues::Constant(_) => None,
         }
     }
 }
 
 const UNASSIGNED: u32 = u32::MAX;
 
-/// The numbers assigned to values, in the order of their first appearance.
+/// The numbers that are assigned to the distinct values, in the order of their first appearance.
 pub struct Keys<'a> {
     texts: &'a Dictionary,
     by_code: Vec<u32>,
@@ -54,13 +54,14 @@ pub struct Keys<'a> {
     by_value: FxHashMap<Value, u32>,
     null: u32,
     missing: u32,
-    /// Whether a missing value is distinct from null.
+    /// Whether a missing value has another key than null.
     apart: bool,
     count: u32,
 }
 
 impl<'a> Keys<'a> {
-    /// Creates the keys of a column with these texts. Without `apart`, a missing value has the same key as null.
+    /// Creates the keys of a column with the dictionary `texts`. With `apart`, a missing value has another key than
+    /// null.
     pub fn new(texts: &'a Dictionary, apart: bool) -> Keys<'a> {
         Keys {
             texts,
@@ -80,20 +81,20 @@ impl<'a> Keys<'a> {
     }
 
     /// Writes the number of each row's value into `out`.
-    pub fn number(&mut self, feed: Feed, rows: &[u32], out: &mut Vec<u32>) {
+    pub fn number(&mut self, values: InputValues, rows: &[u32], out: &mut Vec<u32>) {
         out.clear();
         out.reserve(rows.len());
-        match feed {
-            Feed::Codes(codes) => {
+        match values {
+            InputValues::Codes(codes) => {
                 self.widen();
                 out.extend(codes.iter().map(|code| self.of_code(*code)));
             }
-            Feed::Values(values) => out.extend(values.iter().map(|value| self.of_value(value.as_ref()))),
-            Feed::Constant(value) => {
+            InputValues::Values(values) => out.extend(values.iter().map(|value| self.of_value(value.as_ref()))),
+            InputValues::Constant(value) => {
                 let key = self.of_value(value);
                 out.resize(rows.len(), key);
             }
-            Feed::Segment(segment) => self.of_segment(segment, rows, out),
+            InputValues::Segment(segment) => self.of_segment(segment, rows, out),
         }
     }
 
@@ -168,9 +169,11 @@ impl<'a> Keys<'a> {
             None => self.of_none(Kind::Missing),
             Some(Value::Null) => self.of_none(Kind::Null),
             Some(Value::Int(number)) => self.of_int(*number),
-            // Equal numbers have one key, whether they are integers or doubles.
-            Some(value @ Value::Double(_)) if whole(value).is_some() => self.of_int(whole(value).unwrap_or_default()),
-            // A text in the dictionary has the same key as its code in a segment.
+            // Equal numbers have one key, regardless of their types.
+            Some(value @ (Value::Double(_) | Value::Decimal(_))) if whole(value).is_some() => {
+                self.of_int(whole(value).unwrap_or_default())
+            }
+            // A string in the dictionary has the same key as its code in a segment.
             Some(Value::String(text)) if self.texts.code(text).is_some() => {
                 self.widen();
                 self.of_code(self.texts.code(text).unwrap_or(UNASSIGNED))

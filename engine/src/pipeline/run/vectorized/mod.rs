@@ -1,6 +1,6 @@
-//! Work over columns, before rows are built.
+//! The execution of a pipeline's first steps over columns, before rows are built.
 //!
-//! The work runs over whole segments: a test of a filter returns a mask, and grouping uses the numbers of texts. Rows
+//! Each step processes whole segments: a test of a filter returns a mask, and grouping uses the codes of strings. Rows
 //! are built only for the result. The result is the same as without columns: if a column cannot provide a value, the
 //! row is read instead.
 

@@ -1,4 +1,4 @@
-//! The foreign side of a `$lookup` over columns: finds the rows that hold a value.
+//! The foreign side of a `$lookup` over columns. Finds the rows that hold a value.
 
 use std::sync::Arc;
 
@@ -12,32 +12,32 @@ use crate::pipeline::expression::filter::{Members, Test};
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;
 
-/// The number of requests that scan the column. For later requests, an index of the whole column is cheaper.
+/// The number of lookups that scan the column. For later lookups, an index of the whole column is cheaper.
 const MAX_SCANS: usize = 4;
 const NO_ROW: u32 = u32::MAX;
 
-/// A lookup of a table's rows by the value at a path.
+/// A finder of a table's rows by their value at a path.
 pub struct Probe<'a> {
     selection: Selection<'a>,
     column: &'a Column,
     /// The selected rows of each segment.
     masks: Vec<Mask>,
     requests: usize,
-    /// The index of the column, built after [`MAX_SCANS`] requests.
+    /// The index of the column, built after [`MAX_SCANS`] lookups.
     index: Option<Index>,
 }
 
-/// The rows that hold each text, as chains of row indexes.
+/// The rows that hold each string, as chains of row indexes.
 struct Index {
-    /// The first row that holds each text, by the number of the text.
+    /// The first row that holds each string, by the code of the string.
     first: Vec<u32>,
-    /// For each row, the next row with the same text.
+    /// For each row, the next row with the same string.
     next: Vec<u32>,
 }
 
 impl<'a> Probe<'a> {
-    /// Creates a probe. Returns `None` if no column of the path is kept, if the column cannot provide all values, or if
-    /// the scan has a limit.
+    /// Creates a probe. Returns `None` if there is no column for the path, if the column cannot provide all values, or
+    /// if the scan has a limit.
     pub fn new(selection: Selection<'a>, path: &str) -> Result<Option<Probe<'a>>> {
         let Some(column) = selection.columns.column(path).filter(|column| column.is_clear()) else { return Ok(None) };
         if selection.is_limited() {
@@ -76,7 +76,7 @@ impl<'a> Probe<'a> {
         Ok(row_indices)
     }
 
-    /// Returns whether every segment contains texts or no values at all.
+    /// Returns whether every segment contains strings or no values at all.
     fn is_of_texts(&self) -> bool {
         self.column.segments().iter().all(|segment| matches!(segment.cells(), Cells::Texts(_) | Cells::Empty))
     }
@@ -113,7 +113,7 @@ impl<'a> Probe<'a> {
             let mut rows = Vec::new();
             selected.write_rows(&mut rows);
             for row in rows.into_iter().rev() {
-                // Null and missing cells hold no number of a text.
+                // Null and missing cells hold no code of a string.
                 let Some(first) = index.first.get_mut(cells[row as usize] as usize) else { continue };
                 let row_index = (number * SEGMENT) as u32 + row;
                 index.next[row_index as usize] = std::mem::replace(first, row_index);

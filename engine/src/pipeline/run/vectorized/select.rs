@@ -33,7 +33,7 @@ pub struct Selection<'a> {
 enum Residual<'a> {
     /// A condition on the cells of a row.
     Cells(Predicate<'a>),
-    /// A condition on the row itself, built with the fields that the condition reads.
+    /// A condition on the row itself. The row is built with the fields that the condition reads.
     Row(&'a Filter, Option<BTreeSet<Arc<str>>>),
 }
 
@@ -54,8 +54,8 @@ impl Selects {
         column_paths
     }
 
-    /// Binds the filter to the columns of a table. Conditions that columns cannot evaluate, or only at a high cost, are
-    /// evaluated row by row.
+    /// Binds the filter to the columns of a table. A condition is evaluated row by row if columns cannot evaluate it,
+    /// or only at a high cost.
     pub fn bind<'a>(&'a self, columns: &'a dyn Columns, query: &'a Context<'a>) -> Result<Selection<'a>> {
         let mut selection =
             Selection { columns, query, predicates: Vec::new(), residual: Vec::new(), limit: self.limit };

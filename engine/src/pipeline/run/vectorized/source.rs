@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::LazyLock;
 
 use super::input::{Input, Row, Shape};
-use super::keys::Feed;
+use super::keys::InputValues;
 use super::unwind::Unwound;
 use crate::model::value::{Object, Value};
 use crate::pipeline::column::Column;
@@ -16,10 +16,10 @@ use crate::pipeline::value::error::Result;
 use crate::pipeline::value::memory;
 use crate::pipeline::value::path::FieldPath;
 
-/// The maximum number of texts for which the values of an expression are cached.
+/// The maximum number of strings for which the values of an expression are cached.
 const MAX_CACHED_TEXTS: usize = 4_096;
 
-/// The dictionary of sources without a column.
+/// The empty dictionary, for sources without a column.
 static NO_TEXTS: LazyLock<Dictionary> = LazyLock::new(Dictionary::default);
 
 /// An input bound to the columns that it reads.
@@ -31,11 +31,11 @@ pub enum Source<'a> {
     Computed(Computed<'a>),
 }
 
-/// An expression over a row of sources.
+/// An expression, and the row of sources that the expression reads.
 pub struct Computed<'a> {
     expr: &'a Expr,
     row: Cells<'a>,
-    /// The cached results of an expression that reads only one text, indexed by the code of the text.
+    /// The cached results of an expression that reads only one string, indexed by the code of the string.
     known: RefCell<Vec<Option<Option<Value>>>>,
 }
 
@@ -45,7 +45,7 @@ pub struct Cells<'a> {
     shape: &'a Shape,
 }
 
-/// Some rows of one segment.
+/// The rows of one segment that are processed together.
 #[derive(Clone, Copy)]
 pub struct Chunk<'c> {
     pub segment: usize,
@@ -54,11 +54,11 @@ pub struct Chunk<'c> {
     pub run: Run<'c>,
 }
 
-/// The values of a source for a chunk, with the dictionary of their text codes.
-type Fed<'f> = (Feed<'f>, &'f Dictionary);
+/// The values of a source for a chunk, with the dictionary of their string codes.
+type TextInput<'f> = (InputValues<'f>, &'f Dictionary);
 
 impl<'a> Source<'a> {
-    /// Binds an input to columns. Returns `None` if a column is not kept or cannot provide all values.
+    /// Binds an input to columns. Returns `None` if a column is missing or cannot provide all values.
     pub fn bind(input: &'a Input, columns: &'a dyn Columns, unwound: Option<&'a Column>) -> Option<Source<'a>> {
         Some(match input {
             Input::Constant(value) => Source::Constant(value),
@@ -72,7 +72,7 @@ impl<'a> Source<'a> {
         })
     }
 
-    /// Returns the dictionary of the text codes in the source's values.
+    /// Returns the dictionary of the string codes in the source's values.
     pub fn texts(&self) -> &'a Dictionary {
         match self {
             Source::Column(column) | Source::Item(column, None) => column.texts(),
@@ -81,18 +81,18 @@ impl<'a> Source<'a> {
     }
 
     /// Returns the values for a chunk. Newly built values are written into `buffer` and charged to the query.
-    pub fn feed<'f>(&'f self, chunk: Chunk<'f>, buffer: &'f mut Vec<Option<Value>>) -> Result<Feed<'f>> {
+    pub fn values<'f>(&'f self, chunk: Chunk<'f>, buffer: &'f mut Vec<Option<Value>>) -> Result<InputValues<'f>> {
         match self {
-            Source::Constant(value) => return Ok(Feed::Constant(Some(value))),
+            Source::Constant(value) => return Ok(InputValues::Constant(Some(value))),
             Source::Column(column) => {
                 let segment = column.segments().get(chunk.segment);
-                return Ok(segment.map_or(Feed::Constant(None), |segment| Feed::Segment(segment)));
+                return Ok(segment.map_or(InputValues::Constant(None), |segment| InputValues::Segment(segment)));
             }
             Source::Item(_, None) => return Ok(chunk.unwound.items()),
             Source::Item(_, Some(path)) => *buffer = chunk.unwound.read(path),
             Source::Computed(computed) => computed.eval(chunk, buffer)?,
         }
-        Ok(Feed::Values(buffer))
+        Ok(InputValues::Values(buffer))
     }
 }
 
@@ -101,12 +101,12 @@ impl<'a> Computed<'a> {
         buffer.clear();
         buffer.reserve(chunk.rows.len());
         let mut known = self.known.borrow_mut();
-        self.row.feed(chunk, |fed| {
+        self.row.values(chunk, |inputs| {
             for (nth, row) in chunk.rows.iter().enumerate() {
                 chunk.run.query.tick()?;
-                let value = match text(fed, nth, *row) {
-                    Some(code) => self.of_text(code, &mut known, || self.row.make(fed, nth, *row), chunk.run)?,
-                    None => self.expr.eval(&chunk.run.env(&self.row.make(fed, nth, *row)))?,
+                let value = match text(inputs, nth, *row) {
+                    Some(code) => self.of_text(code, &mut known, || self.row.make(inputs, nth, *row), chunk.run)?,
+                    None => self.expr.eval(&chunk.run.env(&self.row.make(inputs, nth, *row)))?,
                 };
                 memory::look_at_all(&value, chunk.run.query)?;
                 buffer.push(value);
@@ -138,47 +138,47 @@ impl<'a> Computed<'a> {
     }
 }
 
-/// Returns the code of the only text that a row is built from. Returns `None` if the row has other inputs, or if the
+/// Returns the code of the only string that a row is built from. Returns `None` if the row has other inputs, or if the
 /// dictionary is large.
-fn text(fed: &[Fed], nth: usize, row: u32) -> Option<u32> {
-    match fed {
-        [(feed, texts)] if texts.len() <= MAX_CACHED_TEXTS => feed.code(nth, row),
+fn text(inputs: &[TextInput], nth: usize, row: u32) -> Option<u32> {
+    match inputs {
+        [(values, texts)] if texts.len() <= MAX_CACHED_TEXTS => values.code(nth, row),
         _ => None,
     }
 }
 
 impl<'a> Cells<'a> {
-    /// Binds the inputs of a row to columns. Returns `None` if a column is not kept or cannot provide all values.
+    /// Binds the inputs of a row to columns. Returns `None` if a column is missing or cannot provide all values.
     pub fn bind(row: &'a Row, columns: &'a dyn Columns, unwound: Option<&'a Column>) -> Option<Cells<'a>> {
         let sources = row.inputs.iter().map(|input| Source::bind(input, columns, unwound)).collect::<Option<_>>()?;
         Some(Cells { sources, shape: &row.shape })
     }
 
-    /// Visits each row of a chunk with its position in the chunk.
+    /// Builds each row of a chunk, and calls `show` with the row and its position in the chunk.
     pub fn rows(&self, chunk: Chunk, mut show: impl FnMut(usize, &Value) -> Result<()>) -> Result<()> {
-        self.feed(chunk, |fed| {
+        self.values(chunk, |inputs| {
             for (nth, row) in chunk.rows.iter().enumerate() {
                 chunk.run.query.tick()?;
-                show(nth, &self.make(fed, nth, *row))?;
+                show(nth, &self.make(inputs, nth, *row))?;
             }
             Ok(())
         })
     }
 
-    fn feed(&self, chunk: Chunk, work: impl FnOnce(&[Fed]) -> Result<()>) -> Result<()> {
+    fn values(&self, chunk: Chunk, work: impl FnOnce(&[TextInput]) -> Result<()>) -> Result<()> {
         let mut buffers = vec![Vec::new(); self.sources.len()];
-        let fed = self
+        let inputs = self
             .sources
             .iter()
             .zip(&mut buffers)
-            .map(|(source, buffer)| Ok((source.feed(chunk, buffer)?, source.texts())));
-        work(&fed.collect::<Result<Vec<_>>>()?)
+            .map(|(source, buffer)| Ok((source.values(chunk, buffer)?, source.texts())));
+        work(&inputs.collect::<Result<Vec<_>>>()?)
     }
 
     /// Builds one row.
-    fn make(&self, fed: &[Fed], nth: usize, row: u32) -> Value {
+    fn make(&self, inputs: &[TextInput], nth: usize, row: u32) -> Value {
         self.shape
-            .make(&mut |input| fed.get(input).and_then(|(feed, texts)| feed.value(nth, row, texts)))
+            .make(&mut |input| inputs.get(input).and_then(|(values, texts)| values.value(nth, row, texts)))
             .unwrap_or_default()
     }
 }

@@ -1,4 +1,4 @@
-//! `$sort` over columns, with an optional limit: rows are built only for the result.
+//! `$sort` over columns, with an optional limit. Rows are built only for the result.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -31,7 +31,7 @@ impl Top {
         if !keys.iter().any(|(path, _)| &**path == "_id") {
             keys.push(("_id".into(), false));
         }
-        // No column of `_id` is needed, because the ids of only the few rows with otherwise equal keys are read.
+        // No column of `_id` is needed, because ids are read only for the few rows whose other keys are equal.
         let limit = limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
         keys.iter().all(|(path, _)| can_keep(path)).then_some(Top { keys, limit })
     }
@@ -42,7 +42,7 @@ impl Top {
     }
 
     /// Returns the indexes of the rows in sorted order, and the number of selected rows. Returns `None` if a column is
-    /// not kept or cannot provide the keys.
+    /// missing or cannot provide the keys.
     pub fn run(&self, selection: &Selection, query: &Context, index: usize) -> Result<Option<(Vec<usize>, u64)>> {
         let mut columns = Vec::with_capacity(self.keys.len());
         for (path, descending) in &self.keys {
@@ -55,7 +55,7 @@ impl Top {
             };
             columns.push((column, *descending));
         }
-        // If several keys are arrays, only the rows tell which items belong together.
+        // If several keys are arrays, columns do not show which items belong together.
         if columns.iter().filter(|(column, _)| column.is_some_and(Column::may_hold_arrays)).count() > 1 {
             return Ok(None);
         }
@@ -66,7 +66,7 @@ impl Top {
 }
 
 struct Sorting<'a> {
-    /// For each key, its column (`None` for the id), and whether the order is descending.
+    /// The column of each key (`None` for the id), and whether the order is descending.
     columns: Vec<(Option<&'a Column>, bool)>,
     source: &'a dyn Columns,
 }
@@ -127,7 +127,7 @@ impl Sorting<'_> {
                 } else if let Some(mut highest) = heap.peek_mut()
                     && self.compare(row_index, highest.row_index).is_lt()
                 {
-                    // A lower row replaces the highest kept row.
+                    // A row that sorts earlier replaces the last of the kept rows.
                     highest.row_index = row_index;
                 }
             }
@@ -153,8 +153,8 @@ impl Sorting<'_> {
         a.cmp(&b)
     }
 
-    /// Returns the segments, ordered by the integer or date that sorts first in each segment. Rows of later segments
-    /// are then excluded quickly.
+    /// Returns the segments, ordered by the integer or date that sorts first in each segment. With this order, most
+    /// rows of later segments are excluded quickly.
     fn best_first(&self, selection: &Selection, limit: usize) -> Vec<usize> {
         let mut segments: Vec<usize> = (0..selection.segments()).collect();
         let Some(&(Some(column), descending)) = self.columns.first() else { return segments };
@@ -170,7 +170,7 @@ impl Sorting<'_> {
         segments
     }
 
-    /// Removes the rows whose first key alone places them after the highest kept row.
+    /// Removes the rows whose first key alone places them after the last of the kept rows.
     fn narrow(&self, segment: usize, mask: &mut Mask, highest: usize) {
         let Some(&(Some(column), descending)) = self.columns.first() else { return };
         let Some(segment) = column.segments().get(segment) else { return };

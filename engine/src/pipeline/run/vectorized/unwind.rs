@@ -1,11 +1,11 @@
 //! `$unwind` over a column: repeats each row for the items of its array, and lists the items.
 
-use super::keys::Feed;
+use super::keys::InputValues;
 use crate::model::value::Value;
 use crate::pipeline::column::Column;
 use crate::pipeline::column::{Cells, Kind, Segment};
 
-/// The rows of one segment after an `$unwind`.
+/// The rows of one segment after `$unwind`.
 #[derive(Default)]
 pub struct Unwound {
     pub rows: Vec<u32>,
@@ -59,14 +59,14 @@ impl Unwound {
     }
 
     /// Returns the items, one for each row.
-    pub fn items(&self) -> Feed<'_> {
-        if self.are_texts { Feed::Codes(&self.codes) } else { Feed::Values(&self.values) }
+    pub fn items(&self) -> InputValues<'_> {
+        if self.are_texts { InputValues::Codes(&self.codes) } else { InputValues::Values(&self.values) }
     }
 
     /// Returns the value that a path reads in each of the items.
     pub fn read(&self, path: &crate::pipeline::value::path::FieldPath) -> Vec<Option<Value>> {
         match self.are_texts {
-            // A text has no value at a path.
+            // A string has no value at a path.
             true => vec![None; self.codes.len()],
             false => self.values.iter().map(|item| path.eval(item.as_ref()?)).collect(),
         }

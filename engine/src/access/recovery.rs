@@ -1,0 +1,59 @@
+//! A new key for the owner of the first workspace, for an operator who has lost all keys.
+
+use std::sync::Arc;
+
+use strum::VariantArray;
+
+use super::Access;
+use super::keys::NewKey;
+use super::known::hash_of;
+use crate::error::{Error, Result};
+use crate::model::access::{KeyRecord, Membership, Role, Scope, UserRecord, WorkspaceRecord};
+use crate::store::members::GrantBasis;
+
+/// A new key of the first workspace's owner, and the owner's other keys.
+pub struct OwnerKey {
+    pub workspace: WorkspaceRecord,
+    /// The key. Only its hash is stored, so the key cannot be retrieved again.
+    pub key: String,
+    /// The other keys that the owner has in the workspace, newest first.
+    pub others: Vec<KeyRecord>,
+}
+
+impl Access {
+    /// Creates a key with every scope for the owner of the first workspace. If `revokes` is set, revokes the owner's
+    /// other keys there, with all keys derived from them.
+    pub async fn reset_owner_key(&self, revokes: bool) -> Result<OwnerKey> {
+        let first = self.control.first_workspace_id().await?;
+        let first = first.ok_or_else(|| Error::conflict("no_workspace", "the store has no workspace yet"))?;
+        let workspace = self.workspace(&first).await?;
+        let owner: Arc<str> = workspace.owner_id.clone();
+        let others: Vec<KeyRecord> =
+            self.control.read_keys(&workspace.id).await?.into_iter().filter(|key| key.user_id == owner).collect();
+        // A workspace that was restored from an export may have an owner who is not a member yet.
+        let user = UserRecord { id: owner.clone(), email: None, email_verified: false, name: None, plan: None };
+        let (workspace_id, joined_at) = (workspace.id.clone(), workspace.created_at);
+        let member = Membership { workspace_id, user_id: owner.clone(), role: Role::Owner, joined_at };
+        self.control.restore_member(&member, &user).await?;
+        let new = NewKey { name: "owner".into(), scopes: Scope::VARIANTS.to_vec(), ..NewKey::default() };
+        let (record, key) = self.new_key(&workspace.id, &owner, new, None);
+        self.control.restore_key(&record).await?;
+        if revokes {
+            let ids: Vec<Arc<str>> = others.iter().map(|key| key.id.clone()).collect();
+            let swept = self.control.sweep_keys(&ids).await;
+            self.known.forget();
+            swept?;
+            for id in &ids {
+                self.held.end(&GrantBasis::Key(id.clone()));
+                self.sweep(id).await;
+            }
+        }
+        Ok(OwnerKey { workspace, key, others })
+    }
+
+    /// Returns whether the store has a key, even if the key has expired. Unlike [`Access::authenticate`], this function
+    /// does not mark the key as used.
+    pub async fn knows_key(&self, key: &str) -> Result<bool> {
+        Ok(self.control.find_key(&hash_of(key)).await?.is_some())
+    }
+}

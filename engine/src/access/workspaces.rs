@@ -1,0 +1,140 @@
+//! All workspaces and users of a store, for operators: lists, names, and the deletion of workspaces after a grace
+//! period.
+
+use std::sync::Arc;
+
+use super::Access;
+use super::known::plan_of;
+use crate::error::{Error, Result};
+use crate::model::access::{Membership, UserRecord, WorkspaceRecord};
+use crate::model::plan::Plan;
+use crate::store::members::GrantBasis;
+use crate::store::workspaces::Deletion;
+
+/// The maximum length of the name of a workspace, in characters.
+const MAX_NAME_CHARS: usize = 200;
+
+/// A workspace and its state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedWorkspace {
+    pub record: WorkspaceRecord,
+    /// The time at which the workspace is due for deletion, in milliseconds since the epoch. `None` if it is not to be
+    /// deleted.
+    pub delete_at: Option<i64>,
+}
+
+/// A user of the store.
+#[derive(Debug, Clone)]
+pub struct ListedUser {
+    pub record: UserRecord,
+    pub plan: Plan,
+    /// The memberships in the order of joining.
+    pub memberships: Vec<Membership>,
+}
+
+impl Access {
+    /// Returns workspaces in the order of their ids, after the given id.
+    pub async fn workspace_page(&self, after: Option<&str>, limit: usize) -> Result<Vec<ListedWorkspace>> {
+        let found = self.control.workspace_page(after, limit).await?;
+        let listed = |(record, deletion): (WorkspaceRecord, Option<Deletion>)| ListedWorkspace {
+            record,
+            delete_at: deletion.and_then(|deletion| deletion.delete_at),
+        };
+        Ok(found.into_iter().map(listed).collect())
+    }
+
+    /// Returns users in the order of their ids, after the given id.
+    pub async fn user_page(&self, after: Option<&str>, limit: usize) -> Result<Vec<ListedUser>> {
+        let found = self.control.user_page(after, limit).await?;
+        let settings = &self.policy().settings;
+        let users = found.into_iter().map(|found| ListedUser {
+            plan: plan_of(&found.user, settings),
+            record: found.user,
+            memberships: found.memberships,
+        });
+        Ok(users.collect())
+    }
+
+    /// Returns the current state of a workspace from the store.
+    pub async fn listed_workspace(&self, id: &str) -> Result<ListedWorkspace> {
+        let record = self.workspace(id).await?;
+        let delete_at = self.control.read_deletion(id).await?.and_then(|deletion| deletion.delete_at);
+        Ok(ListedWorkspace { record, delete_at })
+    }
+
+    /// Changes the name of a workspace.
+    pub async fn rename_workspace(&self, id: &str, name: &str) -> Result<ListedWorkspace> {
+        let name = name.trim();
+        let is_name = !name.is_empty() && name.chars().count() <= MAX_NAME_CHARS && !name.chars().any(char::is_control);
+        if !is_name {
+            let expected = format!("expected 1 to {MAX_NAME_CHARS} characters, none of which is a control character");
+            return Err(Error::invalid_at("/name", expected));
+        }
+        let renamed = self.control.rename_workspace(id, name).await?;
+        renamed.ok_or_else(|| Error::not_found("workspace", id))?;
+        self.listed_workspace(id).await
+    }
+
+    /// Begins the grace period after which a workspace is deleted. A grace period that has already begun stays
+    /// unchanged.
+    pub async fn delete_workspace(&self, id: &str, grace_ms: i64) -> Result<ListedWorkspace> {
+        if self.is_first(id).await? {
+            let message = "the first workspace belongs to the operators of the installation and cannot be deleted";
+            return Err(Error::conflict("first_workspace", message));
+        }
+        let delete_at = self.clock.now_ms().saturating_add(grace_ms);
+        match self.control.begin_deletion(id, delete_at).await? {
+            true => self.listed_workspace(id).await,
+            false => Err(Error::not_found("workspace", id)),
+        }
+    }
+
+    /// Cancels the deletion of a workspace whose grace period has not ended.
+    pub async fn keep_workspace(&self, id: &str) -> Result<ListedWorkspace> {
+        match self.control.cancel_deletion(id).await? {
+            true => self.listed_workspace(id).await,
+            false => Err(Error::not_found("workspace", id)),
+        }
+    }
+
+    /// Returns the deletions of workspaces that are not complete yet.
+    pub async fn deletions(&self) -> Result<Vec<Deletion>> {
+        Ok(self.control.read_deletions().await?)
+    }
+
+    /// Returns the ids of the owners of a workspace.
+    pub async fn owners_of(&self, id: &str) -> Result<Vec<Arc<str>>> {
+        Ok(self.control.read_owners(id).await?)
+    }
+
+    /// Records that the owners of a workspace were informed about its deletion or about the cancellation of its
+    /// deletion.
+    pub async fn settle_deletion(&self, deletion: &Deletion) -> Result<()> {
+        Ok(self.control.settle_deletion(deletion).await?)
+    }
+
+    /// Removes a workspace whose grace period has ended, with all access to it. Returns whether this call removed it.
+    pub async fn remove_due_workspace(&self, id: &Arc<str>) -> Result<bool> {
+        let removed = self.control.remove_due_workspace(id, self.clock.now_ms()).await;
+        self.known.forget();
+        let Some(removed) = removed? else { return Ok(false) };
+        for user in &removed.members {
+            self.held.end_above(id, user, None);
+        }
+        for key in removed.keys {
+            self.held.end(&GrantBasis::Key(key.clone()));
+            self.sweep(&key).await;
+        }
+        Ok(true)
+    }
+
+    /// Records that the data of a removed workspace has been deleted.
+    pub async fn clear_deletion(&self, id: &str) -> Result<()> {
+        Ok(self.control.clear_deletion(id, self.clock.now_ms()).await?)
+    }
+
+    /// Deletes the record of a removed workspace whose data has been deleted.
+    pub async fn forget_deletion(&self, id: &str) -> Result<()> {
+        Ok(self.control.forget_deletion(id).await?)
+    }
+}

@@ -1,0 +1,431 @@
+//! Archives the events of workspaces on a running server, and maintains the archive periodically.
+//!
+//! The server that leads a workspace archives it. Any other server may do so as well: the bucket decides which of two
+//! segments counts. A bucket that does not respond delays the archive and nothing else.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use parking_lot::Mutex;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, Interval, MissedTickBehavior};
+
+use super::installation::Archive;
+use super::source::Source;
+use super::tended::Tended;
+use super::writer::Writer;
+use super::{control, log};
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::metric;
+use crate::registry::Usage;
+use crate::store;
+
+/// The number of workspaces that are archived at the same time.
+const CONCURRENT: usize = 8;
+/// The maximum number of segments that a workspace writes before others have their turn.
+const SEGMENTS_PER_TURN: usize = 64;
+/// The interval at which closed workspaces and the control database are archived.
+const SLOW_INTERVAL: Duration = Duration::from_secs(30);
+/// The pause after a dump of the control database, as a multiple of the time that the dump took.
+const CONTROL_REST: u32 = 50;
+/// The time for which the known end of an archive is used before the bucket is read again, in milliseconds. Shorter
+/// than the age at which segments are merged.
+const WRITER_KEPT_MS: i64 = 1_800_000;
+/// The maximum time that an append waits until its events are archived.
+const ARCHIVED_WITHIN: Duration = Duration::from_secs(10);
+/// The delay before a waiting append repeats a failed attempt to archive.
+const RETRY_DELAY: Duration = Duration::from_millis(200);
+
+/// The key of the installation's id.
+const OWNER: &str = "installation";
+
+/// How often a server archives, how long the archive keeps removed data, and whether the server verifies archives.
+#[derive(Debug, Clone)]
+pub struct BackupSettings {
+    /// The time for which events are gathered before they are archived, in milliseconds.
+    pub flush_ms: u64,
+    /// The time for which removed data stays in the archive, in milliseconds.
+    pub retention_ms: i64,
+    /// Whether each archive is verified once a day.
+    pub verify: bool,
+}
+
+/// The progress of archiving a workspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArchiveProgress {
+    pub workspace_id: Arc<str>,
+    /// The position up to which the log is archived.
+    pub position: u64,
+    /// The position of the log's last event.
+    pub head: u64,
+    /// The reason why the last attempt failed.
+    pub error: Option<String>,
+}
+
+/// The positions of running restores, by id: the one that was reached, and the last one.
+type Restoring = Arc<Mutex<HashMap<Arc<str>, (u64, u64)>>>;
+
+/// The archiver of a running server.
+pub struct Backups {
+    engine: Arc<Engine>,
+    archive: Archive,
+    pub(super) settings: BackupSettings,
+    slots: Mutex<HashMap<Arc<str>, Arc<Slot>>>,
+    /// Whether the archive belongs to this installation.
+    is_owner: AtomicBool,
+    /// Whether this server has checked that its key opens the newest dump.
+    is_control_checked: AtomicBool,
+    /// The reason why the last dump of the control database failed.
+    control_error: Mutex<Option<String>>,
+    pub(super) tended: tokio::sync::Mutex<Tended>,
+    /// The workspaces whose archive is not verified.
+    pub(super) unverified: Mutex<HashSet<Arc<str>>>,
+    /// Limits the number of workspaces that are archived at the same time.
+    turns: Semaphore,
+    /// The positions of the restores that this server runs, by id: the one that was reached, and the last one.
+    pub(super) restoring: Restoring,
+}
+
+/// The state of archiving one workspace.
+#[derive(Default)]
+pub(super) struct Slot {
+    /// Whether a task archives the workspace.
+    is_busy: AtomicBool,
+    writer: tokio::sync::Mutex<Option<Writer>>,
+    reached: Mutex<Reached>,
+}
+
+/// The result of an attempt to archive a workspace.
+struct Advance {
+    position: u64,
+    /// Whether the archive has reached the end of the log.
+    is_end: bool,
+}
+
+/// How far a workspace is archived.
+#[derive(Default, Clone)]
+pub(super) struct Reached {
+    pub position: u64,
+    pub epoch: u64,
+    pub definitions: u64,
+    /// The number of changes of definitions that the archive includes.
+    types_changed: Option<u64>,
+    last_recorded_at: Option<i64>,
+    /// The time of the last successful attempt, in milliseconds since the epoch.
+    advanced_at: i64,
+    /// Whether a closed workspace was archived to its end.
+    is_settled: bool,
+    error: Option<String>,
+}
+
+impl Backups {
+    pub fn new(engine: Arc<Engine>, archive: Archive, settings: BackupSettings) -> Arc<Backups> {
+        let (slots, is_owner, is_control_checked, control_error, tended) = Default::default();
+        let (unverified, restoring) = Default::default();
+        let turns = Semaphore::new(CONCURRENT);
+        Arc::new(Backups {
+            engine,
+            archive,
+            settings,
+            slots,
+            is_owner,
+            is_control_checked,
+            control_error,
+            tended,
+            unverified,
+            turns,
+            restoring,
+        })
+    }
+
+    pub fn archive(&self) -> &Archive {
+        &self.archive
+    }
+
+    pub(super) fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
+    /// Archives, merges, verifies and removes what is due, until the task is aborted, each independently of
+    /// the others.
+    pub async fn keep(self: &Arc<Self>) {
+        tokio::join!(self.keep_archiving(), self.keep_looking_after(), self.keep_tending());
+    }
+
+    async fn keep_archiving(self: &Arc<Self>) {
+        let mut ticks = ticks(Duration::from_millis(self.settings.flush_ms.max(1)));
+        loop {
+            ticks.tick().await;
+            for usage in self.due() {
+                let (backups, slot) = (self.clone(), self.slot(&usage.id));
+                // A workspace whose files take long does not delay the others.
+                if !slot.is_busy.swap(true, Ordering::AcqRel) {
+                    tokio::spawn(async move {
+                        backups.archive_one(usage).await;
+                        slot.is_busy.store(false, Ordering::Release);
+                    });
+                }
+            }
+            self.measure();
+        }
+    }
+
+    /// Archives closed workspaces and the control database.
+    async fn keep_looking_after(&self) {
+        let (mut ticks, mut control_due) = (ticks(SLOW_INTERVAL), Instant::now());
+        loop {
+            ticks.tick().await;
+            if let Err(error) = self.end_abandoned_restores().await {
+                tracing::warn!(%error, "could not end the restores of stopped servers");
+            }
+            if Instant::now() >= control_due {
+                let began = Instant::now();
+                self.archive_control().await;
+                control_due = Instant::now() + began.elapsed() * CONTROL_REST;
+            }
+            self.archive_closed().await;
+        }
+    }
+
+    async fn keep_tending(&self) {
+        let mut ticks = ticks(SLOW_INTERVAL);
+        loop {
+            ticks.tick().await;
+            self.tend().await;
+        }
+    }
+
+    /// Archives the remaining events of open workspaces, and the control database.
+    pub async fn finish(&self) {
+        self.archive_open().await;
+        self.archive_control().await;
+    }
+
+    /// Returns the open workspaces that this server leads and that have events or definitions to archive.
+    fn due(&self) -> Vec<Usage> {
+        let open = self.engine.open_workspaces().into_iter();
+        let due = open.filter(|usage| {
+            let slot = self.slot(&usage.id);
+            let mut reached = slot.reached.lock();
+            reached.is_settled = false;
+            let is_behind = usage.state.folded.position() > reached.position
+                || reached.types_changed != Some(usage.state.types.changed());
+            usage.state.leadership.is_own() && is_behind
+        });
+        due.collect()
+    }
+
+    /// Archives the open workspaces that this server leads.
+    pub(super) async fn archive_open(&self) {
+        join_all(self.due().into_iter().map(|usage| self.archive_one(usage))).await;
+        self.measure();
+    }
+
+    async fn archive_one(&self, usage: Usage) {
+        // The semaphore is never closed.
+        let Ok(_turn) = self.turns.acquire().await else { return };
+        let types_changed = usage.state.types.changed();
+        if self.archive_workspace(&usage.id, &Source::Open(usage.state)).await.is_ok_and(|reached| reached.is_end) {
+            self.slot(&usage.id).reached.lock().types_changed = Some(types_changed);
+        }
+    }
+
+    /// Archives the remaining events of workspaces that this server does not have open.
+    pub(super) async fn archive_closed(&self) {
+        let access = self.engine.access();
+        // A workspace that is being restored has a writer that nobody else may disturb.
+        let (all, restored) = match tokio::try_join!(access.workspaces(), access.being_restored()) {
+            Ok(read) => read,
+            Err(error) => return tracing::warn!(%error, "could not list the workspaces to archive"),
+        };
+        let open: HashSet<Arc<str>> = self.engine.open_workspaces().into_iter().map(|usage| usage.id).collect();
+        let closed = all.into_iter().filter(|workspace| {
+            let is_known = self.slot(&workspace.id).reached.lock().is_settled;
+            !open.contains(&workspace.id) && !restored.contains(&workspace.id) && !is_known
+        });
+        let archived = closed.map(|workspace| async move {
+            let (id, Ok(_turn)) = (workspace.id, self.turns.acquire().await) else { return };
+            let Ok(db) = self.engine.opener().reader(&id).await else { return };
+            let archived = self.archive_workspace(&id, &Source::Closed(db)).await;
+            // Another server may have the workspace open, and may stop before it has archived it.
+            let is_alone = self.engine.peers().is_none();
+            self.slot(&id).reached.lock().is_settled = is_alone && archived.is_ok_and(|reached| reached.is_end);
+        });
+        join_all(archived).await;
+    }
+
+    async fn archive_control(&self) {
+        let now_ms = self.engine.clock().now_ms();
+        let control = self.engine.access().control();
+        let written = match self.check_owner().await {
+            Ok(()) => {
+                let is_checked = self.is_control_checked.load(Ordering::Relaxed);
+                control::write(&self.archive.bucket, &self.archive.key, control, now_ms, is_checked).await
+            }
+            Err(error) => Err(error),
+        };
+        if let Err(error) = &written {
+            metric::BACKUP_FAILURES.add(&[], 1);
+            tracing::warn!(%error, cause = ?error, "could not archive the control database");
+        }
+        self.is_control_checked.store(written.is_ok(), Ordering::Relaxed);
+        *self.control_error.lock() = written.err().map(|error| log::reason(&error));
+    }
+
+    /// Archives a workspace up to the end of its log.
+    async fn archive_workspace(&self, id: &Arc<str>, source: &Source) -> Result<Advance> {
+        let slot = self.slot(id);
+        let mut writer = slot.writer.lock().await;
+        let outcome = self.advance(id, &mut writer, source, &slot).await;
+        if let Err(error) = &outcome {
+            metric::BACKUP_FAILURES.add(&[], 1);
+            tracing::warn!(%error, cause = ?error, workspace = %id, "could not archive a workspace");
+            // The next attempt reads the end of the archive again, since a write may have succeeded without a response.
+            *writer = None;
+        }
+        slot.reached.lock().error = outcome.as_ref().err().map(log::reason);
+        outcome
+    }
+
+    async fn advance(
+        &self,
+        id: &Arc<str>,
+        writer: &mut Option<Writer>,
+        source: &Source,
+        slot: &Slot,
+    ) -> Result<Advance> {
+        let now_ms = self.engine.clock().now_ms();
+        // Segments of other servers may have been merged since, and the numbers of merged segments become free.
+        let is_recent = slot.reached.lock().advanced_at.saturating_add(WRITER_KEPT_MS) > now_ms;
+        let writer = match writer {
+            Some(writer) if is_recent => writer,
+            _ => {
+                self.check_owner().await?;
+                writer.insert(Writer::open(&self.archive.bucket, id, source, now_ms).await?)
+            }
+        };
+        let mut is_end = false;
+        for _ in 0..SEGMENTS_PER_TURN {
+            let advanced = writer.advance(&self.archive.bucket, source, self.engine.opener().blobs(), now_ms).await?;
+            let mut reached = slot.reached.lock();
+            (reached.position, reached.epoch) = (writer.position(), writer.epoch());
+            (reached.definitions, reached.last_recorded_at) = (writer.definitions(), writer.last_recorded_at());
+            (reached.is_settled, reached.advanced_at) = (false, now_ms);
+            is_end = !advanced;
+            if is_end {
+                break;
+            }
+            metric::BACKUP_SEGMENTS.add(&[], 1);
+        }
+        Ok(Advance { position: writer.position(), is_end })
+    }
+
+    /// Waits until a workspace is archived up to a position. Fails after ten seconds.
+    pub async fn archived(&self, workspace_id: &str, position: u64) -> Result<()> {
+        let id: Arc<str> = workspace_id.into();
+        let archived = async {
+            loop {
+                let usage = self.engine.open_workspaces().into_iter().find(|usage| usage.id == id);
+                let usage = usage.ok_or_else(|| Error::not_found("workspace", workspace_id))?;
+                // Appends that wait at the same time are archived together by the first of them.
+                let is_archived = self.slot(&id).reached.lock().position >= position;
+                if is_archived
+                    || self
+                        .archive_workspace(&id, &Source::Open(usage.state))
+                        .await
+                        .is_ok_and(|reached| reached.position >= position)
+                {
+                    return Ok(());
+                }
+                tokio::time::sleep(RETRY_DELAY).await;
+            }
+        };
+        let outcome = tokio::time::timeout(ARCHIVED_WITHIN, archived).await;
+        outcome.unwrap_or(Err(Error::Unavailable(store::Error::Unresponsive)))
+    }
+
+    /// Returns the progress of every open workspace that this server leads.
+    pub fn progress(&self) -> Vec<ArchiveProgress> {
+        let led = self.engine.open_workspaces().into_iter().filter(|usage| usage.state.leadership.is_own());
+        let progress = led.map(|usage| {
+            let Reached { position, error, .. } = self.reached(&usage.id);
+            ArchiveProgress { workspace_id: usage.id, position, head: usage.state.folded.position(), error }
+        });
+        progress.collect()
+    }
+
+    /// Returns the names of the active warnings: `backup_failing`, `backup_unverified`.
+    pub fn warnings(&self) -> Vec<&'static str> {
+        let is_failing = self.control_error.lock().is_some()
+            || self.slots.lock().values().any(|slot| slot.reached.lock().error.is_some());
+        let is_unverified = !self.unverified.lock().is_empty();
+        let warnings = [(is_failing, "backup_failing"), (is_unverified, "backup_unverified")];
+        warnings.into_iter().filter_map(|(holds, name)| holds.then_some(name)).collect()
+    }
+
+    pub(super) fn reached(&self, id: &Arc<str>) -> Reached {
+        self.slot(id).reached.lock().clone()
+    }
+
+    fn slot(&self, id: &Arc<str>) -> Arc<Slot> {
+        self.slots.lock().entry(id.clone()).or_default().clone()
+    }
+
+    /// Returns the ids of the workspaces that this server has archived.
+    pub(super) fn archived_ids(&self) -> Vec<Arc<str>> {
+        self.slots.lock().iter().filter(|(_, slot)| slot.reached.lock().epoch > 0).map(|(id, _)| id.clone()).collect()
+    }
+
+    /// Forgets a workspace that was deleted.
+    pub(super) fn forget(&self, id: &str) {
+        self.slots.lock().remove(id);
+    }
+
+    /// Fails if the archive belongs to another installation. Two installations in one archive would replace each
+    /// other's control database.
+    pub(super) async fn check_owner(&self) -> Result<()> {
+        if self.is_owner.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let candidate = self.engine.clock().new_id().to_string();
+        let own = self.engine.access().control().installation(&candidate).await?;
+        if !self.archive.bucket.create(OWNER, own.clone().into()).await? {
+            let owner = self.archive.bucket.read(OWNER).await?.unwrap_or_default();
+            if *owner != *own.as_bytes() {
+                let message = "the archive belongs to another installation; choose another [backup] url";
+                return Err(log::damaged(OWNER, message));
+            }
+        }
+        self.is_owner.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Sets the gauges of the archive's lag.
+    fn measure(&self) {
+        let now_ms = self.engine.clock().now_ms();
+        let (mut events, mut oldest_ms) = (0, 0);
+        for usage in self.engine.open_workspaces().into_iter().filter(|usage| usage.state.leadership.is_own()) {
+            let reached = self.reached(&usage.id);
+            let behind = usage.state.folded.position().saturating_sub(reached.position);
+            if behind > 0 {
+                events = events.max(behind);
+                let next = usage.state.folded.last_events(reached.position, 1).unwrap_or_default();
+                let since = next.first().map(|event| event.recorded_at).or(reached.last_recorded_at);
+                oldest_ms = since.map_or(oldest_ms, |since| oldest_ms.max(now_ms.saturating_sub(since)));
+            }
+        }
+        metric::BACKUP_LAG_EVENTS.set(&[], events as f64);
+        metric::BACKUP_LAG_SECONDS.set(&[], oldest_ms as f64 / 1e3);
+    }
+}
+
+/// Returns an interval that does not catch up on missed ticks.
+fn ticks(every: Duration) -> Interval {
+    let mut ticks = tokio::time::interval(every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
+}

@@ -1,0 +1,218 @@
+//! The object store that holds the archive, with the few operations that the archive needs. Each is safe to repeat.
+
+use std::fs::File;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::stream::BoxStream;
+use futures_util::{StreamExt, TryStreamExt};
+use object_store::buffered::BufWriter;
+use object_store::local::LocalFileSystem;
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload};
+use tokio::io::AsyncWriteExt;
+
+use crate::error::{Error, Result};
+use crate::store;
+use crate::store::blobs::{Blobs, OpenObjects};
+
+/// The maximum size of an object that is read into memory, in bytes.
+const MAX_READ_BYTES: u64 = 512 << 20;
+
+/// A place for objects: a folder, a bucket, or memory.
+pub struct Bucket {
+    objects: Arc<dyn ObjectStore>,
+    prefix: Path,
+    folder: Option<Arc<LocalFileSystem>>,
+}
+
+/// An object in a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    pub key: String,
+    pub size: u64,
+    /// The time at which the object was written, in milliseconds since the epoch.
+    pub modified_at: i64,
+}
+
+impl Bucket {
+    /// Opens `file://PATH`, `mem://`, `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX` or `az://CONTAINER/PREFIX`. `options`
+    /// are the environment variables of the vendors' tools.
+    pub fn open(url: &str, options: impl IntoIterator<Item = (String, String)>) -> Result<Bucket> {
+        let OpenObjects { objects, prefix, folder } = Blobs::open_objects(url, options)?;
+        Ok(Bucket { objects, prefix, folder })
+    }
+
+    /// Writes a new object. Returns false if the object exists already.
+    pub async fn create(&self, key: &str, bytes: Bytes) -> Result<bool> {
+        match self.write(key, bytes, PutMode::Create).await {
+            Err(object_store::Error::AlreadyExists { .. }) => Ok(false),
+            other => other.map(|()| true).map_err(failed),
+        }
+    }
+
+    /// Writes an object, or replaces it.
+    pub async fn put(&self, key: &str, bytes: Bytes) -> Result<()> {
+        self.write(key, bytes, PutMode::Overwrite).await.map_err(failed)
+    }
+
+    async fn write(&self, key: &str, bytes: Bytes, mode: PutMode) -> object_store::Result<()> {
+        let path = self.path(key)?;
+        let options = PutOptions { mode, ..PutOptions::default() };
+        self.objects.put_opts(&path, PutPayload::from(bytes), options).await?;
+        self.sync(path).await
+    }
+
+    /// Writes an object from a stream, or replaces it. The object appears when the stream has ended.
+    pub async fn put_stream<E>(&self, key: &str, mut bytes: BoxStream<'_, Result<Bytes, E>>) -> Result<()>
+    where
+        Error: From<E>,
+    {
+        let path = self.path(key).map_err(failed)?;
+        let mut writer = BufWriter::new(self.objects.clone(), path.clone());
+        while let Some(block) = bytes.next().await {
+            match block {
+                Ok(block) => writer.put(block).await.map_err(failed)?,
+                Err(error) => {
+                    // The parts of an upload that is not aborted would stay in the bucket.
+                    let _ = writer.abort().await;
+                    return Err(error.into());
+                }
+            }
+        }
+        writer.shutdown().await.map_err(|error| failed(generic(error)))?;
+        self.sync(path).await.map_err(failed)
+    }
+
+    /// Returns the bytes of an object, or `None` if there is none.
+    pub async fn read(&self, key: &str) -> Result<Option<Bytes>> {
+        let path = self.path(key).map_err(failed)?;
+        let found = match self.objects.get(&path).await {
+            Err(object_store::Error::NotFound { .. }) => return Ok(None),
+            other => other.map_err(failed)?,
+        };
+        if found.meta.size > MAX_READ_BYTES {
+            let message = format!("{key} has {} bytes; expected at most {MAX_READ_BYTES}", found.meta.size);
+            return Err(Error::Unavailable(store::Error::Corrupt(message)));
+        }
+        found.bytes().await.map(Some).map_err(failed)
+    }
+
+    /// Returns the bytes of an object as a stream, or `None` if there is none.
+    pub async fn stream(&self, key: &str) -> Result<Option<BoxStream<'static, std::io::Result<Bytes>>>> {
+        let path = self.path(key).map_err(failed)?;
+        match self.objects.get(&path).await {
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(failed(error)),
+            Ok(found) => Ok(Some(found.into_stream().map_err(std::io::Error::other).boxed())),
+        }
+    }
+
+    /// Returns whether there is an object of this size.
+    pub async fn has(&self, key: &str, size: u64) -> Result<bool> {
+        match self.objects.head(&self.path(key).map_err(failed)?).await {
+            Ok(meta) => Ok(meta.size == size),
+            Err(object_store::Error::NotFound { .. }) => Ok(false),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    /// Returns all objects below a folder, in the order of their keys.
+    pub async fn list(&self, folder: &str) -> Result<Vec<Listed>> {
+        let below = self.path(folder).map_err(failed)?;
+        let listed = self.objects.list(Some(&below)).map_ok(|meta| Listed {
+            key: self.key(&meta.location),
+            size: meta.size,
+            modified_at: meta.last_modified.timestamp_millis(),
+        });
+        let mut listed: Vec<Listed> = listed.try_collect().await.map_err(failed)?;
+        listed.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+        Ok(listed)
+    }
+
+    /// Returns the names of the folders directly below a folder, sorted. An empty name is the bucket itself.
+    pub async fn folders(&self, folder: &str) -> Result<Vec<String>> {
+        let below = self.path(folder).map_err(failed)?;
+        let found = self.objects.list_with_delimiter(Some(&below)).await.map_err(failed)?;
+        let name = |path: &Path| path.parts().next_back().map(|part| part.as_ref().to_owned());
+        let mut names: Vec<String> = found.common_prefixes.iter().filter_map(name).collect();
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// Removes an object. Succeeds if there is none.
+    pub async fn remove(&self, key: &str) -> Result<()> {
+        match self.objects.delete(&self.path(key).map_err(failed)?).await {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    fn path(&self, key: &str) -> object_store::Result<Path> {
+        let key = Path::parse(key)?;
+        Ok(self.prefix.parts().chain(key.parts()).collect())
+    }
+
+    fn key(&self, path: &Path) -> String {
+        path.parts()
+            .skip(self.prefix.parts().count())
+            .map(|part| part.as_ref().to_owned())
+            .collect::<Vec<_>>()
+            .join("/")
+    }
+
+    /// Syncs an object in a folder to the disk. Object stores need no sync.
+    async fn sync(&self, path: Path) -> object_store::Result<()> {
+        let Some(folder) = &self.folder else { return Ok(()) };
+        let path = folder.path_to_filesystem(&path)?;
+        let synced = tokio::task::spawn_blocking(move || {
+            File::open(&path)?.sync_all()?;
+            path.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())
+        });
+        synced.await.map_err(|source| object_store::Error::JoinError { source })?.map_err(generic)
+    }
+}
+
+fn generic(error: std::io::Error) -> object_store::Error {
+    object_store::Error::Generic { store: "archive", source: error.into() }
+}
+
+fn failed(error: object_store::Error) -> Error {
+    Error::Unavailable(store::Error::Archive(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::stream;
+
+    use super::*;
+
+    async fn check(bucket: &Bucket) {
+        assert!(bucket.create("w/a/1", Bytes::from_static(b"one")).await.expect("created"));
+        assert!(!bucket.create("w/a/1", Bytes::from_static(b"two")).await.expect("refused"));
+        assert_eq!(bucket.read("w/a/1").await.expect("read").as_deref(), Some(b"one".as_slice()));
+        bucket.put("w/a/1", Bytes::from_static(b"three")).await.expect("replaced");
+        let blocks = ["fo", "ur"].map(|block| Ok::<_, Error>(Bytes::from_static(block.as_bytes())));
+        bucket.put_stream("w/b/2", stream::iter(blocks).boxed()).await.expect("written");
+        let listed = bucket.list("w").await.expect("listed");
+        let listed: Vec<(&str, u64)> = listed.iter().map(|found| (found.key.as_str(), found.size)).collect();
+        assert_eq!(listed, [("w/a/1", 5), ("w/b/2", 4)]);
+        assert_eq!(bucket.folders("").await.expect("folders"), ["w"]);
+        assert_eq!(bucket.folders("w").await.expect("folders"), ["a", "b"]);
+        assert!(
+            bucket.has("w/b/2", 4).await.expect("a response") && !bucket.has("w/b/2", 5).await.expect("a response")
+        );
+        for _ in 0..2 {
+            bucket.remove("w/a/1").await.expect("removed");
+        }
+        assert_eq!(bucket.read("w/a/1").await.expect("read"), None);
+        assert!(bucket.stream("w/a/1").await.expect("read").is_none());
+    }
+
+    #[tokio::test]
+    async fn a_bucket_in_memory_and_one_in_a_folder_behave_alike() {
+        check(&Bucket::open("mem://", []).expect("memory")).await;
+        let folder = tempfile::tempdir().expect("a folder");
+        check(&Bucket::open(&format!("file://{}", folder.path().display()), []).expect("a folder")).await;
+    }
+}

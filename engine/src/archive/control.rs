@@ -1,0 +1,189 @@
+//! Dumps of the control database in the archive: workspaces, users, members, keys as hashes, invitations, plans,
+//! devices and released plugins.
+
+use serde::{Deserialize, Serialize};
+
+use super::bucket::Bucket;
+use super::log::damaged;
+use super::seal::SealingKey;
+use super::segment::sha256;
+use crate::error::{Error, Result};
+use crate::store::{Database, DatabaseReader};
+
+const FOLDER: &str = "control";
+/// The number of digits of a time in a key.
+const TIME_DIGITS: usize = 15;
+/// The number of digits of the hash in a key. The hash shows a server whether a record has changed.
+const HASH_DIGITS: usize = 32;
+const DAY_MS: i64 = 86_400_000;
+const LEVEL: i32 = 3;
+
+/// A line of a dump.
+#[derive(Deserialize, Serialize)]
+struct Line {
+    table: String,
+    content: String,
+}
+
+/// Writes a dump, unless nothing has changed since the last one. Unless `is_checked` is set, also writes a dump if the
+/// key does not open the last one. Returns whether a dump was written.
+pub async fn write(
+    bucket: &Bucket,
+    key: &SealingKey,
+    control: &DatabaseReader,
+    now_ms: i64,
+    is_checked: bool,
+) -> Result<bool> {
+    let records = control.dump().await?;
+    let hashing = tokio::task::spawn_blocking(move || {
+        let lasting: String = records.iter().map(|record| format!("{} {}\n", record.table, record.lasting)).collect();
+        (sha256(lasting.as_bytes()).get(..HASH_DIGITS).unwrap_or_default().to_owned(), records)
+    });
+    let (hash, records) = hashing.await.map_err(Error::internal)?;
+    let newest = newest(bucket).await?;
+    if let Some(newest) = newest.as_deref().filter(|newest| hash_of(newest) == hash)
+        && (is_checked || open(bucket, key, newest).await.is_ok())
+    {
+        return Ok(false);
+    }
+    // The newest dump is that of the last name, even if the clock of a server was wrong.
+    let at = newest.as_deref().and_then(time_of).map_or(now_ms, |last| now_ms.max(last.saturating_add(1)));
+    let name = format!("{FOLDER}/{:0TIME_DIGITS$}-{hash}.sealed", at.max(0));
+    let packing = tokio::task::spawn_blocking(move || {
+        let mut lines = Vec::new();
+        for record in records {
+            serde_json::to_writer(&mut lines, &Line { table: record.table.to_owned(), content: record.content })?;
+            lines.push(b'\n');
+        }
+        zstd::stream::encode_all(&*lines, LEVEL)
+    });
+    let packed = packing.await.map_err(Error::internal)?.map_err(Error::internal)?;
+    let sealed = key.seal(&name, packed).ok_or_else(|| damaged(&name, "cannot encrypt the dump"))?;
+    bucket.put(&name, sealed.into()).await?;
+    Ok(true)
+}
+
+/// Reads a dump.
+async fn open(bucket: &Bucket, key: &SealingKey, name: &str) -> Result<Vec<Line>> {
+    let sealed = bucket.read(name).await?.ok_or_else(|| damaged(name, "the dump is missing"))?;
+    let packed = key.open(name, &sealed);
+    let packed = packed.ok_or_else(|| {
+        damaged(
+            name,
+            "cannot decrypt the dump: FOLDWORK_BACKUP_KEY is not the key that encrypted it, or the dump was changed",
+        )
+    })?;
+    let lines = zstd::stream::decode_all(&*packed).map_err(|error| damaged(name, &error.to_string()))?;
+    let lines = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    lines.map(|line| serde_json::from_slice(line).map_err(|error| damaged(name, &error.to_string()))).collect()
+}
+
+/// Returns the newest dump that can be opened, and its time. Fails with the error of the newest dump if none can.
+async fn newest_readable(bucket: &Bucket, key: &SealingKey) -> Result<(i64, Vec<Line>)> {
+    let mut failed = Error::not_found("dump of the control database", FOLDER);
+    for (index, found) in bucket.list(FOLDER).await?.iter().rev().enumerate() {
+        match open(bucket, key, &found.key).await {
+            Ok(lines) => return Ok((time_of(&found.key).unwrap_or_default(), lines)),
+            Err(error) if index == 0 => failed = error,
+            Err(_) => {}
+        }
+    }
+    Err(failed)
+}
+
+/// Checks the newest dump. Returns its time and the ids of its workspaces.
+pub async fn verify(bucket: &Bucket, key: &SealingKey) -> Result<(i64, Vec<String>)> {
+    let name = newest(bucket).await?.ok_or_else(|| Error::not_found("dump of the control database", FOLDER))?;
+    let lines = open(bucket, key, &name).await?;
+    let id = |line: &Line| {
+        let begin = line.content.find("workspace:")? + "workspace:".len();
+        let id = line.content.get(begin..)?.trim_start_matches(['`', '⟨']);
+        Some(id.chars().take_while(|letter| letter.is_ascii_alphanumeric() || *letter == '-').collect())
+    };
+    let ids = lines.iter().filter(|line| line.table == "workspace").filter_map(id).collect();
+    Ok((time_of(&name).unwrap_or_default(), ids))
+}
+
+/// Restores the newest dump that can be opened into an empty control database.
+pub async fn restore(bucket: &Bucket, key: &SealingKey, control: &Database) -> Result<()> {
+    let (_, lines) = newest_readable(bucket, key).await?;
+    // A store without workspaces can be restored again. Workspaces are therefore written last.
+    let (last, first): (Vec<Line>, Vec<Line>) = lines.into_iter().partition(|line| line.table == "workspace");
+    for table in first.chunk_by(|a, b| a.table == b.table).chain(std::iter::once(last.as_slice())) {
+        let contents: Vec<String> = table.iter().map(|line| line.content.clone()).collect();
+        let Some(first) = table.first() else { continue };
+        control.write_dumped(&first.table, &contents).await?;
+    }
+    Ok(())
+}
+
+/// Returns the time of the newest dump, in milliseconds since the epoch.
+pub async fn newest_at(bucket: &Bucket) -> Result<Option<i64>> {
+    Ok(newest(bucket).await?.and_then(|name| time_of(&name)))
+}
+
+/// Removes dumps older than `retention_ms`. Of each day before yesterday, keeps only the last dump. Never removes the
+/// newest dump.
+pub async fn thin(bucket: &Bucket, now_ms: i64, retention_ms: i64) -> Result<()> {
+    let listed = bucket.list(FOLDER).await?;
+    for pair in listed.windows(2) {
+        let [found, next] = pair else { continue };
+        let (Some(at), Some(next_at)) = (time_of(&found.key), time_of(&next.key)) else { continue };
+        let is_superseded = at < now_ms.saturating_sub(DAY_MS) && at / DAY_MS == next_at / DAY_MS;
+        if is_superseded || at < now_ms.saturating_sub(retention_ms) {
+            bucket.remove(&found.key).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn newest(bucket: &Bucket) -> Result<Option<String>> {
+    Ok(bucket.list(FOLDER).await?.pop().map(|listed| listed.key))
+}
+
+fn time_of(name: &str) -> Option<i64> {
+    name.rsplit('/').next()?.split_once('-')?.0.parse().ok()
+}
+
+fn hash_of(name: &str) -> &str {
+    name.rsplit_once('-').map_or("", |(_, hash)| hash.trim_end_matches(".sealed"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Store;
+
+    #[tokio::test]
+    async fn dumps_are_written_after_changes_and_thinned_by_day() {
+        let control = Store::connect("mem://").await.expect("a store").control().await.expect("a database");
+        let (bucket, key) = (Bucket::open("mem://", []).expect("memory"), SealingKey::generate());
+        let key = SealingKey::parse(&key).expect("a key");
+        let write = async |at| write(&bucket, &key, &control, at, true).await.expect("written");
+        assert!(write(1).await);
+        assert!(!write(2).await);
+        for (hour, id) in (0..50).zip(0..) {
+            let user = format!("[\"UPSERT\", {id}]");
+            control
+                .write_dumped("user", &[format!("{{ id: user:u{id}, name: '{}' }}", user.replace('"', ""))])
+                .await
+                .expect("a user");
+            assert!(write(hour * 3_600_000 + 10).await);
+        }
+        thin(&bucket, 50 * 3_600_000, 30 * DAY_MS).await.expect("thinned");
+        let kept: Vec<i64> =
+            bucket.list(FOLDER).await.expect("listed").iter().filter_map(|found| time_of(&found.key)).collect();
+        assert_eq!(kept.len(), 1 + 24, "{kept:?}");
+        thin(&bucket, 400 * DAY_MS, 30 * DAY_MS).await.expect("thinned");
+        assert_eq!(newest_at(&bucket).await.expect("listed"), Some(49 * 3_600_000 + 10));
+        assert_eq!(verify(&bucket, &key).await.expect("verified").0, 49 * 3_600_000 + 10);
+        // A dump that does not open is passed over, and written again.
+        let torn = newest(&bucket).await.expect("listed").expect("a dump");
+        let later = torn.replacen("control/0", "control/1", 1);
+        bucket.put(&later, bytes::Bytes::from_static(b"half")).await.expect("written");
+        assert!(verify(&bucket, &key).await.is_err());
+        let other = Store::connect("mem://").await.expect("a store").control().await.expect("a database");
+        restore(&bucket, &key, &other).await.expect("restored");
+        assert_eq!(other.dump().await.expect("dumped"), control.dump().await.expect("dumped"));
+    }
+}

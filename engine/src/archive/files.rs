@@ -1,0 +1,180 @@
+//! The bytes of files in the archive, each under its hash. The bytes of a deleted file stay for the retention period.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+
+use super::bucket::Bucket;
+use crate::error::{Error, Result};
+use crate::model::aggregate::Aggregate;
+use crate::model::builtin::FILE;
+use crate::model::event::Event;
+use crate::model::file::{SHA256, SIZE, UPLOAD_ID, text};
+use crate::model::value::Value;
+use crate::state::storage::Storage;
+use crate::store;
+use crate::store::blobs::Blobs;
+
+/// The bytes that an event of a file refers to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedBytes {
+    pub upload_id: Arc<str>,
+    pub sha256: String,
+    pub size: u64,
+}
+
+impl NamedBytes {
+    /// Returns the bytes that an event refers to. Returns `None` for all other events.
+    pub fn of(event: &Event) -> Option<NamedBytes> {
+        if &*event.aggregate_type != FILE {
+            return None;
+        }
+        let text = |name: &str| event.payload.get(name).and_then(Value::as_str);
+        let size = event.payload.get(SIZE).and_then(Value::as_int)?;
+        let sha256 = text(SHA256).filter(|sha256| is_hash(sha256))?.to_owned();
+        Some(NamedBytes { upload_id: text(UPLOAD_ID)?.into(), sha256, size: u64::try_from(size).ok()? })
+    }
+}
+
+/// Returns whether a text is a SHA-256 in hexadecimal. No other text may become part of a key.
+fn is_hash(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+pub fn is_file(aggregate: &Aggregate) -> bool {
+    &*aggregate.aggregate_type == FILE
+}
+
+/// Returns the key of the bytes with a hash.
+pub fn key(workspace_id: &str, sha256: &str) -> String {
+    format!("{workspace_id}/files/{sha256}")
+}
+
+/// Returns the key that records when bytes were first found to be unused.
+fn unused_key(workspace_id: &str, sha256: &str) -> String {
+    format!("{workspace_id}/unused/{sha256}")
+}
+
+/// Returns the key that records that bytes were deleted before they were archived.
+fn missing_key(workspace_id: &str, sha256: &str) -> String {
+    format!("{workspace_id}/missing/{sha256}")
+}
+
+/// Returns whether bytes were deleted before they were archived.
+pub async fn is_missing(bucket: &Bucket, workspace_id: &str, sha256: &str) -> Result<bool> {
+    bucket.has(&missing_key(workspace_id, sha256), 0).await
+}
+
+/// Records that the bytes with this SHA-256 were deleted before they were archived.
+pub async fn note_missing(bucket: &Bucket, workspace_id: &str, sha256: &str) -> Result<()> {
+    bucket.put(&missing_key(workspace_id, sha256), Bytes::new()).await
+}
+
+/// Copies the bytes of a file into the archive, unless it has them. Returns false if the bytes no longer exist, because
+/// the file was replaced or deleted.
+pub async fn copy(bucket: &Bucket, blobs: &Blobs, workspace_id: &str, named: &NamedBytes) -> Result<bool> {
+    let key = key(workspace_id, &named.sha256);
+    if bucket.has(&key, named.size).await? {
+        // The bytes may have waited for their removal.
+        bucket.remove(&unused_key(workspace_id, &named.sha256)).await?;
+        return Ok(true);
+    }
+    let stored = Storage::key(workspace_id, &named.upload_id);
+    let copied = match blobs.read(&stored, 0..named.size).await {
+        Ok(bytes) => bucket.put_stream(&key, bytes.map(|block| block.map_err(Error::from)).boxed()).await,
+        Err(error) => Err(error.into()),
+    };
+    match copied {
+        Ok(()) => Ok(true),
+        Err(error) if is_gone(&error) => Ok(false),
+        // The bytes may have been removed while they were copied.
+        Err(error) => match blobs.read(&stored, 0..named.size).await {
+            Err(gone) => {
+                if is_gone(&gone.into()) {
+                    Ok(false)
+                } else {
+                    Err(error)
+                }
+            }
+            Ok(_) => Err(error),
+        },
+    }
+}
+
+/// Returns whether an error means that stored bytes are missing or incomplete, so that a retry would fail as well.
+fn is_gone(error: &Error) -> bool {
+    use store::Error::{Blobs, Corrupt};
+    let error = match error {
+        Error::Unavailable(error) => error,
+        Error::Internal(error) => match error.downcast_ref::<store::Error>() {
+            Some(error) => error,
+            None => return false,
+        },
+        _ => return false,
+    };
+    matches!(error, Blobs(object_store::Error::NotFound { .. }) | Corrupt(_))
+}
+
+/// Removes the bytes that no file has referred to for `retention_ms`. Returns the number of removed objects.
+pub async fn sweep<'a>(
+    bucket: &Bucket,
+    workspace_id: &str,
+    files: impl Iterator<Item = &'a Arc<Aggregate>>,
+    now_ms: i64,
+    retention_ms: i64,
+) -> Result<u64> {
+    let used: HashSet<&str> = files.filter(|file| !file.deleted).filter_map(|file| text(file, SHA256)).collect();
+    let hash = |key: &str| key.rsplit('/').next().unwrap_or_default().to_owned();
+    let unused = bucket.list(&format!("{workspace_id}/unused")).await?;
+    let (mut removed, mut known) = (0, HashSet::new());
+    for found in unused {
+        let sha256 = hash(&found.key);
+        if used.contains(sha256.as_str()) {
+            bucket.remove(&found.key).await?;
+            continue;
+        }
+        let since = bucket.read(&found.key).await?.and_then(|since| std::str::from_utf8(&since).ok()?.parse().ok());
+        if since.is_some_and(|since: i64| since.saturating_add(retention_ms) <= now_ms) {
+            bucket.remove(&key(workspace_id, &sha256)).await?;
+            bucket.remove(&found.key).await?;
+            removed += 1;
+        }
+        known.insert(sha256);
+    }
+    for found in bucket.list(&format!("{workspace_id}/files")).await? {
+        let sha256 = hash(&found.key);
+        if !used.contains(sha256.as_str()) && !known.contains(&sha256) {
+            bucket.create(&unused_key(workspace_id, &sha256), Bytes::from(now_ms.to_string())).await?;
+        }
+    }
+    Ok(removed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::builtin;
+    use crate::model::value::Object;
+
+    #[tokio::test]
+    async fn bytes_without_a_file_are_removed_after_the_retention() {
+        let bucket = Bucket::open("mem://", []).expect("memory");
+        let (used, unused) = ("a".repeat(64), "b".repeat(64));
+        for hash in [&used, &unused] {
+            bucket.put(&key("w", hash), Bytes::from_static(b"x")).await.expect("written");
+        }
+        let event = Event {
+            payload: Arc::new(Object::from_iter([(SHA256, Value::from(used.as_str()))])),
+            ..Event::sample("f", "file.created", 1)
+        };
+        let definition = builtin::definitions().into_iter().find(|definition| &*definition.type_name == FILE);
+        let file = Arc::new(Aggregate::fold(None, &event, &definition.expect("files have a type")));
+        let sweep = async |now_ms| sweep(&bucket, "w", [&file].into_iter(), now_ms, 100).await.expect("swept");
+        assert_eq!((sweep(0).await, sweep(99).await), (0, 0));
+        assert_eq!((sweep(100).await, sweep(500).await), (1, 0));
+        assert!(bucket.has(&key("w", &used), 1).await.expect("a response"));
+        assert!(!bucket.has(&key("w", &unused), 1).await.expect("a response"));
+    }
+}

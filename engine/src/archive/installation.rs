@@ -1,0 +1,99 @@
+//! The archive of one installation: a bucket, and what it contains.
+
+use std::sync::Arc;
+
+use super::bucket::Bucket;
+use super::control;
+use super::log::{self, check_id};
+use super::progress::RestoreProgress;
+use super::seal::SealingKey;
+use super::verify::{self, Verified};
+use crate::error::{Error, Result};
+
+/// A bucket with the backups of one installation, and the key that seals the dumps of its control database.
+pub struct Archive {
+    pub(super) bucket: Bucket,
+    pub(super) key: SealingKey,
+}
+
+/// What the archive of a workspace contains.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Described {
+    pub workspace_id: Arc<str>,
+    /// The number of the history. It grows when the store was set back to an earlier time and went on differently.
+    pub epoch: u64,
+    /// The position up to which the log is archived.
+    pub position: u64,
+    /// The times at which the first and the last archived event were recorded, in milliseconds since the epoch.
+    pub from: Option<i64>,
+    pub to: Option<i64>,
+    pub segments: u64,
+    /// The size of the segments, in bytes.
+    pub bytes: u64,
+    pub verified: Option<Verified>,
+}
+
+impl Archive {
+    /// Opens the archive at `file://PATH`, `mem://`, `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX` or
+    /// `az://CONTAINER/PREFIX`. `options` configures the object store. The names of the options are those of the
+    /// environment variables for the vendor's tools.
+    pub fn open(url: &str, options: impl IntoIterator<Item = (String, String)>, key: SealingKey) -> Result<Archive> {
+        Ok(Archive { bucket: Bucket::open(url, options)?, key })
+    }
+
+    /// Returns the ids of the workspaces with an archive, sorted.
+    pub async fn workspaces(&self) -> Result<Vec<Arc<str>>> {
+        let folders = self.bucket.folders("").await?;
+        let is_id = |name: &String| uuid::Uuid::try_parse(name).is_ok();
+        Ok(folders.into_iter().filter(is_id).map(Arc::from).collect())
+    }
+
+    /// Returns what the archive of a workspace contains, or `None` if the workspace has no archive.
+    pub async fn describe(&self, workspace_id: &str) -> Result<Option<Described>> {
+        check_id(workspace_id)?;
+        let Some(epoch) = log::epochs(&self.bucket, workspace_id).await?.last().copied() else { return Ok(None) };
+        // A folder remains after its objects were removed.
+        let segments = match log::history(&self.bucket, workspace_id, epoch).await {
+            Err(Error::NotFound { .. }) => return Ok(None),
+            other => other?,
+        };
+        let header = async |segment: Option<&log::SegmentRef>| match segment {
+            Some(segment) => log::read_header(&self.bucket, workspace_id, segment).await,
+            None => Ok(None),
+        };
+        let (first, last) = (header(segments.first()).await?, header(segments.last()).await?);
+        Ok(Some(Described {
+            workspace_id: workspace_id.into(),
+            epoch,
+            position: last.as_ref().map_or(0, |header| header.end.position),
+            from: first.and_then(|header| header.from),
+            to: last.and_then(|header| header.to),
+            segments: segments.len() as u64,
+            bytes: segments.iter().map(|segment| segment.size).sum(),
+            verified: verify::last(&self.bucket, workspace_id).await?,
+        }))
+    }
+
+    /// Verifies the archive of a workspace from the archive alone, and records the verification in it. `now_ms` is the
+    /// current time, in milliseconds since the epoch.
+    pub async fn verify(
+        &self,
+        workspace_id: &str,
+        now_ms: i64,
+        progress: &(dyn Fn(RestoreProgress) + Send + Sync),
+    ) -> Result<Verified> {
+        check_id(workspace_id)?;
+        verify::verify(&self.bucket, workspace_id, now_ms, progress).await
+    }
+
+    /// Checks that the key opens the last dump of the control database. Returns its time, in milliseconds since the
+    /// epoch, and the ids of its workspaces.
+    pub async fn verify_control(&self) -> Result<(i64, Vec<String>)> {
+        control::verify(&self.bucket, &self.key).await
+    }
+
+    /// Returns the time of the last dump of the control database, in milliseconds since the epoch.
+    pub async fn control_at(&self) -> Result<Option<i64>> {
+        control::newest_at(&self.bucket).await
+    }
+}

@@ -1,0 +1,145 @@
+//! The lines of a segment: events and type definitions, in the order of the log.
+
+use std::borrow::Cow;
+use std::io::Write as _;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::model::event::Event;
+use crate::model::id::AggregateId;
+use crate::model::json;
+use crate::model::value::Value;
+use crate::store::body;
+use crate::store::definitions::PastDefinition;
+
+/// The first bytes of the line of an event.
+const EVENT_BEGIN: &[u8] = b"{\"aggregate_id\":";
+
+/// A line of a segment.
+#[derive(Debug)]
+pub enum Line {
+    /// A definition of a type, which applies after the event at `position`.
+    Definition {
+        position: u64,
+        declaration: Value,
+        /// The time at which the definition was archived, in milliseconds since the epoch.
+        at: i64,
+    },
+    Event(Event),
+}
+
+/// The JSON of a line. A definition has other fields than an event.
+#[derive(Default, Deserialize, Serialize)]
+struct Text<'t> {
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    definition: Option<&'t RawValue>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    aggregate_id: Option<Cow<'t, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<u64>,
+    position: u64,
+    #[serde(default)]
+    at: i64,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    event: Option<&'t RawValue>,
+}
+
+/// Appends the line of a definition. A stored definition that is not JSON has no line, because no restore could read
+/// it. Returns whether there is a line.
+pub fn write_definition(definition: &PastDefinition, at: i64, lines: &mut Vec<u8>) -> bool {
+    let Ok(declaration) = serde_json::from_str::<&RawValue>(&definition.text) else { return false };
+    write(&Text { definition: Some(declaration), position: definition.position, at, ..Text::default() }, lines)
+}
+
+/// Appends the line of an event. Returns whether there is a line.
+pub fn write_event(event: &Event, lines: &mut Vec<u8>) -> bool {
+    let Ok(body) = body::write(event) else { return false };
+    let begin = lines.len();
+    // The body is JSON already. Only the fields around it are serialized.
+    let is_written = write_around(event, &body, lines).is_ok();
+    if !is_written {
+        lines.truncate(begin);
+    }
+    is_written
+}
+
+fn write_around(event: &Event, body: &str, lines: &mut Vec<u8>) -> std::io::Result<()> {
+    lines.write_all(EVENT_BEGIN)?;
+    serde_json::to_writer(&mut *lines, event.aggregate_id.as_str())?;
+    writeln!(lines, ",\"version\":{},\"position\":{},\"event\":{body}}}", event.version, event.position)
+}
+
+fn write(text: &Text<'_>, lines: &mut Vec<u8>) -> bool {
+    let begin = lines.len();
+    let is_written = serde_json::to_writer(&mut *lines, text).is_ok() && lines.write_all(b"\n").is_ok();
+    if !is_written {
+        lines.truncate(begin);
+    }
+    is_written
+}
+
+/// Returns whether a line is an event, without parsing the line.
+pub fn is_event(line: &[u8]) -> bool {
+    line.starts_with(EVENT_BEGIN)
+}
+
+/// Reads a line. The error says what is wrong.
+pub fn read(line: &[u8]) -> Result<Line, String> {
+    let text: Text<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+    match text {
+        Text { definition: Some(declaration), position, at, .. } => {
+            let declaration = json::parse_stored(declaration.get().as_bytes());
+            Ok(Line::Definition { position, declaration: declaration.map_err(|error| error.to_string())?, at })
+        }
+        Text { aggregate_id: Some(aggregate_id), version: Some(version), position, event: Some(body), .. } => {
+            let body = body::read(body.get(), None).map_err(|error| error.to_string())?;
+            Ok(Line::Event(Event {
+                event_id: body.event_id,
+                aggregate_id: AggregateId::from(Arc::from(aggregate_id)),
+                aggregate_type: body.aggregate_type,
+                event_type: body.event_type,
+                project_id: body.project_id,
+                version,
+                position,
+                payload: body.payload,
+                metadata: body.metadata,
+                actor: body.actor,
+                occurred_at: body.occurred_at,
+                recorded_at: body.recorded_at,
+                sent: Default::default(),
+            }))
+        }
+        _ => Err("expected a definition or an event".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::value::Object;
+
+    #[test]
+    fn lines_keep_events_and_definitions_as_they_are() {
+        let mut lines = Vec::new();
+        let payload = Object::from_iter([("z", Value::from("line\nbreak")), ("a", Value::Int(i64::MAX))]);
+        let event = Event { payload: Arc::new(payload), recorded_at: 7, ..Event::sample("a/1", "note.created", 3) };
+        let definition = PastDefinition {
+            position: 2,
+            type_name: "note".into(),
+            text: r#"{"type_name":"note"}"#.into(),
+            revision: 1,
+        };
+        assert!(write_definition(&definition, 9, &mut lines) && write_event(&event, &mut lines));
+        let damaged = PastDefinition { text: "{".into(), ..definition };
+        assert!(!write_definition(&damaged, 9, &mut lines));
+        let lines: Vec<&[u8]> = lines.split_inclusive(|byte| *byte == b'\n').collect();
+        assert_eq!(lines.len(), 2);
+        assert!(!is_event(lines[0]) && is_event(lines[1]));
+        assert!(matches!(read(lines[0]), Ok(Line::Definition { position: 2, at: 9, .. })));
+        let Ok(Line::Event(found)) = read(lines[1]) else { panic!("an event") };
+        assert_eq!(found, event);
+        assert!(read(b"{\"position\":1}").is_err() && read(b"[]").is_err());
+    }
+}

@@ -1,0 +1,255 @@
+//! The archived log of a workspace: its epochs, the list of its segments, and reading them in order.
+//!
+//! An epoch is one history of a log. If the store is reset to an earlier state, it appends different events at
+//! positions that are already archived. The archiver then begins a new epoch, which names its parent and the place
+//! where the histories separate.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::bucket::{Bucket, Listed};
+use super::segment::{self, Header, Place, Segment};
+use crate::error::{Error, Result};
+use crate::store;
+
+/// The highest level of segments.
+pub const MAX_LEVEL: u8 = 2;
+/// The number of digits of an epoch in a key, and of a segment's number.
+const EPOCH_DIGITS: usize = 6;
+const NUMBER_DIGITS: usize = 12;
+
+/// An epoch of an archived log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Epoch {
+    pub number: u64,
+    /// The epoch whose history this one continues.
+    pub parent: Option<u64>,
+    /// The place of the parent after which this epoch begins.
+    pub branch: Place,
+    /// The id of the last event before the branch, and the hash of the last definition.
+    pub last_event_id: Option<String>,
+    #[serde(default)]
+    pub last_definition: Option<String>,
+    /// The time at which the epoch began, in milliseconds since the epoch.
+    pub began_at: i64,
+}
+
+/// A listed segment. `first` and `last` are the numbers of the first and the last level-0 segment that it contains.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SegmentRef {
+    pub epoch: u64,
+    pub level: u8,
+    pub first: u64,
+    pub last: u64,
+    pub size: u64,
+    pub modified_at: i64,
+}
+
+impl SegmentRef {
+    /// Returns the reference to a new segment.
+    pub fn new(epoch: u64, level: u8, first: u64, last: u64) -> SegmentRef {
+        SegmentRef { epoch, level, first, last, size: 0, modified_at: 0 }
+    }
+
+    pub fn key(&self, workspace_id: &str) -> String {
+        let SegmentRef { epoch, level, first, last, .. } = self;
+        let folder = epoch_folder(workspace_id, *epoch);
+        format!("{folder}/log/{level}/{first:0NUMBER_DIGITS$}-{last:0NUMBER_DIGITS$}.ndjson.zst")
+    }
+
+    fn listed(epoch: u64, listed: &Listed) -> Option<SegmentRef> {
+        let mut parts = listed.key.rsplit('/');
+        let (first, last) = parts.next()?.strip_suffix(".ndjson.zst")?.split_once('-')?;
+        let level: u8 = parts.next()?.parse().ok()?;
+        let (first, last) = (first.parse().ok()?, last.parse().ok()?);
+        let is_known = level <= MAX_LEVEL && first <= last && first > 0;
+        is_known.then_some(SegmentRef { epoch, level, first, last, size: listed.size, modified_at: listed.modified_at })
+    }
+}
+
+/// Returns the folder of an epoch.
+pub fn epoch_folder(workspace_id: &str, epoch: u64) -> String {
+    format!("{workspace_id}/{epoch:0EPOCH_DIGITS$}")
+}
+
+fn epoch_key(workspace_id: &str, epoch: u64) -> String {
+    format!("{}/epoch.json", epoch_folder(workspace_id, epoch))
+}
+
+/// Returns the key that records when a workspace was deleted.
+pub fn removal_key(workspace_id: &str) -> String {
+    format!("{workspace_id}/removed")
+}
+
+/// Returns the numbers of the epochs of a workspace, in ascending order.
+pub async fn epochs(bucket: &Bucket, workspace_id: &str) -> Result<Vec<u64>> {
+    let folders = bucket.folders(workspace_id).await?;
+    let number = |name: &String| if name.len() == EPOCH_DIGITS { name.parse().ok() } else { None };
+    Ok(folders.iter().filter_map(number).collect())
+}
+
+/// Reads an epoch.
+pub async fn read_epoch(bucket: &Bucket, workspace_id: &str, number: u64) -> Result<Epoch> {
+    let key = epoch_key(workspace_id, number);
+    let found = bucket.read(&key).await?.ok_or_else(|| Error::not_found("epoch", &number.to_string()))?;
+    serde_json::from_slice(&found).map_err(|error| damaged(&key, &error.to_string()))
+}
+
+/// Begins an epoch. Returns false if another server has begun an epoch with this number.
+pub async fn begin_epoch(bucket: &Bucket, workspace_id: &str, epoch: &Epoch) -> Result<bool> {
+    let text = serde_json::to_vec(epoch).map_err(Error::internal)?;
+    bucket.create(&epoch_key(workspace_id, epoch.number), text.into()).await
+}
+
+/// Returns all segments of one epoch. The list may have segments of several levels with the same lines.
+pub async fn list(bucket: &Bucket, workspace_id: &str, epoch: u64) -> Result<Vec<SegmentRef>> {
+    let listed = bucket.list(&format!("{}/log", epoch_folder(workspace_id, epoch))).await?;
+    let mut found: Vec<SegmentRef> = listed.iter().filter_map(|listed| SegmentRef::listed(epoch, listed)).collect();
+    found.sort_unstable_by_key(|segment| (segment.first, std::cmp::Reverse(segment.last)));
+    Ok(found)
+}
+
+/// Returns the segments to read. Leaves out segments that a merged segment contains. The list has gaps if segments are
+/// missing.
+pub fn covering(listed: &[SegmentRef]) -> Vec<SegmentRef> {
+    let mut chosen: Vec<SegmentRef> = Vec::new();
+    for segment in listed {
+        let covered = chosen.last().map_or(0, |last| last.last);
+        if segment.last > covered {
+            chosen.push(segment.clone());
+        }
+    }
+    chosen
+}
+
+/// Returns the segments of an epoch and of its parents up to the branches, in order.
+pub async fn history(bucket: &Bucket, workspace_id: &str, epoch: u64) -> Result<Vec<SegmentRef>> {
+    let (mut found, mut number, mut end) = (Vec::new(), Some(epoch), u64::MAX);
+    while let Some(epoch) = number {
+        let begun = read_epoch(bucket, workspace_id, epoch).await?;
+        let listed = list(bucket, workspace_id, epoch).await?;
+        // Segments of a parent that were merged across the branch are not readable up to the branch alone.
+        let listed: Vec<SegmentRef> = listed.into_iter().filter(|segment| segment.last <= end).collect();
+        found.splice(0..0, covering(&listed));
+        // A later branch may be before an earlier one.
+        end = end.min(begun.branch.number);
+        // A parent's number is smaller, so that no chain of epochs is endless.
+        number = begun.parent.filter(|parent| *parent < epoch);
+    }
+    Ok(found)
+}
+
+/// Reads segments in order, and checks that each continues the one before.
+pub struct Reader<'b> {
+    bucket: &'b Bucket,
+    workspace_id: &'b str,
+    segments: std::vec::IntoIter<SegmentRef>,
+    place: Place,
+}
+
+impl<'b> Reader<'b> {
+    pub fn new(bucket: &'b Bucket, workspace_id: &'b str, segments: Vec<SegmentRef>) -> Reader<'b> {
+        Reader { bucket, workspace_id, segments: segments.into_iter(), place: Place::begin() }
+    }
+
+    /// Returns the place up to which the log was read.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// Returns the next segment, or `None` at the end. A segment that is missing, changed or cut off is an error that
+    /// names the segment.
+    pub async fn next(&mut self) -> Result<Option<Segment>> {
+        let Some(next) = self.segments.next() else { return Ok(None) };
+        let key = next.key(self.workspace_id);
+        if next.first != self.place.number + 1 {
+            let missing = SegmentRef::new(next.epoch, 0, self.place.number + 1, self.place.number + 1);
+            let message = format!("the segments {} to {} are missing", missing.first, next.first - 1);
+            return Err(damaged(&missing.key(self.workspace_id), &message));
+        }
+        let found = self.bucket.read(&key).await?.ok_or_else(|| damaged(&key, "the segment is missing"))?;
+        let decoded = tokio::task::spawn_blocking(move || segment::decode(&found)).await.map_err(Error::internal)?;
+        let decoded = decoded.map_err(|message| damaged(&key, &message))?;
+        let header = &decoded.header;
+        if header.workspace_id != self.workspace_id || header.after.chain != self.place.chain {
+            return Err(damaged(&key, "the segment does not continue the segment before it"));
+        }
+        self.place = header.end.clone();
+        Ok(Some(decoded))
+    }
+}
+
+/// Reads the header of a segment and checks the segment. Returns `None` if there is no such segment.
+pub async fn read_header(bucket: &Bucket, workspace_id: &str, segment: &SegmentRef) -> Result<Option<Header>> {
+    let key = segment.key(workspace_id);
+    let Some(found) = bucket.read(&key).await? else { return Ok(None) };
+    header_of(&key, &found).map(Some)
+}
+
+fn header_of(key: &str, segment: &Bytes) -> Result<Header> {
+    segment::header(segment).map_err(|message| damaged(key, &message))
+}
+
+/// Rejects a text that is not the id of a workspace, because the id becomes part of keys.
+pub fn check_id(workspace_id: &str) -> Result<()> {
+    match uuid::Uuid::try_parse(workspace_id) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(Error::not_found("archive of the workspace", workspace_id)),
+    }
+}
+
+/// Returns the error for an object that cannot be used.
+pub fn damaged(key: &str, message: &str) -> Error {
+    Error::Unavailable(store::Error::Corrupt(format!("{key}: {message}")))
+}
+
+/// Returns the cause of an error of the archive or the store, for operators.
+pub fn reason(error: &Error) -> String {
+    match error {
+        Error::Unavailable(store::Error::Corrupt(reason)) => reason.clone(),
+        Error::Unavailable(reason) => reason.to_string(),
+        other => other.to_string(),
+    }
+}
+
+/// Returns whether an error says that an object of the archive cannot be used.
+pub fn is_damage(error: &Error) -> bool {
+    matches!(error, Error::Unavailable(store::Error::Corrupt(_)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refs(spans: &[(u8, u64, u64)]) -> Vec<SegmentRef> {
+        let mut refs: Vec<SegmentRef> =
+            spans.iter().map(|(level, first, last)| SegmentRef::new(1, *level, *first, *last)).collect();
+        refs.sort_unstable_by_key(|segment| (segment.first, std::cmp::Reverse(segment.last)));
+        refs
+    }
+
+    #[test]
+    fn merged_segments_take_the_place_of_their_parts() {
+        let chosen = |spans: &[(u8, u64, u64)]| {
+            covering(&refs(spans))
+                .iter()
+                .map(|segment| (segment.level, segment.first, segment.last))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(chosen(&[(0, 1, 1), (0, 2, 2), (1, 1, 2), (0, 3, 3)]), [(1, 1, 2), (0, 3, 3)]);
+        assert_eq!(chosen(&[(1, 1, 2), (1, 3, 4), (2, 1, 4), (0, 5, 5), (0, 4, 4)]), [(2, 1, 4), (0, 5, 5)]);
+        assert_eq!(chosen(&[(0, 1, 1), (0, 3, 3)]), [(0, 1, 1), (0, 3, 3)]);
+    }
+
+    #[test]
+    fn a_listed_key_is_read_as_it_was_written() {
+        let segment = SegmentRef { size: 9, modified_at: 7, ..SegmentRef::new(3, 1, 20, 40) };
+        let key = segment.key("w");
+        assert_eq!(key, "w/000003/log/1/000000000020-000000000040.ndjson.zst");
+        let listed = |key: &str| Listed { key: key.into(), size: 9, modified_at: 7 };
+        assert_eq!(SegmentRef::listed(3, &listed(&key)), Some(segment));
+        for other in ["w/000003/log/1/x.ndjson.zst", "w/000003/log/9/1-1.ndjson.zst", "w/000003/log/0/2-1.ndjson.zst"] {
+            assert_eq!(SegmentRef::listed(3, &listed(other)), None, "{other}");
+        }
+    }
+}

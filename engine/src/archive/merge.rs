@@ -1,0 +1,167 @@
+//! Merges small segments into larger ones, so that an archive of years has few objects. A merge keeps every line.
+
+use std::sync::Arc;
+
+use super::bucket::Bucket;
+use super::log::{self, MAX_LEVEL, SegmentRef, damaged};
+use super::segment;
+use crate::error::{Error, Result};
+
+/// The age from which segments of level 0 and of level 1 are merged, in milliseconds.
+const MERGED_AFTER_MS: [i64; MAX_LEVEL as usize] = [3_600_000, 86_400_000];
+/// The age of a merged segment from which its parts are removed, in milliseconds. A restore that listed the parts reads
+/// them until then.
+const PARTS_KEPT_MS: i64 = 86_400_000;
+/// The minimum number of segments in a merge.
+const MIN_SEGMENTS: usize = 8;
+/// The limits of a merge: the number of segments, and their packed size in bytes.
+const MAX_SEGMENTS: usize = 4_096;
+const MAX_BYTES: u64 = 16 << 20;
+/// The size of the lines at which a merge ends, in bytes.
+const MAX_LINES_BYTES: usize = 32 << 20;
+
+/// Merges the segments of an epoch that are old enough, and removes segments that a merged segment contains. Returns
+/// the number of merges.
+///
+/// A merged segment is written long before its parts are removed. Meanwhile readers use the merged one.
+pub async fn merge(bucket: &Bucket, workspace_id: &Arc<str>, epoch: u64, now_ms: i64) -> Result<u64> {
+    let mut merges = 0;
+    for (level, age_ms) in (0u8..).zip(MERGED_AFTER_MS) {
+        let listed = log::list(bucket, workspace_id, epoch).await?;
+        let chosen = log::covering(&listed);
+        remove_parts(bucket, workspace_id, &listed, &chosen, now_ms.saturating_sub(PARTS_KEPT_MS)).await?;
+        for group in groups(&chosen, level, now_ms.saturating_sub(age_ms)) {
+            merges += u64::from(merge_group(bucket, workspace_id, level + 1, group).await?);
+        }
+    }
+    Ok(merges)
+}
+
+/// Removes segments whose lines a merged segment has, if the merged segment is readable and was written before
+/// `before_ms`. Removes a merged segment instead if its write was torn.
+async fn remove_parts(
+    bucket: &Bucket,
+    workspace_id: &Arc<str>,
+    listed: &[SegmentRef],
+    chosen: &[SegmentRef],
+    before_ms: i64,
+) -> Result<()> {
+    for whole in chosen.iter().filter(|segment| segment.level > 0 && segment.modified_at <= before_ms) {
+        let is_part =
+            |segment: &&SegmentRef| *segment != whole && whole.first <= segment.first && segment.last <= whole.last;
+        let parts: Vec<&SegmentRef> = listed.iter().filter(is_part).collect();
+        if parts.is_empty() {
+            continue;
+        }
+        match log::read_header(bucket, workspace_id, whole).await {
+            Ok(Some(_)) => {
+                for part in parts {
+                    bucket.remove(&part.key(workspace_id)).await?;
+                }
+            }
+            Ok(None) => {}
+            Err(error) if log::is_damage(&error) => {
+                tracing::warn!(%error, cause = ?error, "cannot read a merged segment; its parts are used instead");
+                bucket.remove(&whole.key(workspace_id)).await?;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Returns the runs of consecutive segments to merge.
+fn groups(chosen: &[SegmentRef], level: u8, before_ms: i64) -> Vec<&[SegmentRef]> {
+    let is_ready = |segment: &SegmentRef| segment.level == level && segment.modified_at <= before_ms;
+    let mut groups = Vec::new();
+    for run in chosen.chunk_by(|a, b| is_ready(a) && is_ready(b) && a.last + 1 == b.first) {
+        let mut rest = run;
+        while !rest.is_empty() {
+            let mut bytes = 0;
+            let fitting = rest.iter().take(MAX_SEGMENTS).take_while(|segment| {
+                bytes += segment.size;
+                bytes <= MAX_BYTES
+            });
+            let (group, after) = rest.split_at(fitting.count().max(1));
+            if group.len() >= MIN_SEGMENTS && group.iter().all(is_ready) {
+                groups.push(group);
+            }
+            rest = after;
+        }
+    }
+    groups
+}
+
+/// Writes one segment with the lines of several. Returns false if fewer than two of them fit.
+async fn merge_group(bucket: &Bucket, workspace_id: &Arc<str>, level: u8, group: &[SegmentRef]) -> Result<bool> {
+    let (mut merged, mut lines, mut parts) = (None, Vec::new(), Vec::new());
+    for part in group {
+        let key = part.key(workspace_id);
+        let found = bucket.read(&key).await?.ok_or_else(|| damaged(&key, "the segment is missing"))?;
+        let decoded = tokio::task::spawn_blocking(move || segment::decode(&found)).await.map_err(Error::internal)?;
+        let decoded = decoded.map_err(|message| damaged(&key, &message))?;
+        if lines.len() + decoded.lines.len() > MAX_LINES_BYTES {
+            break;
+        }
+        let header = merged.get_or_insert_with(|| decoded.header.clone());
+        if parts.is_empty() {
+            header.end = header.after.clone();
+        }
+        if decoded.header.after != header.end {
+            return Err(damaged(&key, "the segment does not continue the segment before it"));
+        }
+        header.end = decoded.header.end;
+        header.from = header.from.or(decoded.header.from);
+        (header.to, header.last_event_id) = (decoded.header.to, decoded.header.last_event_id);
+        header.last_definition = decoded.header.last_definition;
+        lines.extend_from_slice(&decoded.lines);
+        parts.push(part);
+    }
+    let (Some(header), [first, _, ..]) = (merged, parts.as_slice()) else { return Ok(false) };
+    let (chain, last) = (header.end.chain.clone(), header.end.number);
+    let encoded = tokio::task::spawn_blocking(move || segment::encode(header, &lines)).await;
+    let (header, bytes) = encoded.map_err(Error::internal)?.map_err(Error::internal)?;
+    let whole = SegmentRef::new(first.epoch, level, first.first, last);
+    let key = whole.key(workspace_id);
+    if header.end.chain != chain {
+        return Err(damaged(&key, "the hash chain of the merged lines differs from the chain of the parts"));
+    }
+    if !bucket.create(&key, bytes.clone()).await? {
+        // Another server merges the same segments, or has left a torn object.
+        match log::read_header(bucket, workspace_id, &whole).await {
+            Ok(Some(found)) if found.end == header.end => {}
+            Ok(_) => return Err(damaged(&key, "the merged segment differs from its parts")),
+            Err(error) if log::is_damage(&error) => bucket.put(&key, bytes).await?,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_old_consecutive_segments_of_one_level_are_merged() {
+        let segment = |number: u64, size: u64, modified_at: i64| SegmentRef {
+            size,
+            modified_at,
+            ..SegmentRef::new(1, 0, number, number)
+        };
+        let spans = |chosen: &[SegmentRef], before| {
+            groups(chosen, 0, before)
+                .iter()
+                .map(|group| (group[0].first, group[group.len() - 1].last))
+                .collect::<Vec<_>>()
+        };
+        let all: Vec<SegmentRef> = (1..=20).map(|number| segment(number, 1, number as i64)).collect();
+        assert_eq!(spans(&all, 20), [(1, 20)]);
+        assert_eq!(spans(&all, 10), [(1, 10)]);
+        assert_eq!(spans(&all, 5), []);
+        let gap: Vec<SegmentRef> = all.iter().filter(|segment| segment.first != 10).cloned().collect();
+        assert_eq!(spans(&gap, 20), [(1, 9), (11, 20)]);
+        let large: Vec<SegmentRef> = (1..=20).map(|number| segment(number, MAX_BYTES / 10, 0)).collect();
+        assert_eq!(spans(&large, 20), [(1, 10), (11, 20)]);
+    }
+}

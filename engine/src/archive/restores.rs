@@ -1,0 +1,192 @@
+//! Restores on a running server, each into a new workspace. The control database has a record of each, so that every
+//! server of the store can list them, and one that died is noticed.
+
+use std::sync::Arc;
+
+use super::backups::Backups;
+use super::log::{self, check_id};
+use super::progress::RestoreProgress;
+use super::restore::{RestoreFrom, Restored, restore_workspace};
+use crate::access::keys::NewKey;
+use crate::error::{Error, Result};
+use crate::model::access::{Caller, Membership, Role, UserRecord, WorkspaceRecord, key_from};
+use crate::model::slug::valid;
+pub use crate::store::restores::{RestoreRecord, RestoreStatus};
+
+/// The maximum length of the name of a workspace, in characters.
+const MAX_NAME_CHARS: usize = 200;
+
+impl Backups {
+    /// Begins a restore into a new workspace. The caller becomes its owner when the restore is complete, so that nobody
+    /// sees a part of it. If the caller has a key that is valid in one workspace only, also returns a key with the same
+    /// scopes for the new workspace, which works from then on.
+    pub async fn begin_restore(
+        self: &Arc<Self>,
+        from: RestoreFrom,
+        name: &str,
+        caller: &Caller,
+    ) -> Result<(RestoreRecord, Option<String>)> {
+        if name.trim().is_empty() || name.chars().count() > MAX_NAME_CHARS || name.chars().any(char::is_control) {
+            let expected = format!("expected 1 to {MAX_NAME_CHARS} characters, none of which is a control character");
+            return Err(Error::invalid_at("/name", expected));
+        }
+        check_id(&from.workspace_id)?;
+        let epochs = log::epochs(&self.archive().bucket, &from.workspace_id).await?;
+        let has_epoch = from.epoch.is_none_or(|epoch| epochs.contains(&epoch));
+        if epochs.is_empty() || !has_epoch {
+            return Err(Error::not_found("archive of the workspace", &from.workspace_id));
+        }
+        let clock = self.engine().clock();
+        let now_ms = clock.now_ms();
+        let workspace = WorkspaceRecord {
+            id: clock.new_id().to_string().into(),
+            name: name.trim().to_owned(),
+            slug: valid(name, "restored"),
+            owner_id: caller.user_id.clone(),
+            created_at: now_ms,
+        };
+        let restore = RestoreRecord {
+            id: clock.new_id().to_string().into(),
+            source_id: from.workspace_id.clone(),
+            workspace_id: workspace.id.clone(),
+            name: workspace.name.clone(),
+            status: RestoreStatus::Running,
+            position: 0,
+            end: None,
+            message: None,
+            started_at: now_ms,
+            ended_at: None,
+            server: self.engine().peers().map(|peers| peers.server_id.clone()),
+        };
+        let control = self.engine().access().control();
+        control.write_restore(&restore).await?;
+        let secret = caller.key_id.is_some().then(|| key_from(clock.random())).filter(|_| !caller.opens_all());
+        let key = secret.clone().map(|secret| (secret, caller.clone()));
+        let (backups, running) = (self.clone(), restore.clone());
+        tokio::spawn(async move { backups.run_restore(running, from, workspace, key).await });
+        Ok((restore, secret))
+    }
+
+    /// Runs a restore and records its end.
+    async fn run_restore(
+        &self,
+        mut restore: RestoreRecord,
+        from: RestoreFrom,
+        workspace: WorkspaceRecord,
+        key: Option<(String, Caller)>,
+    ) {
+        let outcome = self.try_restore(&restore, &from, &workspace).await;
+        if let (Ok(_), Some((secret, caller))) = (&outcome, key)
+            && let Err(error) = self.create_key(secret, &caller, &workspace).await
+        {
+            tracing::warn!(%error, workspace = %workspace.id, "could not create a key for the restored workspace");
+        }
+        restore.ended_at = Some(self.engine().clock().now_ms());
+        match outcome {
+            Ok(Restored { position, missing_files, .. }) => {
+                tracing::info!(source = %restore.source_id, workspace = %workspace.id, position, "a workspace was restored");
+                (restore.status, restore.position, restore.end) = (RestoreStatus::Done, position, Some(position));
+                let missing = format!("the archive does not have the bytes of {missing_files} file versions");
+                restore.message = Some(missing).filter(|_| missing_files > 0);
+            }
+            Err(error) => {
+                tracing::error!(%error, cause = ?error, source = %restore.source_id, "a restore failed");
+                restore.status = RestoreStatus::Failed;
+                restore.message = Some(log::reason(&error));
+                self.discard(&workspace.id).await;
+            }
+        }
+        if let Err(error) = self.engine().access().control().write_restore(&restore).await {
+            tracing::error!(%error, restore = %restore.id, "could not record the end of a restore");
+        }
+    }
+
+    /// Creates a key for the restored workspace, with the scopes and the expiry of the caller's key.
+    async fn create_key(&self, secret: String, caller: &Caller, workspace: &WorkspaceRecord) -> Result<()> {
+        let new = NewKey {
+            name: "restored".into(),
+            scopes: caller.scopes.to_vec(),
+            expires_at: caller.expires_at,
+            ..NewKey::default()
+        };
+        let origin = Some(caller.origin());
+        let access = self.engine().access();
+        access.create_key_from(secret, &workspace.id, &workspace.owner_id, new, None, origin).await.map(drop)
+    }
+
+    async fn try_restore(
+        &self,
+        restore: &RestoreRecord,
+        from: &RestoreFrom,
+        workspace: &WorkspaceRecord,
+    ) -> Result<Restored> {
+        let access = self.engine().access();
+        access.restore_workspace(workspace, false).await?;
+        let progress = self.restoring.clone();
+        let id = restore.id.clone();
+        let note = move |reached: RestoreProgress| {
+            progress.lock().insert(id.clone(), (reached.position, reached.end));
+        };
+        let restored = restore_workspace(self.engine(), self.archive(), from, &workspace.id, &note).await;
+        self.restoring.lock().remove(&restore.id);
+        let restored = restored?;
+        let owner =
+            UserRecord { id: workspace.owner_id.clone(), email: None, email_verified: false, name: None, plan: None };
+        let membership = Membership {
+            workspace_id: workspace.id.clone(),
+            user_id: owner.id.clone(),
+            role: Role::Owner,
+            joined_at: workspace.created_at,
+        };
+        access.restore_member(&membership, &owner).await?;
+        Ok(restored)
+    }
+
+    /// Returns the last restores, the newest first.
+    pub async fn restores(&self) -> Result<Vec<RestoreRecord>> {
+        let found = self.engine().access().control().read_restores().await?;
+        Ok(found.into_iter().map(|restore| self.with_progress(restore)).collect())
+    }
+
+    /// Returns a restore.
+    pub async fn restore(&self, id: &str) -> Result<RestoreRecord> {
+        let found = self.engine().access().control().read_restore(id).await?;
+        found.map(|restore| self.with_progress(restore)).ok_or_else(|| Error::not_found("restore", id))
+    }
+
+    fn with_progress(&self, restore: RestoreRecord) -> RestoreRecord {
+        match self.restoring.lock().get(&restore.id) {
+            Some((position, end)) => RestoreRecord { position: *position, end: Some(*end), ..restore },
+            None => restore,
+        }
+    }
+
+    /// Records the failure of restores whose server has died, and deletes what they had restored.
+    pub(super) async fn end_abandoned_restores(&self) -> Result<()> {
+        let control = self.engine().access().control();
+        for restore in control.read_restores().await? {
+            if restore.status != RestoreStatus::Running || self.is_running(&restore) {
+                continue;
+            }
+            self.discard(&restore.workspace_id).await;
+            let (message, ended_at) = (Some("the server stopped".to_owned()), Some(self.engine().clock().now_ms()));
+            let ended = RestoreRecord { status: RestoreStatus::Failed, message, ended_at, ..restore };
+            control.write_restore(&ended).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns whether the server of a restore may be alive.
+    fn is_running(&self, restore: &RestoreRecord) -> bool {
+        match (self.engine().peers(), restore.server.as_deref()) {
+            (Some(peers), Some(server)) => peers.is_alive(server),
+            _ => restore.started_at >= self.engine().running().started_at,
+        }
+    }
+
+    async fn discard(&self, workspace_id: &str) {
+        if let Err(error) = self.engine().access().discard_workspace(workspace_id).await {
+            tracing::error!(%error, workspace = workspace_id, "could not delete the workspace of a failed restore");
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! A segment of an archived log: an immutable object with consecutive lines, and checksums that detect every change.
+//!
+//! A segment is a zstd file. Its first frame is skippable, so that `zstd -d` prints the lines alone, and contains the
+//! header: 64 hexadecimal digits, a line break, and JSON. The digits are the SHA-256 of everything after them. Each
+//! line continues a chain of hashes through the whole log. The header has the chain before and after the segment, so a
+//! missing segment, or one of another log, does not fit. A merge of segments keeps the chain.
+
+use std::io::Read as _;
+
+use aws_lc_rs::digest::{Context, SHA256, digest};
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+/// The version of the format.
+const FORMAT: u64 = 1;
+/// The first bytes of a skippable frame.
+const SKIPPABLE: [u8; 4] = 0x184D_2A50_u32.to_le_bytes();
+/// The number of bytes before the content of a skippable frame: [`SKIPPABLE`], and the length of the content.
+const FRAME: usize = 8;
+/// The number of digits of a hash.
+const DIGITS: usize = 64;
+/// The maximum size of the lines of a segment, in bytes.
+pub const MAX_LINES_BYTES: u64 = 256 << 20;
+/// The level of compression: fast, and half the size of the fastest.
+const LEVEL: i32 = 3;
+
+/// The state of the chain of hashes after a line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct Chain([u8; 32]);
+
+impl From<Chain> for String {
+    fn from(chain: Chain) -> String {
+        hex::encode(chain.0)
+    }
+}
+
+impl TryFrom<String> for Chain {
+    type Error = hex::FromHexError;
+
+    fn try_from(text: String) -> Result<Chain, hex::FromHexError> {
+        let mut chain = [0; 32];
+        hex::decode_to_slice(text, &mut chain).map(|()| Chain(chain))
+    }
+}
+
+impl Chain {
+    /// Returns the chain before the first line of a log.
+    pub fn begin() -> Chain {
+        Chain([0; 32])
+    }
+
+    /// Continues the chain with a line, which includes its line break.
+    fn extend(&mut self, line: &[u8]) {
+        let mut context = Context::new(&SHA256);
+        context.update(&self.0);
+        context.update(line);
+        self.0.copy_from_slice(context.finish().as_ref());
+    }
+
+    /// Returns the chain after these lines.
+    pub fn after(&self, lines: &[u8]) -> Chain {
+        let mut chain = self.clone();
+        lines.split_inclusive(|byte| *byte == b'\n').for_each(|line| chain.extend(line));
+        chain
+    }
+}
+
+/// The place in an archived log at which a segment begins or ends.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// The number of the last level-0 segment before the place. 0 at the beginning of a log.
+    pub number: u64,
+    /// The position of the last event before the place.
+    pub position: u64,
+    /// The number of definitions before the place.
+    pub definitions: u64,
+    pub chain: Chain,
+}
+
+impl Place {
+    /// Returns the place before the first segment of a log.
+    pub fn begin() -> Place {
+        Place { number: 0, position: 0, definitions: 0, chain: Chain::begin() }
+    }
+}
+
+/// The header of a segment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Header {
+    pub format: u64,
+    /// The version of the program that wrote the segment.
+    pub program: String,
+    pub workspace_id: String,
+    pub epoch: u64,
+    /// The place before the first line.
+    pub after: Place,
+    /// The place after the last line.
+    pub end: Place,
+    /// The id of the last event of the log up to the end of the segment.
+    pub last_event_id: Option<String>,
+    /// The SHA-256 of the last definition of the log up to the end of the segment.
+    #[serde(default)]
+    pub last_definition: Option<String>,
+    /// The times at which the first and the last event were recorded, in milliseconds since the epoch.
+    pub from: Option<i64>,
+    pub to: Option<i64>,
+}
+
+impl Header {
+    /// Creates the header of a segment.
+    pub fn new(workspace_id: &str, epoch: u64, after: Place, end: Place) -> Header {
+        let program = env!("CARGO_PKG_VERSION").to_owned();
+        let (last_event_id, last_definition, from, to) = Default::default();
+        let workspace_id = workspace_id.into();
+        Header { format: FORMAT, program, workspace_id, epoch, after, end, last_event_id, last_definition, from, to }
+    }
+}
+
+/// A segment that was read.
+#[derive(Debug)]
+pub struct Segment {
+    pub header: Header,
+    pub lines: Vec<u8>,
+}
+
+/// Writes a segment. The chain at its end is computed from the lines.
+pub fn encode(mut header: Header, lines: &[u8]) -> std::io::Result<(Header, Bytes)> {
+    header.end.chain = header.after.chain.after(lines);
+    let text = serde_json::to_vec(&header)?;
+    let body = zstd::stream::encode_all(lines, LEVEL)?;
+    let seal = hex::encode(sealed(&text, &body));
+    let length = DIGITS + 1 + text.len();
+    let mut segment = Vec::with_capacity(FRAME + length + body.len());
+    segment.extend_from_slice(&SKIPPABLE);
+    segment.extend_from_slice(&u32::try_from(length).map_err(std::io::Error::other)?.to_le_bytes());
+    segment.extend_from_slice(seal.as_bytes());
+    segment.push(b'\n');
+    segment.extend_from_slice(&text);
+    segment.extend_from_slice(&body);
+    Ok((header, segment.into()))
+}
+
+fn sealed(header: &[u8], body: &[u8]) -> [u8; 32] {
+    let mut context = Context::new(&SHA256);
+    context.update(header);
+    context.update(body);
+    let mut seal = [0; 32];
+    seal.copy_from_slice(context.finish().as_ref());
+    seal
+}
+
+/// Reads a segment and checks it. The error says what is wrong.
+pub fn decode(segment: &[u8]) -> Result<Segment, String> {
+    let (header, body) = parts(segment)?;
+    let mut lines = Vec::new();
+    let decoder = zstd::stream::read::Decoder::new(body).map_err(|error| error.to_string())?;
+    decoder.take(MAX_LINES_BYTES + 1).read_to_end(&mut lines).map_err(|error| error.to_string())?;
+    if lines.len() as u64 > MAX_LINES_BYTES {
+        return Err(format!("it has more than {MAX_LINES_BYTES} bytes of lines"));
+    }
+    if header.after.chain.after(&lines) != header.end.chain {
+        return Err("the hash of its lines differs from the hash in its header".into());
+    }
+    Ok(Segment { header, lines })
+}
+
+/// Reads the header of a segment and checks the segment, without unpacking its lines.
+pub fn header(segment: &[u8]) -> Result<Header, String> {
+    parts(segment).map(|(header, _)| header)
+}
+
+fn parts(segment: &[u8]) -> Result<(Header, &[u8]), String> {
+    let cut = || "it is not a segment, or it is cut off".to_owned();
+    let rest = segment.strip_prefix(&SKIPPABLE).ok_or_else(cut)?;
+    let (length, rest) = rest.split_first_chunk::<4>().ok_or_else(cut)?;
+    let (frame, body) = rest.split_at_checked(u32::from_le_bytes(*length) as usize).ok_or_else(cut)?;
+    let (seal, text) = frame.split_at_checked(DIGITS).ok_or_else(cut)?;
+    let text = text.strip_prefix(b"\n").ok_or_else(cut)?;
+    if hex::encode(sealed(text, body)).as_bytes() != seal {
+        return Err("its content does not match its hash: the segment was changed or cut off".into());
+    }
+    let header: Header = serde_json::from_slice(text).map_err(|error| format!("its header is invalid: {error}"))?;
+    if header.format > FORMAT {
+        return Err(format!("format {} is not supported; this program reads formats up to {FORMAT}", header.format));
+    }
+    Ok((header, body))
+}
+
+/// Returns the SHA-256 of bytes, in hexadecimal.
+pub fn sha256(bytes: &[u8]) -> String {
+    hex::encode(digest(&SHA256, bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segment(after: Place, lines: &[u8]) -> (Header, Bytes) {
+        let end = Place { number: after.number + 1, ..after.clone() };
+        encode(Header::new("w", 1, after, end), lines).expect("a segment")
+    }
+
+    #[test]
+    fn every_changed_byte_of_a_segment_is_found() {
+        let (written, bytes) = segment(Place::begin(), b"{\"position\":1}\n{\"position\":2}\n");
+        let found = decode(&bytes).expect("readable");
+        assert_eq!((found.header, found.lines.len()), (written, 30));
+        for index in 0..bytes.len() {
+            for bit in [1, 128] {
+                let mut changed = bytes.to_vec();
+                changed[index] ^= bit;
+                assert!(decode(&changed).is_err(), "byte {index}");
+            }
+            assert!(decode(&bytes[..index]).is_err(), "cut at {index}");
+        }
+    }
+
+    #[test]
+    fn a_merge_of_segments_continues_the_chain() {
+        let (first, _) = segment(Place::begin(), b"a\n");
+        let (second, _) = segment(first.end.clone(), b"b\nc\n");
+        let (merged, bytes) = segment(Place::begin(), b"a\nb\nc\n");
+        assert_eq!(merged.end.chain, second.end.chain);
+        assert_ne!(first.end.chain, second.end.chain);
+        // Other programs read the lines, too.
+        assert_eq!(zstd::stream::decode_all(&*bytes).expect("lines"), b"a\nb\nc\n");
+        assert_eq!(sha256(b""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    }
+}

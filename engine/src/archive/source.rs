@@ -1,0 +1,90 @@
+//! The input of the archiver: the log of an open or closed workspace.
+
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::model::event::Event;
+use crate::state::State;
+use crate::store::DatabaseReader;
+use crate::store::definitions::PastDefinition;
+use crate::store::log::take_part;
+
+/// The maximum number of events in a segment, and their maximum size in memory, in bytes.
+const MAX_EVENTS: usize = 8_192;
+const MAX_BYTES: usize = 8 << 20;
+/// The maximum number and size, in bytes, of the definitions that are read for a segment.
+const MAX_DEFINITIONS: usize = 64;
+const MAX_DEFINITION_BYTES: usize = 8 << 20;
+
+/// The log of a workspace.
+pub enum Source {
+    /// A workspace that this server has open. Its last events are in memory.
+    Open(Arc<State>),
+    Closed(DatabaseReader),
+}
+
+/// The events and definitions that the next segment contains. Each list is in the order of the log.
+#[derive(Default)]
+pub struct Part {
+    pub events: Vec<Arc<Event>>,
+    pub definitions: Vec<PastDefinition>,
+}
+
+impl Part {
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty() && self.definitions.is_empty()
+    }
+}
+
+impl Source {
+    pub fn db(&self) -> &DatabaseReader {
+        match self {
+            Source::Open(state) => &state.db,
+            Source::Closed(db) => db,
+        }
+    }
+
+    /// Returns what follows in the log after a position and a number of definitions, up to the limits of a segment.
+    pub async fn part_after(&self, position: u64, definitions: u64) -> Result<Part> {
+        // A definition is in the store before the first event to which it applies. Definitions are therefore read after
+        // the events.
+        let mut events = self.events_after(position).await?;
+        let last = events.last().map_or(position, |event| event.position);
+        let start = usize::try_from(definitions).unwrap_or(usize::MAX);
+        let mut definitions = self.db().read_defined(start, MAX_DEFINITIONS).await?;
+        let is_full = definitions.len() == MAX_DEFINITIONS;
+        let mut bytes = 0;
+        let fitting = definitions.iter().take_while(|definition| {
+            bytes += definition.text.len();
+            bytes <= MAX_DEFINITION_BYTES
+        });
+        let fitting = fitting.count().max(1).min(definitions.len());
+        if fitting < definitions.len() || is_full {
+            definitions.truncate(fitting);
+            // The events after the last definition that was read wait for the definitions in between.
+            let read_to = definitions.last().map_or(last, |definition| definition.position);
+            events.retain(|event| event.position <= read_to);
+        }
+        let last = events.last().map_or(position, |event| event.position);
+        definitions.retain(|definition| definition.position <= last);
+        Ok(Part { events, definitions })
+    }
+
+    async fn events_after(&self, position: u64) -> Result<Vec<Arc<Event>>> {
+        if let Source::Open(state) = self
+            && let Some(mut events) = state.folded.last_events(position, MAX_EVENTS)
+        {
+            let mut bytes = 0;
+            let fitting = events.iter().take_while(|event| {
+                bytes += event.size_bytes();
+                bytes <= MAX_BYTES
+            });
+            let fitting = fitting.count().max(1);
+            events.truncate(fitting);
+            return Ok(events);
+        }
+        let refs = self.db().event_refs_after(position, MAX_EVENTS).await?;
+        let part = take_part(&mut refs.into(), MAX_EVENTS, MAX_BYTES);
+        Ok(self.db().read_event_refs(&part, None).await?.into_iter().map(Arc::new).collect())
+    }
+}

@@ -1,0 +1,207 @@
+//! Periodic maintenance of the archive. Every hour: merges and digests. Every day: verification, and the removal of
+//! data whose retention has expired.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use super::backups::Backups;
+use super::digest::{self, Digest};
+use super::verify::{self, Outcome, Verified};
+use super::{control, files, log, merge};
+use crate::error::{Error, Result};
+use crate::metric;
+use crate::registry::Usage;
+use crate::workspace::notices::tell_of_backup;
+
+const HOUR_MS: i64 = 3_600_000;
+const DAY_MS: i64 = 24 * HOUR_MS;
+/// The age from which a verification no longer counts, in milliseconds.
+const PROVED_WITHIN_MS: i64 = 2 * DAY_MS;
+/// The number of digests that are kept of each workspace.
+const DIGESTS: usize = 48;
+
+impl Backups {
+    /// Runs the maintenance that is due. Logs a failure; the next call repeats the step.
+    pub async fn tend(&self) {
+        let mut tended = self.tended.lock().await;
+        if let Err(error) = self.check_owner().await {
+            return tracing::warn!(%error, cause = ?error, "the maintenance of the archive is skipped");
+        }
+        let now_ms = self.engine().clock().now_ms();
+        for usage in self.engine().open_workspaces() {
+            if !usage.state.leadership.is_own() {
+                continue;
+            }
+            let id = usage.id.clone();
+            if is_due(&tended.hourly, &id, now_ms, HOUR_MS) {
+                let outcome = self.tend_hourly(&usage, now_ms).await;
+                note(&mut tended.hourly, &id, now_ms, "merges and digests", outcome);
+            }
+            if is_due(&tended.daily, &id, now_ms, DAY_MS) {
+                let outcome = self.tend_daily(&usage, now_ms).await;
+                note(&mut tended.daily, &id, now_ms, "the retention", outcome);
+            }
+        }
+        if tended.control.saturating_add(DAY_MS) <= now_ms {
+            match control::thin(&self.archive().bucket, now_ms, self.settings.retention_ms).await {
+                Ok(()) => tended.control = now_ms,
+                Err(error) => {
+                    tracing::warn!(%error, cause = ?error, "could not remove old dumps of the control database")
+                }
+            }
+        }
+        if let Err(error) = self.remove_deleted(now_ms).await {
+            tracing::warn!(%error, cause = ?error, "could not remove the archives of deleted workspaces");
+        }
+        if self.settings.verify {
+            // A digest verifies something only if the archive has reached its position.
+            self.archive_open().await;
+            self.prove_all(now_ms).await;
+        }
+        metric::BACKUP_UNVERIFIED.set(&[], self.unverified.lock().len() as f64);
+    }
+
+    async fn tend_hourly(&self, usage: &Usage, now_ms: i64) -> Result<()> {
+        let (bucket, id, state) = (&self.archive().bucket, &usage.id, &usage.state);
+        let epoch = self.reached(id).epoch;
+        if epoch == 0 {
+            return Ok(());
+        }
+        merge::merge(bucket, id, epoch, now_ms).await?;
+        let (snapshot, definitions) = {
+            // While this lock is held, nothing is folded and no type is redefined here.
+            let _folding = state.folding().await;
+            let definitions = state.db.count_defined().await?;
+            if state.db.types_changed().await? != state.types.changed() {
+                // Another server has redefined a type, and the states here do not follow it yet.
+                return Ok(());
+            }
+            (state.folded.snapshot(), definitions)
+        };
+        let last = digest::last(bucket, id, epoch, u64::MAX).await?;
+        if last.is_some_and(|last| last.is_of(snapshot.position(), definitions)) {
+            return Ok(());
+        }
+        let digest = tokio::task::spawn_blocking(move || {
+            let states = snapshot.iter().map(|aggregate| &**aggregate);
+            Digest::of(states, snapshot.position(), definitions, now_ms)
+        });
+        digest::write(bucket, id, epoch, &digest.await.map_err(Error::internal)?).await?;
+        digest::thin(bucket, id, epoch, DIGESTS).await
+    }
+
+    async fn tend_daily(&self, usage: &Usage, now_ms: i64) -> Result<()> {
+        let snapshot = usage.state.folded.snapshot();
+        let (bucket, retention_ms) = (&self.archive().bucket, self.settings.retention_ms);
+        let is_file = |aggregate: &&Arc<_>| files::is_file(aggregate);
+        files::sweep(bucket, &usage.id, snapshot.iter().filter(is_file), now_ms, retention_ms).await.map(drop)
+    }
+
+    /// Removes the archives of workspaces that were deleted while this server ran, after the retention.
+    async fn remove_deleted(&self, now_ms: i64) -> Result<()> {
+        let existing: HashSet<Arc<str>> = self.engine().workspaces().await?.into_iter().map(|found| found.id).collect();
+        let bucket = &self.archive().bucket;
+        for id in self.archived_ids() {
+            let mark = log::removal_key(&id);
+            if existing.contains(&id) {
+                continue;
+            }
+            bucket.create(&mark, now_ms.to_string().into()).await?;
+            self.forget(&id);
+        }
+        for id in self.archive().workspaces().await? {
+            if existing.contains(&id) {
+                continue;
+            }
+            let Some(since) = bucket.read(&log::removal_key(&id)).await? else { continue };
+            let since: Option<i64> = std::str::from_utf8(&since).ok().and_then(|since| since.parse().ok());
+            if since.is_some_and(|since| since.saturating_add(self.settings.retention_ms) <= now_ms) {
+                for found in bucket.list(&id).await? {
+                    bucket.remove(&found.key).await?;
+                }
+                tracing::info!(workspace = %id, "removed the archive of a deleted workspace after its retention");
+            }
+        }
+        Ok(())
+    }
+
+    /// Verifies the archives whose last verification is a day old.
+    async fn prove_all(&self, now_ms: i64) {
+        let workspaces = match self.engine().workspaces().await {
+            Ok(workspaces) => workspaces,
+            Err(error) => return tracing::warn!(%error, "could not list the workspaces to verify"),
+        };
+        self.unverified.lock().retain(|id| workspaces.iter().any(|workspace| workspace.id == *id));
+        for id in workspaces.into_iter().map(|workspace| workspace.id) {
+            match self.prove(&id, now_ms).await {
+                Ok(true) => drop(self.unverified.lock().remove(&id)),
+                Ok(false) => drop(self.unverified.lock().insert(id)),
+                Err(error) => tracing::warn!(%error, cause = ?error, workspace = %id, "could not verify an archive"),
+            }
+        }
+    }
+
+    /// Verifies an archive if its last verification is a day old. Returns whether the archive counts as verified.
+    async fn prove(&self, id: &Arc<str>, now_ms: i64) -> Result<bool> {
+        let bucket = &self.archive().bucket;
+        if log::epochs(bucket, id).await?.is_empty() {
+            return Ok(true);
+        }
+        let last = verify::last(bucket, id).await?;
+        let proof = match last {
+            Some(last) if last.at.saturating_add(DAY_MS) > now_ms => last,
+            last => match verify::verify(bucket, id, now_ms, &|_| {}).await {
+                Ok(proof) => {
+                    self.tell(id, &proof).await;
+                    proof
+                }
+                // An older verification counts for another day.
+                Err(error) => match last {
+                    Some(last) if last.at.saturating_add(PROVED_WITHIN_MS) > now_ms => {
+                        tracing::warn!(%error, cause = ?error, workspace = %id, "could not verify an archive");
+                        last
+                    }
+                    _ => return Ok(false),
+                },
+            },
+        };
+        Ok(matches!(proof.outcome, Outcome::Equal | Outcome::Partial))
+    }
+
+    /// Logs the result of a verification. Creates a task for each operator if the archive is damaged or different.
+    async fn tell(&self, id: &Arc<str>, proof: &Verified) {
+        let Verified { outcome, position, problems, .. } = proof;
+        let problem = match (outcome, problems.first()) {
+            (Outcome::Equal | Outcome::Partial, _) | (_, None) => {
+                return tracing::info!(workspace = %id, position, outcome = outcome.name(), "verified an archive");
+            }
+            (_, Some(problem)) => problem,
+        };
+        tracing::error!(workspace = %id, position, outcome = outcome.name(), problem, "an archive has problems");
+        if let Err(error) = tell_operators(self, id, proof.at, problem).await {
+            tracing::warn!(%error, cause = ?error, "could not create tasks about a damaged archive");
+        }
+    }
+}
+
+/// Creates a task for each owner of the first workspace.
+async fn tell_operators(backups: &Backups, id: &Arc<str>, at: i64, problem: &str) -> Result<()> {
+    let access = backups.engine().access();
+    let Some(first) = access.control().first_workspace_id().await? else { return Ok(()) };
+    let first: Arc<str> = first.into();
+    let owners = access.owners_of(&first).await?;
+    tell_of_backup(&*backups.engine().runtime(&first).await?, owners, id.clone(), at, problem.to_owned()).await
+}
+
+fn is_due(done: &HashMap<Arc<str>, i64>, id: &Arc<str>, now_ms: i64, every_ms: i64) -> bool {
+    done.get(id).is_none_or(|last| last.saturating_add(every_ms) <= now_ms)
+}
+
+fn note(done: &mut HashMap<Arc<str>, i64>, id: &Arc<str>, now_ms: i64, what: &str, outcome: Result<()>) {
+    match outcome {
+        Ok(()) => drop(done.insert(id.clone(), now_ms)),
+        Err(error) => {
+            tracing::warn!(%error, cause = ?error, workspace = %id, "the maintenance of an archive failed: {what}")
+        }
+    }
+}

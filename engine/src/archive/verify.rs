@@ -1,0 +1,268 @@
+//! Verifies an archive without the store: checks every segment, folds the events, and compares the states with a digest
+//! that a server computed from its states.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use aws_lc_rs::digest::{Context, SHA256};
+use futures_util::StreamExt;
+use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr, VariantArray};
+
+use super::bucket::Bucket;
+use super::digest::{self, Digest};
+use super::files;
+use super::line::{self, Line};
+use super::log::{self, Reader, damaged};
+use super::progress::RestoreProgress;
+use crate::error::{Error, Result};
+use crate::model::aggregate::Aggregate;
+use crate::model::builtin::{self, FILE};
+use crate::model::declaration;
+use crate::model::definition::Definition;
+use crate::model::event::Event;
+use crate::model::file::{SHA256 as HASH, size_bytes, text};
+use crate::model::id::AggregateId;
+
+/// The maximum size of the states in memory, in bytes. Of a larger workspace only the segments are checked.
+const MAX_STATE_BYTES: usize = 512 << 20;
+/// The maximum number and total size, in bytes, of the files whose hashes are checked. Of the others, the sizes are.
+const MAX_HASHED_FILES: usize = 1_000;
+const MAX_HASHED_BYTES: u64 = 256 << 20;
+/// The time within which the archive must reach the position of a digest, in milliseconds.
+const ARCHIVED_WITHIN_MS: i64 = 600_000;
+/// The maximum number of problems that are reported.
+const MAX_PROBLEMS: usize = 20;
+
+/// The outcome of a verification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantArray, Serialize, Deserialize)]
+#[strum(serialize_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The archive has the same states as the server had.
+    Equal,
+    /// The archive has other states than the server had.
+    Different,
+    /// A segment or a file is missing, changed or cut off.
+    Damaged,
+    /// Every segment is there and unchanged. The states were not compared, because they are too large for the memory of
+    /// a verification, or because no server has computed a digest yet.
+    Partial,
+}
+
+impl Outcome {
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// A verification of an archive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verified {
+    /// The position up to which the archive was read.
+    pub position: u64,
+    /// The time of the verification, in milliseconds since the epoch.
+    pub at: i64,
+    pub outcome: Outcome,
+    pub events: u64,
+    /// What is wrong. Each text names its segment or file.
+    pub problems: Vec<String>,
+}
+
+/// States folded from the archive alone.
+#[derive(Default)]
+struct Folded {
+    definitions: HashMap<Arc<str>, Arc<Definition>>,
+    states: HashMap<AggregateId, Aggregate>,
+    bytes: usize,
+}
+
+impl Folded {
+    /// Folds the events in lines up to a position.
+    fn fold_lines(mut self, lines: &[u8], position: u64) -> Result<Folded, String> {
+        for text in texts(lines).filter(|text| line::is_event(text)) {
+            match line::read(text)? {
+                Line::Event(event) if event.position > position => break,
+                Line::Event(event) => self.fold(&event),
+                Line::Definition { .. } => {}
+            }
+        }
+        Ok(self)
+    }
+
+    /// Folds an event under the last definition of its type.
+    fn fold(&mut self, event: &Event) {
+        let Some(definition) = self.definitions.get(&event.aggregate_type) else { return };
+        let before = self.states.get(&event.aggregate_id);
+        self.bytes = self.bytes.saturating_sub(before.map_or(0, Aggregate::size_bytes));
+        let after = Aggregate::fold(before, event, definition);
+        self.bytes += after.size_bytes();
+        self.states.insert(after.id.clone(), after);
+    }
+}
+
+/// Checks the archive of a workspace, and records the outcome in it.
+pub async fn verify(
+    bucket: &Bucket,
+    workspace_id: &str,
+    now_ms: i64,
+    progress: &(dyn Fn(RestoreProgress) + Send + Sync),
+) -> Result<Verified> {
+    let mut proof = Verified { position: 0, at: now_ms, outcome: Outcome::Partial, events: 0, problems: Vec::new() };
+    match prove(bucket, workspace_id, &mut proof, progress).await {
+        Ok(()) => {}
+        Err(error) if log::is_damage(&error) => {
+            proof.outcome = Outcome::Damaged;
+            proof.problems.push(log::reason(&error));
+        }
+        Err(error) => return Err(error),
+    }
+    let text = serde_json::to_vec(&proof).map_err(Error::internal)?;
+    if let Err(error) = bucket.put(&key(workspace_id), text.into()).await {
+        tracing::warn!(%error, cause = ?error, workspace = workspace_id, "could not record the verification");
+    }
+    Ok(proof)
+}
+
+/// Returns the last verification of an archive.
+pub async fn last(bucket: &Bucket, workspace_id: &str) -> Result<Option<Verified>> {
+    let key = key(workspace_id);
+    let Some(text) = bucket.read(&key).await? else { return Ok(None) };
+    serde_json::from_slice(&text).map(Some).map_err(|error| damaged(&key, &error.to_string()))
+}
+
+fn key(workspace_id: &str) -> String {
+    format!("{workspace_id}/verified.json")
+}
+
+async fn prove(
+    bucket: &Bucket,
+    workspace_id: &str,
+    proof: &mut Verified,
+    progress: &(dyn Fn(RestoreProgress) + Send + Sync),
+) -> Result<()> {
+    let epochs = log::epochs(bucket, workspace_id).await?;
+    let epoch = *epochs.last().ok_or_else(|| Error::not_found("archive of the workspace", workspace_id))?;
+    let segments = log::history(bucket, workspace_id, epoch).await?;
+    // The states of a server are folded under the last definitions, so the definitions are read first. This reading
+    // also checks every segment.
+    let (mut reader, mut definitions) = (Reader::new(bucket, workspace_id, segments.clone()), Vec::new());
+    while let Some(segment) = reader.next().await? {
+        let (events, found) = blocking(move || definitions_of(&segment.lines)).await?;
+        definitions.extend(found);
+        proof.events += events;
+        proof.position = reader.place().position;
+        progress(progressed(workspace_id, proof.position, proof.position));
+    }
+    let newest = digest::last(bucket, workspace_id, epoch, u64::MAX).await?;
+    if let Some(newest) = newest.filter(|newest| newest.position > proof.position && is_late(newest, proof.at)) {
+        let message = format!(
+            "the archive ends at position {}, but a digest is of position {}: events are missing",
+            proof.position, newest.position
+        );
+        return Err(damaged(&log::epoch_folder(workspace_id, epoch), &message));
+    }
+    let digest = digest::last(bucket, workspace_id, epoch, proof.position).await?;
+    let Some(digest) = digest.filter(|digest| digest.program == env!("CARGO_PKG_VERSION")) else { return Ok(()) };
+    let count = usize::try_from(digest.definitions).unwrap_or(usize::MAX);
+    let mut folded = Folded::default();
+    folded.definitions.extend(builtin::definitions().into_iter().map(named));
+    folded.definitions.extend(definitions.into_iter().take(count).map(named));
+    let mut reader = Reader::new(bucket, workspace_id, segments);
+    while reader.place().position < digest.position
+        && let Some(segment) = reader.next().await?
+    {
+        folded = blocking(move || folded.fold_lines(&segment.lines, digest.position)).await?;
+        if folded.bytes > MAX_STATE_BYTES {
+            return Ok(());
+        }
+        progress(progressed(workspace_id, reader.place().position, proof.position));
+    }
+    let found = Digest::of(folded.states.values(), digest.position, digest.definitions, 0);
+    proof.outcome = if found.equals(&digest) { Outcome::Equal } else { Outcome::Different };
+    if proof.outcome == Outcome::Different {
+        proof.problems.push(format!(
+            "the states at position {} differ from the digest (aggregates: {} in the archive, {} on the server)",
+            digest.position, found.states, digest.states
+        ));
+    }
+    check_files(bucket, workspace_id, &folded, proof).await
+}
+
+/// Returns whether the archive had enough time to reach the position of a digest.
+fn is_late(digest: &Digest, now_ms: i64) -> bool {
+    digest.at.saturating_add(ARCHIVED_WITHIN_MS) < now_ms
+}
+
+fn progressed(workspace_id: &str, position: u64, end: u64) -> RestoreProgress {
+    RestoreProgress { workspace_id: workspace_id.into(), position, end }
+}
+
+fn named(definition: Definition) -> (Arc<str>, Arc<Definition>) {
+    (definition.type_name.clone(), Arc::new(definition))
+}
+
+/// Reads lines on a thread that may block.
+async fn blocking<T: Send + 'static>(read: impl FnOnce() -> Result<T, String> + Send + 'static) -> Result<T> {
+    let read = tokio::task::spawn_blocking(read).await.map_err(Error::internal)?;
+    read.map_err(|message| damaged("a line", &message))
+}
+
+fn texts(lines: &[u8]) -> impl Iterator<Item = &[u8]> {
+    lines.split(|byte| *byte == b'\n').filter(|text| !text.is_empty())
+}
+
+/// Returns the number of events and the definitions in lines.
+fn definitions_of(lines: &[u8]) -> Result<(u64, Vec<Definition>), String> {
+    let (mut events, mut definitions) = (0, Vec::new());
+    for text in texts(lines) {
+        if line::is_event(text) {
+            events += 1;
+        } else if let Line::Definition { declaration, .. } = line::read(text)? {
+            definitions.push(declaration::read(&declaration).0);
+        }
+    }
+    Ok((events, definitions))
+}
+
+/// Checks the bytes of the files that the states refer to.
+async fn check_files(bucket: &Bucket, workspace_id: &str, folded: &Folded, proof: &mut Verified) -> Result<()> {
+    let is_file = |state: &&Aggregate| &*state.aggregate_type == FILE && !state.deleted;
+    let mut files: Vec<&Aggregate> = folded.states.values().filter(is_file).collect();
+    // Over several verifications, every file is hashed.
+    fastrand::shuffle(&mut files);
+    let mut hashed_bytes = 0;
+    for (index, file) in files.into_iter().enumerate() {
+        let Some(sha256) = text(file, HASH) else { continue };
+        let (key, size) = (files::key(workspace_id, sha256), size_bytes(file));
+        let is_hashed = index < MAX_HASHED_FILES && hashed_bytes + size <= MAX_HASHED_BYTES;
+        let problem = if !bucket.has(&key, size).await? {
+            if files::is_missing(bucket, workspace_id, sha256).await? {
+                // The server had lost the bytes, too.
+                continue;
+            }
+            Some("the bytes of a file are missing or have the wrong size")
+        } else if is_hashed {
+            hashed_bytes += size;
+            (hash_of(bucket, &key).await? != sha256).then_some("the bytes of a file do not match their hash")
+        } else {
+            None
+        };
+        if let Some(problem) = problem {
+            proof.outcome = Outcome::Damaged;
+            if proof.problems.len() < MAX_PROBLEMS {
+                proof.problems.push(format!("{key}: {problem}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn hash_of(bucket: &Bucket, key: &str) -> Result<String> {
+    let mut context = Context::new(&SHA256);
+    let Some(mut bytes) = bucket.stream(key).await? else { return Ok(String::new()) };
+    while let Some(block) = bytes.next().await {
+        context.update(&block.map_err(Error::Body)?);
+    }
+    Ok(hex::encode(context.finish()))
+}

@@ -1,0 +1,229 @@
+//! Archives the log of one workspace: finds where its archive ends, and writes the next segments.
+//!
+//! A segment is written only if its key is free, so only one of two servers writes it. The other server reads that
+//! segment and continues after it. A server that dies between two steps loses nothing, because its successor reads the
+//! end of the archive from the bucket.
+
+use std::sync::Arc;
+
+use super::bucket::Bucket;
+use super::files::{self, NamedBytes};
+use super::line;
+use super::log::{self, Epoch, SegmentRef, damaged};
+use super::segment::{self, Header, Place};
+use super::source::{Part, Source};
+use crate::error::{Error, Result};
+use crate::store::blobs::Blobs;
+
+/// The maximum number of segments that are read in order to find the last readable one.
+const MAX_UNREADABLE: usize = 8;
+/// The maximum number of attempts to begin an epoch.
+const MAX_EPOCH_ATTEMPTS: usize = 8;
+
+/// The archiver of one workspace.
+#[derive(Clone)]
+pub struct Writer {
+    workspace_id: Arc<str>,
+    epoch: u64,
+    end: Place,
+    last_event_id: Option<String>,
+    /// The SHA-256 of the last archived definition.
+    last_definition: Option<String>,
+    /// The time at which the last archived event was recorded, in milliseconds since the epoch.
+    last_recorded_at: Option<i64>,
+}
+
+impl Writer {
+    /// Finds the end of the archive of a workspace. Begins an epoch if there is no archive yet, or if the store has
+    /// another history than the archive.
+    pub async fn open(bucket: &Bucket, workspace_id: &Arc<str>, source: &Source, now_ms: i64) -> Result<Writer> {
+        for _ in 0..MAX_EPOCH_ATTEMPTS {
+            let newest = log::epochs(bucket, workspace_id).await?.last().copied();
+            let begun = match newest {
+                None => {
+                    let (branch, last_event_id, last_definition) = (Place::begin(), None, None);
+                    Epoch { number: 1, parent: None, branch, last_event_id, last_definition, began_at: now_ms }
+                }
+                Some(number) => {
+                    let mut writer = Writer::end_of(bucket, workspace_id, number).await?;
+                    if writer.agrees_with(source).await? {
+                        // The workspace may have been deleted, and restored since.
+                        bucket.remove(&log::removal_key(workspace_id)).await?;
+                        return Ok(writer);
+                    }
+                    writer.step_back(bucket, source).await?;
+                    tracing::error!(
+                        workspace = %workspace_id, epoch = number + 1, position = writer.end.position,
+                        "the store was reset to an earlier state; archiving continues in a new epoch"
+                    );
+                    let Writer { end: branch, last_event_id, last_definition, .. } = writer;
+                    let (number, parent) = (number + 1, Some(number));
+                    Epoch { number, parent, branch, last_event_id, last_definition, began_at: now_ms }
+                }
+            };
+            // If another server has begun the epoch, the next attempt finds it.
+            log::begin_epoch(bucket, workspace_id, &begun).await?;
+        }
+        Err(Error::internal(std::io::Error::other(
+            "could not begin an epoch of the archive: other servers began one in each attempt",
+        )))
+    }
+
+    /// Returns the position up to which the log is archived.
+    pub fn position(&self) -> u64 {
+        self.end.position
+    }
+
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Returns the number of archived definitions.
+    pub fn definitions(&self) -> u64 {
+        self.end.definitions
+    }
+
+    pub fn last_recorded_at(&self) -> Option<i64> {
+        self.last_recorded_at
+    }
+
+    /// Returns a writer at the end of an epoch. A last segment that cannot be read, because its write was torn, counts
+    /// as absent and is replaced.
+    async fn end_of(bucket: &Bucket, workspace_id: &Arc<str>, epoch: u64) -> Result<Writer> {
+        let listed = log::list(bucket, workspace_id, epoch).await?;
+        // A merged segment whose write was torn still has its parts, which are then the end.
+        let mut ends = listed.clone();
+        ends.sort_unstable_by_key(|segment| std::cmp::Reverse((segment.last, segment.level)));
+        for segment in ends.iter().take(MAX_UNREADABLE) {
+            match log::read_header(bucket, workspace_id, segment).await {
+                Ok(Some(header)) => return Ok(Writer::after(workspace_id, epoch, header)),
+                Ok(None) => {}
+                Err(error) if log::is_damage(&error) => {
+                    tracing::warn!(%error, cause = ?error, "the last segment of an archive cannot be read");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        if listed.len() > MAX_UNREADABLE {
+            return Err(damaged(&log::epoch_folder(workspace_id, epoch), "its last segments cannot be read"));
+        }
+        let Epoch { branch: end, last_event_id, last_definition, .. } =
+            log::read_epoch(bucket, workspace_id, epoch).await?;
+        let (workspace_id, last_recorded_at) = (workspace_id.clone(), None);
+        Ok(Writer { workspace_id, epoch, end, last_event_id, last_definition, last_recorded_at })
+    }
+
+    fn after(workspace_id: &Arc<str>, epoch: u64, header: Header) -> Writer {
+        let Header { end, last_event_id, last_definition, to: last_recorded_at, .. } = header;
+        Writer { workspace_id: workspace_id.clone(), epoch, end, last_event_id, last_definition, last_recorded_at }
+    }
+
+    /// Returns whether the log has the last archived event and the last archived definition at the same places.
+    async fn agrees_with(&self, source: &Source) -> Result<bool> {
+        if let Some(last) = &self.last_definition {
+            let index = usize::try_from(self.end.definitions.saturating_sub(1)).unwrap_or(usize::MAX);
+            let found = source.db().read_defined(index, 1).await?;
+            if found.first().is_none_or(|found| segment::sha256(found.text.as_bytes()) != *last) {
+                return Ok(false);
+            }
+        }
+        let Some(last) = &self.last_event_id else { return Ok(true) };
+        let found = source.db().event_at(self.end.position).await?;
+        Ok(found.is_some_and(|event| *event.event_id == **last))
+    }
+
+    /// Goes back to the last segment after which the archive and the log have the same history.
+    async fn step_back(&mut self, bucket: &Bucket, source: &Source) -> Result<()> {
+        let segments = log::history(bucket, &self.workspace_id, self.epoch).await?;
+        let epoch = self.epoch;
+        for segment in segments.iter().rev() {
+            let Some(header) = log::read_header(bucket, &self.workspace_id, segment).await? else { continue };
+            *self = Writer::after(&self.workspace_id, epoch, header);
+            if self.agrees_with(source).await? {
+                return Ok(());
+            }
+        }
+        self.end = Place::begin();
+        (self.last_event_id, self.last_definition, self.last_recorded_at) = (None, None, None);
+        Ok(())
+    }
+
+    /// Archives the next part of the log, with the bytes of its files. Returns whether anything was archived.
+    pub async fn advance(&mut self, bucket: &Bucket, source: &Source, blobs: &Blobs, now_ms: i64) -> Result<bool> {
+        let part = source.part_after(self.end.position, self.end.definitions).await?;
+        if part.is_empty() {
+            return Ok(false);
+        }
+        for named in part.events.iter().filter_map(|event| NamedBytes::of(event)) {
+            if !files::copy(bucket, blobs, &self.workspace_id, &named).await? {
+                tracing::debug!(upload = %named.upload_id, "a file was deleted before it was archived");
+                files::note_missing(bucket, &self.workspace_id, &named.sha256).await?;
+            }
+        }
+        let before = self.clone();
+        let encoded = tokio::task::spawn_blocking(move || {
+            let (header, lines) = before.lines_of(part, now_ms);
+            segment::encode(header, &lines)
+        });
+        let encoded = encoded.await;
+        let (header, bytes) = encoded.map_err(Error::internal)?.map_err(Error::internal)?;
+        let number = header.end.number;
+        let segment = SegmentRef::new(self.epoch, 0, number, number);
+        let key = segment.key(&self.workspace_id);
+        if bucket.create(&key, bytes.clone()).await? {
+            *self = Writer::after(&self.workspace_id, self.epoch, header);
+            return Ok(true);
+        }
+        match log::read_header(bucket, &self.workspace_id, &segment).await {
+            // Another server has written the segment, or this server has, and did not get the response.
+            Ok(Some(found)) if found.after == self.end => {
+                *self = Writer::after(&self.workspace_id, self.epoch, found);
+                match self.agrees_with(source).await? {
+                    true => Ok(true),
+                    false => Err(damaged(&key, "the segment does not belong to this log")),
+                }
+            }
+            Ok(Some(_)) => Err(damaged(&key, "the segment does not continue the segment before it")),
+            Ok(None) => Err(damaged(&key, "the segment exists but cannot be read")),
+            Err(error) if log::is_damage(&error) => {
+                tracing::warn!(%error, cause = ?error, "replacing an incompletely written segment of an archive");
+                bucket.put(&key, bytes).await?;
+                *self = Writer::after(&self.workspace_id, self.epoch, header);
+                Ok(true)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns the header and the lines of the next segment.
+    fn lines_of(&self, part: Part, now_ms: i64) -> (Header, Vec<u8>) {
+        let mut lines = Vec::new();
+        let mut definitions = part.definitions.iter().peekable();
+        let mut write_definitions_before = |position: u64, lines: &mut Vec<u8>| {
+            while let Some(definition) = definitions.next_if(|definition| definition.position < position) {
+                if !line::write_definition(definition, now_ms, lines) {
+                    tracing::error!(name = definition.type_name, "a definition cannot be archived: it is not JSON");
+                }
+            }
+        };
+        for event in &part.events {
+            write_definitions_before(event.position, &mut lines);
+            if !line::write_event(event, &mut lines) {
+                tracing::error!(event = %event.event_id, "an event cannot be archived: it is not JSON");
+            }
+        }
+        write_definitions_before(u64::MAX, &mut lines);
+        let mut end = self.end.clone();
+        end.number += 1;
+        end.definitions += part.definitions.len() as u64;
+        end.position = part.events.last().map_or(end.position, |event| event.position);
+        let mut header = Header::new(&self.workspace_id, self.epoch, self.end.clone(), end);
+        let last = part.events.last();
+        header.last_event_id = last.map(|event| event.event_id.to_string()).or_else(|| self.last_event_id.clone());
+        let last_definition = part.definitions.last().map(|definition| segment::sha256(definition.text.as_bytes()));
+        header.last_definition = last_definition.or_else(|| self.last_definition.clone());
+        header.from = part.events.first().map(|event| event.recorded_at);
+        header.to = last.map(|event| event.recorded_at).or(self.last_recorded_at);
+        (header, lines)
+    }
+}

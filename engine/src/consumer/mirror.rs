@@ -1,0 +1,170 @@
+//! Applies the changes of the graph that another server has written, while that server processes the log.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustc_hash::FxHashSet;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use super::checkpointer::show;
+use super::circuits::Circuits;
+use super::event_context::FollowerView;
+use super::settling::Basis;
+use super::worker::restored;
+use crate::error::Result;
+use crate::model::id::AggregateId;
+use crate::state::State;
+use crate::state::plugins::PluginMap;
+use crate::state::releases::Adopted;
+use crate::store::graph::GraphCheckpoint;
+use crate::store::graph_changes::{ChangedKeys, EdgeKey};
+
+/// The interval at which the checkpoint is read while the leader reports nothing new.
+const READ_INTERVAL: Duration = Duration::from_secs(1);
+/// The maximum number of keys that one query reads.
+const KEYS: usize = 512;
+/// The maximum number of writes that are applied together.
+const WRITES: u64 = 256;
+
+/// The graph of another server, as far as this server has applied it.
+#[derive(Default)]
+pub struct Mirror {
+    /// `None` if the graph has to be read whole.
+    applied: Mutex<Option<Applied>>,
+}
+
+/// The checkpoint that the graph in memory matches, and the time at which it was read.
+struct Applied {
+    checkpoint: GraphCheckpoint,
+    read_at: Instant,
+}
+
+impl Mirror {
+    /// Applies the writes since the last call.
+    pub async fn step(&self, state: &Arc<State>) -> Result<()> {
+        let mut applied = self.applied.lock().await;
+        state.folded.follower_caught_up();
+        let reported = *state.reported.borrow();
+        if let Some(Applied { checkpoint, read_at }) = &*applied
+            && checkpoint.writes == reported.writes
+        {
+            // The leader may have processed events that changed nothing.
+            state.graph_progress.advance(reported.consumed);
+            let is_settled = state.settled.redefinitions.position() >= state.types.redefined().position();
+            let is_behind = state.graph_progress.position() < state.folded.position();
+            if (is_settled && !is_behind) || read_at.elapsed() < READ_INTERVAL {
+                return Ok(());
+            }
+        }
+        let read_at = Instant::now();
+        let checkpoint = state.db.read_graph_checkpoint().await?;
+        self.apply_newest(state, &mut applied, Applied { checkpoint, read_at }).await
+    }
+
+    /// Applies the writes of the leader up to now, whether or not the leader has reported them.
+    pub async fn show_newest(&self, state: &Arc<State>) -> Result<()> {
+        let mut applied = self.applied.lock().await;
+        // This server may have become the leader in the meantime. Its own graph is then the newest.
+        if state.leadership.is_own() {
+            return Ok(());
+        }
+        let read_at = Instant::now();
+        let checkpoint = state.db.read_graph_checkpoint().await?;
+        if applied.as_ref().is_some_and(|applied| applied.checkpoint == checkpoint) {
+            return Ok(());
+        }
+        self.apply_newest(state, &mut applied, Applied { checkpoint, read_at }).await
+    }
+
+    async fn apply_newest(&self, state: &Arc<State>, applied: &mut Option<Applied>, newest: Applied) -> Result<()> {
+        let reported = *state.reported.borrow();
+        let Applied { checkpoint, read_at } = newest;
+        // The graph refers to aggregates up to the checkpoint.
+        state.refresh().await?;
+        let before = applied.take().map(|applied| applied.checkpoint);
+        let is_near = |known: &GraphCheckpoint| {
+            known.generation == checkpoint.generation
+                && known.writes <= checkpoint.writes
+                && checkpoint.writes - known.writes <= WRITES
+        };
+        let changed = match &before {
+            Some(known) if is_near(known) && known.writes == checkpoint.writes => Some(Vec::new()),
+            Some(known) if is_near(known) => state.db.read_changed_keys(known.writes + 1..=checkpoint.writes).await?,
+            _ => None,
+        };
+        match changed {
+            Some(changed) => apply(state, checkpoint.generation, changed).await?,
+            None => {
+                let replaced = restored(&FollowerView::new(state), checkpoint.generation).await?;
+                let kept: FxHashSet<AggregateId> = replaced.all_facts().map(|(id, _)| id.clone()).collect();
+                let before = state.graph.replace(replaced);
+                show(state, before.iter().filter(|id| !kept.contains(*id)).map(|id| (id, None)));
+            }
+        }
+        adopt(state, &checkpoint, before.as_ref()).await?;
+        let consumed = if checkpoint.writes == reported.writes { reported.consumed } else { 0 };
+        state.graph_progress.set(checkpoint.position.max(consumed));
+        *applied = Some(Applied { checkpoint, read_at });
+        Ok(())
+    }
+
+    /// Ends following, because this server now processes the log itself. Waits for a running step, which could otherwise
+    /// show older facts after newer ones.
+    pub async fn end(&self) {
+        *self.applied.lock().await = None;
+    }
+}
+
+/// Applies changed facts and edges to the graph in memory.
+async fn apply(state: &Arc<State>, generation: u64, changed: Vec<ChangedKeys>) -> Result<()> {
+    let mut facts = FxHashSet::default();
+    let mut edges: FxHashSet<EdgeKey> = FxHashSet::default();
+    for changed in changed {
+        facts.extend(changed.facts);
+        edges.extend(changed.edges);
+    }
+    let facts: Vec<Arc<str>> = facts.into_iter().collect();
+    let view = FollowerView::new(state);
+    let is_enabled = |plugin: &str| state.plugins.find(plugin).is_some();
+    for ids in facts.chunks(KEYS) {
+        for (id, found) in state.db.read_facts_of(generation, ids).await? {
+            match found {
+                Ok(found) => {
+                    let (id, facts) = state.graph.set_facts(&view, &id, found, &is_enabled);
+                    show(state, std::iter::once((&id, Some(&*facts))));
+                }
+                Err(error) => {
+                    tracing::error!(%error, aggregate = %id, "stored facts cannot be read and are skipped");
+                }
+            }
+        }
+    }
+    let edges: Vec<EdgeKey> = edges.into_iter().collect();
+    for keys in edges.chunks(KEYS) {
+        state.graph.set_edges(state.db.read_edges_of(generation, keys).await?);
+    }
+    Ok(())
+}
+
+/// Adopts what the checkpoint says besides the graph: stopped plugins, the versions of plugins, and whether the edges
+/// match the definitions.
+async fn adopt(state: &Arc<State>, checkpoint: &GraphCheckpoint, before: Option<&GraphCheckpoint>) -> Result<()> {
+    if before.is_none_or(|before| before.circuits != checkpoint.circuits) {
+        Circuits::restore(state, &checkpoint.circuits).publish();
+    }
+    if before.is_none_or(|before| before.versions != checkpoint.versions) {
+        state.plugins.releases().refresh().await?;
+        let newest = PluginMap::new(&state.plugins, |plugin| state.plugins.newest(plugin));
+        if Adopted::changed(&checkpoint.versions, &newest, checkpoint.position).is_none() {
+            state.plugins.adopt(&newest);
+        }
+    }
+    let basis = Basis::current(state);
+    let is_settled = checkpoint.basis.as_ref() == Some(&basis.digest) || state.graph.is_empty();
+    if is_settled {
+        state.settled.remaining.set(0);
+        state.settled.redefinitions.advance(basis.redefinitions());
+    }
+    Ok(())
+}

@@ -1,0 +1,101 @@
+//! The scripted agents: calls the `work` hooks of their plugins for their tasks and delivers the output.
+
+use std::sync::Arc;
+
+use super::circuits::Circuits;
+use super::dispatch::Dispatcher;
+use super::ended::Ended;
+use super::event_context::{EventContext, FollowerView};
+use super::interrupt::Interrupt;
+use super::mentions::Mentions;
+use super::parking::Parking;
+use super::roster::Roster;
+use super::waiting::{Input, Waiting};
+use super::work::{self, WorkInput};
+use crate::error::Result;
+use crate::hook::{Failure, Hook};
+use crate::model::facts::Product;
+use crate::state::State;
+use crate::state::plugins::PluginIndex;
+
+/// The calls of the hook `work` for the events of a batch. The calls are first recorded and then made.
+pub struct ScriptedAgents {
+    state: Arc<State>,
+    mentions: Mentions,
+    waiting: Waiting<WorkInput>,
+}
+
+impl ScriptedAgents {
+    pub fn new(state: &Arc<State>) -> ScriptedAgents {
+        ScriptedAgents { state: state.clone(), mentions: Mentions::default(), waiting: Waiting::new(state, Hook::Work) }
+    }
+
+    /// Applies an event to the index of mentions, and records the call that the event requires. The view must show the
+    /// aggregates right after the event.
+    pub fn note(&mut self, view: &FollowerView<'_>, roster: &Roster, context: &Arc<EventContext>) {
+        self.mentions.observe(context.before.as_deref(), &context.after, &context.definition);
+        if let Some(plugin) = work::worker(&self.state.plugins, roster, context) {
+            let input = Arc::new(self.prepare(view, context));
+            self.waiting.push(plugin, input);
+        }
+    }
+
+    /// Prepares the input of the hook `work` for a task.
+    pub fn prepare(&mut self, view: &FollowerView<'_>, context: &Arc<EventContext>) -> WorkInput {
+        WorkInput::prepare(&self.state, view, &mut self.mentions, context)
+    }
+
+    /// Calls the hooks and delivers their output.
+    pub async fn run(
+        &mut self,
+        circuits: &mut Circuits,
+        parking: &mut Parking,
+        dispatcher: &Dispatcher,
+        interrupt: &Interrupt,
+    ) -> Result<(), Ended> {
+        let mut waiting = self.waiting.take();
+        while let Some(completed) = waiting.next(circuits, parking, interrupt, work::call).await? {
+            let plugin = completed.plugin;
+            for (input, failure) in completed.given_up {
+                self.give_up(plugin, &input.context, &failure, dispatcher).await?;
+            }
+            for (input, product) in completed.values {
+                let outcome = self.deliver(plugin, &input, product, false, dispatcher).await?;
+                if let Err(failure) = &outcome {
+                    self.give_up(plugin, &input.context, failure, dispatcher).await?;
+                }
+                parking.settle(circuits, plugin, Hook::Work, input.requested(), outcome);
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends the answer of a scripted agent to its task. Returns the reason if the answer is rejected. A task that
+    /// has failed accepts the answer only if `is_replayed` is set.
+    pub async fn deliver(
+        &self,
+        plugin: PluginIndex,
+        input: &WorkInput,
+        product: Product,
+        is_replayed: bool,
+        dispatcher: &Dispatcher,
+    ) -> Result<Result<(), Failure>> {
+        let name = self.state.plugins.name(plugin);
+        dispatcher.deliver(name, work::delivery(input, name, product, is_replayed)).await
+    }
+
+    /// Ends the task of a step that failed and is not retried, so that the task does not wait forever.
+    pub async fn give_up(
+        &self,
+        plugin: PluginIndex,
+        context: &EventContext,
+        failure: &Failure,
+        dispatcher: &Dispatcher,
+    ) -> Result<()> {
+        let name = self.state.plugins.name(plugin);
+        if let Err(failure) = dispatcher.deliver(name, work::given_up(context, name, failure)).await? {
+            tracing::error!(plugin = %name, %failure, "a task could not be ended with the failure of its plugin");
+        }
+        Ok(())
+    }
+}

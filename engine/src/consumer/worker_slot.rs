@@ -1,0 +1,161 @@
+//! Shares the worker between the log's follower and requests that repair the graph.
+//!
+//! A worker that failed or was cancelled may differ from the store. Such a worker is dropped, and the next turn starts
+//! from the stored state.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+use tokio::sync::{Mutex, MutexGuard};
+
+use super::interrupt::{Interrupt, InterruptRequest};
+use super::mirror::Mirror;
+use super::worker::Worker;
+use crate::error::{Error, Result};
+use crate::mailbox::members::Members;
+use crate::state::State;
+use crate::state::append::Appender;
+use crate::state::leadership::Lead;
+use crate::store::{self, retry};
+
+/// The slot for the worker of one open workspace, shared by the tasks that use the worker.
+pub struct WorkerSlot {
+    members: Members,
+    mirror: Mirror,
+    worker: Mutex<Option<Worker>>,
+    interrupt: Interrupt,
+    rebuilding: Mutex<()>,
+}
+
+/// A turn: exclusive access to the worker.
+///
+/// [`WorkerTurn::keep`] keeps the worker for the next turn. If the turn ends without this call, because of a failure or
+/// a cancelled request, the next turn starts from the stored state.
+pub struct WorkerTurn<'a> {
+    slot: MutexGuard<'a, Option<Worker>>,
+    worker: Worker,
+}
+
+impl WorkerSlot {
+    pub fn new(members: Members) -> WorkerSlot {
+        let (mirror, worker, interrupt, rebuilding) = Default::default();
+        WorkerSlot { members, mirror, worker, interrupt, rebuilding }
+    }
+
+    /// Waits for the worker and takes a turn, with the newest versions of the plugins. While a task waits, the worker
+    /// ends its retries of failing plugins early.
+    pub async fn turn(&self, state: &Arc<State>, appender: &Appender) -> Result<WorkerTurn<'_>> {
+        for _ in retry::waits() {
+            let request = self.interrupt.request();
+            let slot = self.worker.lock().await;
+            drop(request);
+            // The caller changes the graph, so this server takes over from the server that leads.
+            let lead = state.leadership.take().await?;
+            let mut turn = self.begin(slot, state, appender, lead).await?;
+            match turn.adopt_versions().await {
+                Ok(()) => return Ok(turn),
+                // Another server has processed events or adopted versions. The next turn begins with the state that the
+                // other server stored.
+                Err(Error::Unavailable(store::Error::Conflict)) if !state.is_exclusive() => drop(turn),
+                Err(error) => return Err(error),
+            }
+        }
+        Err(Error::Unavailable(store::Error::Conflict))
+    }
+
+    /// Waits for other turns without interrupting them, then takes the follower's turn. Returns `None` if another
+    /// server leads.
+    pub(super) async fn next_step(&self, state: &Arc<State>, appender: &Appender) -> Result<Option<WorkerTurn<'_>>> {
+        let mut slot = self.worker.lock().await;
+        let is_behind = state.graph_progress.position() < state.folded.position();
+        match state.leadership.acquire(is_behind).await? {
+            Some(lead) => self.begin(slot, state, appender, lead).await.map(Some),
+            None => {
+                *slot = None;
+                Ok(None)
+            }
+        }
+    }
+
+    async fn begin<'a>(
+        &'a self,
+        mut slot: MutexGuard<'a, Option<Worker>>,
+        state: &Arc<State>,
+        appender: &Appender,
+        lead: Lead,
+    ) -> Result<WorkerTurn<'a>> {
+        // Other servers may have changed the graph after an earlier leadership.
+        let worker = match slot.take().filter(|worker| worker.lead() == lead) {
+            Some(worker) => worker,
+            None => {
+                self.mirror.end().await;
+                let (members, interrupt) = (self.members.clone(), self.interrupt.clone());
+                Worker::resume(state.clone(), appender.clone(), members, interrupt, lead).await?
+            }
+        };
+        Ok(WorkerTurn { slot, worker })
+    }
+
+    /// Applies what the server that leads has written to the graph. Called while another server leads.
+    pub(super) async fn follow_leader(&self, state: &Arc<State>) -> Result<()> {
+        self.mirror.step(state).await
+    }
+
+    /// Prepares a read of the graph: if another server leads, applies everything that it has written.
+    pub async fn show_newest(&self, state: &Arc<State>) -> Result<()> {
+        if state.leadership.acquire(false).await?.is_some() {
+            return Ok(());
+        }
+        self.mirror.show_newest(state).await
+    }
+
+    /// Pauses the worker until the returned guard is dropped, so that the caller can write records that the worker
+    /// writes as well.
+    pub async fn pause(&self) -> impl Drop + Send {
+        let request = self.interrupt.request();
+        let paused = self.worker.lock().await;
+        drop(request);
+        paused
+    }
+
+    /// Writes the worker's checkpoint. The next start resumes there.
+    pub(super) async fn settle(&self) -> Result<()> {
+        let mut slot = self.worker.lock().await;
+        let Some(mut worker) = slot.take() else { return Ok(()) };
+        worker.settle().await?;
+        *slot = Some(worker);
+        Ok(())
+    }
+
+    /// Ends retries of failing plugins early until the returned value is dropped.
+    pub fn hurry(&self) -> InterruptRequest {
+        self.interrupt.request()
+    }
+
+    /// Acquires the right to rebuild the graph until the returned guard is dropped. Only one rebuild runs at a time.
+    pub(super) fn begin_rebuild(&self) -> Result<impl Drop + Send> {
+        self.rebuilding.try_lock().map_err(|_| Error::conflict("rebuild_running", "the graph is already being rebuilt"))
+    }
+}
+
+impl WorkerTurn<'_> {
+    /// Ends the turn and keeps the worker for the next turn. All changes of the turn must be written before.
+    pub fn keep(self) {
+        let WorkerTurn { mut slot, worker } = self;
+        *slot = Some(worker);
+    }
+}
+
+impl Deref for WorkerTurn<'_> {
+    type Target = Worker;
+
+    fn deref(&self) -> &Worker {
+        &self.worker
+    }
+}
+
+impl DerefMut for WorkerTurn<'_> {
+    fn deref_mut(&mut self) -> &mut Worker {
+        &mut self.worker
+    }
+}

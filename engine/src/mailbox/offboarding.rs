@@ -1,0 +1,82 @@
+//! Reassigns the tasks of assignees who have left: removed members, and agents that are disabled or deleted. A task
+//! goes to the successor that was named with the removal, or becomes unassigned, so that no task waits for an assignee
+//! who has left.
+
+use super::decision::{event, find_enabled_agent, signed};
+use super::person::parts;
+use crate::model::agent::{self, SUCCESSOR};
+use crate::model::aggregate::Aggregate;
+use crate::model::event::NewEvent;
+use crate::model::facts::Assignee;
+use crate::model::task::content::Stamp;
+use crate::model::task::record::field;
+use crate::model::task::transition::{self, Circumstances};
+use crate::model::task::{Act, Task, TaskEvent};
+use crate::model::value::{Object, Value};
+use crate::state::view::View;
+
+/// An assignee who has left, and the assignee's successor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Left {
+    pub who: Assignee,
+    pub successor: Option<Assignee>,
+    /// The reason, which is recorded in the event of each task.
+    reason: &'static str,
+}
+
+impl Left {
+    /// Returns a user who is no longer a member.
+    pub fn member(id: &str, successor: Option<Assignee>) -> Left {
+        Left { who: Assignee::User(id.into()), successor, reason: "member_removed" }
+    }
+
+    /// Returns an agent that is disabled, deleted or unknown. Returns `None` for an agent that gets work.
+    pub fn agent(found: Option<&Aggregate>, id: &str) -> Option<Left> {
+        let reason = match found.filter(|found| agent::is_agent(found)) {
+            Some(agent) if agent::is_disabled(agent) => "agent_disabled",
+            Some(_) => return None,
+            None => "agent_deleted",
+        };
+        let successor = found.and_then(|agent| agent.state.get(SUCCESSOR)?.as_str()).and_then(Assignee::parse);
+        Some(Left { who: Assignee::Agent(id.into()), successor, reason })
+    }
+}
+
+/// Returns the agent that a task is assigned to, if the agent has left.
+pub fn agent_left(view: &View<'_>, task: &Task<'_>) -> Option<Left> {
+    let id = task.assigned_agent()?;
+    Left::agent(view.aggregate(id).as_deref(), id)
+}
+
+/// Returns the event that takes a task away from an assignee who has left. Returns `None` if the task has ended or is
+/// not assigned to that assignee. If the successor is an agent that has left as well, the task becomes unassigned.
+pub fn decide(view: &View<'_>, id: &str, left: &Left, stamp: Option<&Stamp>) -> Option<NewEvent> {
+    let found = view.aggregate(id).filter(|found| !found.deleted)?;
+    let task = Task::new(&found);
+    if task.assignee().as_ref() != Some(&left.who) {
+        return None;
+    }
+    let next = transition::next(&task, Act::AssigneeLeft, Circumstances::default())?;
+    let successor = left.successor.as_ref().filter(|successor| match successor {
+        Assignee::Agent(id) => find_enabled_agent(view, id).is_ok(),
+        Assignee::User(_) => true,
+    });
+    let ((kind, id), (had_kind, had_id)) = (parts(successor), parts(Some(&left.who)));
+    let fields = Object::from_iter([
+        (field::ASSIGNEE_TYPE, Value::from(kind)),
+        (field::ASSIGNEE_ID, id.into()),
+        (field::ATTEMPT, 1.into()),
+        (field::UNREAD, true.into()),
+    ]);
+    let event_kind = if successor.is_some() { TaskEvent::Assigned } else { TaskEvent::Unassigned };
+    let mut event = event(&task, event_kind, next, fields);
+    event.metadata = Object::from_iter([
+        ("previous_assignee_type", Value::from(had_kind)),
+        ("previous_assignee_id", had_id.into()),
+        ("reason", left.reason.into()),
+    ]);
+    Some(match stamp {
+        Some(stamp) => signed(event, stamp, None),
+        None => event,
+    })
+}

@@ -1,0 +1,126 @@
+//! The metrics of the program: their names, labels and descriptions, and how their values are recorded.
+//!
+//! The values of a label come from a closed set: names that the program defines, or names from its configuration. No
+//! client can create a series. For this reason, no label names a workspace, a user or a type: sign-ups create
+//! workspaces, and clients define types.
+
+use metrics::Label;
+
+mod list;
+
+pub use list::*;
+
+/// The type of a metric.
+#[derive(Debug, Clone, Copy)]
+pub enum Kind {
+    Counter,
+    Gauge,
+    /// A histogram with the upper bounds of its buckets, in ascending order.
+    Histogram(&'static [f64]),
+}
+
+/// A metric. A series of a metric has one value for each label.
+#[derive(Debug, Clone, Copy)]
+pub struct Metric {
+    pub name: &'static str,
+    pub kind: Kind,
+    /// The description that Prometheus shows: one sentence without a full stop.
+    pub help: &'static str,
+    /// The names of the labels.
+    pub labels: &'static [&'static str],
+    /// The label values of the series that exist from the start. A series that begins with its first increase would
+    /// hide that increase from Prometheus.
+    pub initial: &'static [&'static [&'static str]],
+}
+
+impl Metric {
+    /// Creates a metric that is a single series, or whose series are created when they are first recorded.
+    const fn new(kind: Kind, name: &'static str, labels: &'static [&'static str], help: &'static str) -> Metric {
+        let initial: &[&[&str]] = if labels.is_empty() { &[&[]] } else { &[] };
+        Metric { name, kind, help, labels, initial }
+    }
+
+    /// Creates a counter.
+    pub const fn counter(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Metric {
+        Metric::new(Kind::Counter, name, labels, help)
+    }
+
+    /// Creates a gauge.
+    pub const fn gauge(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Metric {
+        Metric::new(Kind::Gauge, name, labels, help)
+    }
+
+    /// Creates a histogram. `buckets` holds the upper bounds of its buckets, in ascending order.
+    pub const fn histogram(
+        name: &'static str,
+        labels: &'static [&'static str],
+        buckets: &'static [f64],
+        help: &'static str,
+    ) -> Metric {
+        Metric::new(Kind::Histogram(buckets), name, labels, help)
+    }
+
+    /// Returns the metric with series that exist from the start.
+    pub const fn starting_with(self, initial: &'static [&'static [&'static str]]) -> Metric {
+        Metric { initial, ..self }
+    }
+
+    /// Adds to the counter with these label values.
+    pub fn add(&self, values: &[&str], by: u64) {
+        metrics::counter!(self.name, self.labelled(values)).increment(by);
+    }
+
+    /// Sets the gauge with these label values.
+    pub fn set(&self, values: &[&str], to: f64) {
+        metrics::gauge!(self.name, self.labelled(values)).set(to);
+    }
+
+    /// Adds to the gauge with these label values. A negative number decreases the gauge.
+    pub fn change(&self, values: &[&str], by: f64) {
+        metrics::gauge!(self.name, self.labelled(values)).increment(by);
+    }
+
+    /// Adds a value to the histogram with these label values.
+    pub fn record(&self, values: &[&str], value: f64) {
+        metrics::histogram!(self.name, self.labelled(values)).record(value);
+    }
+
+    /// Describes the metric to the recorder, and creates the series that exist from the start.
+    pub fn describe(&self) {
+        match self.kind {
+            Kind::Counter => metrics::describe_counter!(self.name, self.help),
+            Kind::Gauge => metrics::describe_gauge!(self.name, self.help),
+            Kind::Histogram(_) => metrics::describe_histogram!(self.name, self.help),
+        }
+        for values in self.initial {
+            match self.kind {
+                Kind::Counter => self.add(values, 0),
+                Kind::Gauge => self.change(values, 0.0),
+                // A histogram has no series before its first value.
+                Kind::Histogram(_) => {}
+            }
+        }
+    }
+
+    fn labelled(&self, values: &[&str]) -> Vec<Label> {
+        debug_assert_eq!(self.labels.len(), values.len(), "{} has the labels {:?}", self.name, self.labels);
+        self.labels.iter().zip(values).map(|(name, value)| Label::new(*name, (*value).to_owned())).collect()
+    }
+}
+
+/// A value that a gauge counts while it exists. Dropping the value decreases the gauge.
+pub struct Counted(&'static Metric);
+
+impl Counted {
+    /// Increases a gauge without labels.
+    pub fn begin(gauge: &'static Metric) -> Counted {
+        gauge.change(&[], 1.0);
+        Counted(gauge)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.change(&[], -1.0);
+    }
+}

@@ -1,0 +1,75 @@
+//! The nested parts of a field: the items of an array, and the fields of an object.
+
+use super::{Compiling, field_value, given, parse_fields, parse_options, refuse_unknown};
+use crate::model::definition::{Field, FieldType, Fold};
+use crate::model::value::{Object, Value};
+use crate::model::violation::Violations;
+
+/// The keys allowed in the description of an array's items.
+pub const ITEM_KEYS: [&str; 9] =
+    ["type", "enum", "min", "max", "pattern", "reference_type", "must_exist", "items", "fields"];
+/// The keys that are allowed only in a field of the type itself, because they apply to the state as a whole.
+const OUTER_KEYS: [&str; 3] = ["default", "label", "fold"];
+/// The maximum number of fields that may enclose a field.
+const MAX_DEPTH: usize = 8;
+
+/// Rejects the keys that are not allowed in a nested field.
+pub(super) fn refuse_outer(object: &Object, at: &str, violations: &mut Violations) {
+    for key in OUTER_KEYS.into_iter().filter(|key| given(object, key).is_some()) {
+        violations.add(format!("{at}/{key}"), "allowed only on a field of the type, not on one inside of a field");
+    }
+}
+
+/// Parses the items and the fields of a field. `depth` is the number of fields that enclose the field.
+pub(super) fn parse(
+    object: &Object,
+    field: &mut Field,
+    at: &str,
+    depth: usize,
+    compiling: &mut Option<Compiling>,
+    violations: &mut Violations,
+) {
+    for (key, value, wanted) in
+        [("items", given(object, "items"), FieldType::Array), ("fields", given(object, "fields"), FieldType::Object)]
+    {
+        let Some(value) = value else { continue };
+        let at = format!("{at}/{key}");
+        if field.field_type != wanted {
+            violations.add(at, format!("allowed only on a field of type {}", wanted.name()));
+        } else if depth >= MAX_DEPTH {
+            violations.add(at, format!("fields may nest at most {MAX_DEPTH} levels deep"));
+        } else if wanted == FieldType::Array {
+            field.items = parse_item(value, &at, depth + 1, compiling, violations).map(Box::new);
+        } else {
+            field.fields = parse_fields(Some(value), &at, depth + 1, compiling, violations).into();
+        }
+    }
+}
+
+fn parse_item(
+    value: &Value,
+    at: &str,
+    depth: usize,
+    compiling: &mut Option<Compiling>,
+    violations: &mut Violations,
+) -> Option<Field> {
+    let Some(object) = value.as_object() else {
+        let message = format!("expected an object such as {{\"type\": \"string\"}}, found {}", value.type_name());
+        violations.add(at, message);
+        return None;
+    };
+    refuse_unknown(object, &ITEM_KEYS, at, violations);
+    parse_options(object, Some(""), at, depth, compiling, violations)
+}
+
+/// Converts the description of an array's items to the form that clients send.
+pub(super) fn item_value(item: &Field) -> Value {
+    debug_assert!(item.fold == Fold::Last && item.default.is_none(), "items have neither a fold nor a default");
+    match field_value(item) {
+        Value::Object(field) => {
+            let keys = field.iter().filter(|(key, _)| ITEM_KEYS.contains(&&***key));
+            keys.map(|(key, value)| (key.clone(), value.clone())).collect::<Object>().into()
+        }
+        other => other,
+    }
+}

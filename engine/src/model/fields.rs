@@ -1,0 +1,163 @@
+//! Lists of fields: the fields of a type, and the fields of objects that are nested in fields.
+
+use std::ops::Deref;
+
+use super::date::parse_date;
+use super::decimal::decimal_of;
+use super::definition::{Field, FieldType, Fold};
+use super::value::{Object, Value};
+
+/// Fields in the declared order, with an index by name.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Fields {
+    all: Vec<Field>,
+    /// Indexes into `all`, sorted by field name. With this order, lookups are fast even in objects with very many
+    /// fields.
+    by_name: Vec<usize>,
+    /// The number of required fields without a default.
+    required: usize,
+}
+
+impl Fields {
+    /// Returns the field with this name.
+    pub fn field(&self, name: &str) -> Option<&Field> {
+        let place = self.by_name.binary_search_by(|place| (*self.all[*place].name).cmp(name)).ok()?;
+        self.all.get(self.by_name[place])
+    }
+
+    /// Returns the number of fields that an object must have, because they are required and have no default.
+    pub fn required(&self) -> usize {
+        self.required
+    }
+}
+
+impl From<Vec<Field>> for Fields {
+    fn from(all: Vec<Field>) -> Fields {
+        let mut by_name: Vec<usize> = (0..all.len()).collect();
+        // The sort is stable, so a lookup finds the first of several fields with the same name.
+        by_name.sort_by(|left, right| all[*left].name.cmp(&all[*right].name));
+        by_name.dedup_by(|later, earlier| all[*later].name == all[*earlier].name);
+        let required = by_name.iter().filter(|place| all[**place].must_be_given()).count();
+        Fields { all, by_name, required }
+    }
+}
+
+impl Deref for Fields {
+    type Target = [Field];
+
+    fn deref(&self) -> &[Field] {
+        &self.all
+    }
+}
+
+impl Field {
+    /// Returns whether an object without the field is rejected.
+    pub fn must_be_given(&self) -> bool {
+        self.required && self.default.is_none()
+    }
+
+    /// Returns whether the fold collects values in a list, so that the field also accepts single items.
+    pub fn collects(&self) -> bool {
+        matches!(self.fold, Fold::Append | Fold::Union)
+    }
+
+    /// Returns the fields directly inside the field: the description of its items, or the fields of its objects.
+    pub fn inner(&self) -> impl Iterator<Item = &Field> {
+        self.items.as_deref().into_iter().chain(self.fields.iter())
+    }
+
+    /// Returns the number of fields: the field itself and all fields nested in it.
+    pub fn count(&self) -> usize {
+        1 + self.inner().map(Field::count).sum::<usize>()
+    }
+
+    /// Returns the number of patterns of the field and of all fields nested in it.
+    pub fn patterns(&self) -> usize {
+        usize::from(self.pattern.is_some()) + self.inner().map(Field::patterns).sum::<usize>()
+    }
+
+    /// Returns the paths of the dates and decimals in the field's values, each with the name of its type. An array item
+    /// has the name `[]` in a path.
+    pub fn conversions(&self) -> Vec<(String, &'static str)> {
+        let mut found = Vec::from_iter(self.field_type.converted().map(|to| (String::new(), to.name())));
+        for inner in self.inner() {
+            let name = if inner.name.is_empty() { "[]" } else { &*inner.name };
+            found.extend(inner.conversions().into_iter().map(|(rest, to)| (format!(".{name}{rest}"), to)));
+        }
+        found.sort();
+        found
+    }
+
+    fn is_converted(&self) -> bool {
+        self.field_type.converted().is_some() || self.inner().any(Field::is_converted)
+    }
+
+    /// Converts a payload's value to the value in the state. The value of a field of type date or decimal becomes a
+    /// date or decimal, even if the payload contains a string or another number. `written` is the original text of the
+    /// number.
+    pub fn converted(&self, value: &Value, written: Option<&str>) -> Value {
+        match (self.field_type, value) {
+            (FieldType::Date, Value::String(text)) => parse_date(text).map_or_else(|| value.clone(), Value::Date),
+            (FieldType::Decimal, _) => decimal_of(value, written).map_or_else(|| value.clone(), Value::Decimal),
+            (FieldType::Object | FieldType::Array, _) if !self.is_converted() => value.clone(),
+            (FieldType::Object, Value::Object(object)) => {
+                let converted = object.iter().map(|(name, value)| {
+                    let convert = |field: &Field| field.converted(value, object.written(name));
+                    (name.clone(), self.fields.field(name).map_or_else(|| value.clone(), convert))
+                });
+                converted.collect::<Object>().into()
+            }
+            (FieldType::Array, Value::Array(items)) => {
+                items.iter().map(|value| self.converted_item(value)).collect::<Vec<_>>().into()
+            }
+            (FieldType::Array, single) if self.collects() => self.converted_item(single),
+            _ => value.clone(),
+        }
+    }
+
+    fn converted_item(&self, value: &Value) -> Value {
+        self.items.as_deref().map_or_else(|| value.clone(), |item| item.converted(value, None))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_found_by_name_and_keep_their_order() {
+        let names: Vec<String> = (0..500).map(|number| format!("f{}", number * 7919 % 500)).collect();
+        let all: Vec<Field> = names.iter().map(|name| Field::new(name, FieldType::String)).collect();
+        let fields = Fields::from(all.clone());
+        assert_eq!(*fields, all);
+        for field in &all {
+            assert_eq!(fields.field(&field.name), Some(field));
+        }
+        for absent in ["", "e", "f", "f50 ", "f500", "g"] {
+            assert_eq!(fields.field(absent), None, "{absent}");
+        }
+    }
+
+    #[test]
+    fn the_first_of_two_fields_with_one_name_is_found() {
+        let all = [("a", FieldType::Date), ("b", FieldType::Array), ("a", FieldType::Number)];
+        let fields = Fields::from(all.map(|(name, field_type)| Field::new(name, field_type)).to_vec());
+        assert_eq!(fields.field("a"), fields.first());
+        assert_eq!(fields.field("b"), fields.get(1));
+    }
+
+    #[test]
+    fn dates_inside_of_lists_and_objects_become_dates() {
+        let date = |name: &str| Field::new(name, FieldType::Date);
+        let line = Field { fields: vec![date("due")].into(), ..Field::new("", FieldType::Object) };
+        let lines = Field { items: Some(line.into()), ..Field::new("lines", FieldType::Array) };
+        assert_eq!(lines.conversions(), [(".[].due".to_owned(), "date")]);
+        let text = Value::from("1970-01-01T00:00:01Z");
+        let of = |due: Value| -> Value {
+            let object = Object::from_iter([("due", due), ("note", text.clone())]);
+            vec![object.into(), Value::Int(1)].into()
+        };
+        assert_eq!(lines.converted(&of(text.clone()), None), of(Value::Date(1_000)));
+        assert_eq!(lines.converted(&text, None), text);
+    }
+}

@@ -1,0 +1,48 @@
+//! Hashes of texts.
+
+use md5::Md5;
+use sha2::{Digest, Sha256};
+
+use super::operator::Form::Named as ByName;
+use super::operator::{Call, Named, Operator};
+use super::{Answer, Env, NULL, some};
+use crate::model::excerpt::excerpt;
+use crate::model::value::Value;
+use crate::pipeline::value::error::Error;
+
+pub(super) static OPERATORS: &[Operator] = &[Operator::new(
+    "$hexHash",
+    "input: string, algorithm: string",
+    "Returns the hash of the string as hexadecimal digits in upper case.",
+    ByName(&HEX_HASH),
+    hex_hash,
+    [r#"{"$hexHash":{"input":"$a","algorithm":"md5"}}"#, r#"{"a":"hello"}"#, r#""5D41402ABC4B2A76B9719D911017C592""#],
+)
+.remark("The algorithm is `sha256` or `md5`, which is not secure. MongoDB's `xxh64` is not offered.")];
+
+static HEX_HASH: Named =
+    Named { not_object: 40414, unknown: 40415, fields: &[("input", Some(40414)), ("algorithm", Some(40414))] };
+
+fn hex_hash(call: &Call, env: &Env) -> Answer {
+    let (input, algorithm) = (call.value(0, env)?, call.value(1, env)?);
+    let hash: fn(&[u8]) -> String = match &algorithm {
+        Value::String(name) if **name == *"sha256" => |bytes| hex::encode_upper(Sha256::digest(bytes)),
+        Value::String(name) if **name == *"md5" => |bytes| hex::encode_upper(Md5::digest(bytes)),
+        other => {
+            let message = format!("'algorithm' of $hexHash must be 'sha256' or 'md5', found: {}", excerpt(other));
+            return Err(Error::new(2, message));
+        }
+    };
+    match input {
+        Value::Null => NULL,
+        Value::String(text) => {
+            // A hash takes longer than reading the text, for which the argument was already counted.
+            env.query.tick_bytes(text.len().saturating_mul(8))?;
+            some(hash(text.as_bytes()))
+        }
+        other => {
+            let message = format!("'input' of $hexHash must be a string, found: {}", other.type_name());
+            Err(Error::new(14, message))
+        }
+    }
+}

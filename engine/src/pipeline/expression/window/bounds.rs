@@ -1,0 +1,193 @@
+//! The bounds of a window: the rows around a row that a window function reads.
+
+use super::parse::Sorting;
+use crate::model::excerpt::{excerpt, excerpt_of};
+use crate::model::value::{Object, Value};
+use crate::pipeline::expression::expr::{self, Scope, Unit};
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::number::whole;
+
+/// One end of a window.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Bound<T> {
+    /// The first or the last row of the partition.
+    Unbounded,
+    /// The current row, without the rows whose sort value equals the row's own.
+    Current,
+    /// A distance from the current row. A negative distance leads to earlier rows.
+    Offset(T),
+}
+
+/// The two ends of a window.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Bounds {
+    /// Numbers of rows before and after the current row.
+    Documents(Bound<i64>, Bound<i64>),
+    /// Distances between the sort values, which are numbers.
+    Numbers(Bound<Value>, Bound<Value>),
+    /// Distances between the sort values, which are dates.
+    Dates(Bound<i64>, Bound<i64>, Unit),
+}
+
+impl Bounds {
+    /// The whole partition.
+    pub const WHOLE: Bounds = Bounds::Documents(Bound::Unbounded, Bound::Unbounded);
+
+    /// Returns whether the window begins with the first row of the partition for every row.
+    pub fn begins_with_partition(&self) -> bool {
+        matches!(
+            self,
+            Bounds::Documents(Bound::Unbounded, _)
+                | Bounds::Numbers(Bound::Unbounded, _)
+                | Bounds::Dates(Bound::Unbounded, ..)
+        )
+    }
+
+    /// Returns whether the window contains the current row for every row.
+    pub fn contains_current(&self) -> bool {
+        let is_around = |lower: Option<f64>, upper: Option<f64>| {
+            lower.is_none_or(|lower| lower <= 0.0) && upper.is_none_or(|upper| upper >= 0.0)
+        };
+        match self {
+            Bounds::Documents(lower, upper) | Bounds::Dates(lower, upper, _) => {
+                let distance = |bound: &Bound<i64>| match bound {
+                    Bound::Offset(offset) => Some(*offset as f64),
+                    Bound::Unbounded | Bound::Current => None,
+                };
+                is_around(distance(lower), distance(upper))
+            }
+            Bounds::Numbers(lower, upper) => {
+                let distance = |bound: &Bound<Value>| match bound {
+                    Bound::Offset(offset) => offset.as_f64(),
+                    Bound::Unbounded | Bound::Current => None,
+                };
+                is_around(distance(lower), distance(upper))
+            }
+        }
+    }
+}
+
+/// Parses a `window` argument. Without the argument, the window is the whole partition.
+pub fn parse(window: Option<&Value>, sorting: &Sorting, scope: &Scope) -> Result<Bounds> {
+    let Some(window) = window else { return Ok(Bounds::WHOLE) };
+    let Value::Object(object) = window else { return Err(Error::new(9, "'window' field must be an object")) };
+    if let Some(unknown) = object.keys().find(|name| !matches!(&***name, "documents" | "range" | "unit")) {
+        let text = format!(
+            "'window' field can only contain 'documents' as the only argument or 'range' with an optional 'unit' \
+             field, but found '{}'",
+            excerpt_of(unknown)
+        );
+        return Err(Error::new(9, text));
+    }
+    match (object.get("documents"), object.get("range")) {
+        (Some(_), Some(_)) => Err(Error::new(9, "Window bounds can specify either 'documents' or 'range', not both.")),
+        (Some(_), None) | (None, None) if object.contains("unit") => {
+            Err(Error::new(9, "Window bounds can only specify 'unit' with range-based bounds."))
+        }
+        (None, None) => Ok(Bounds::WHOLE),
+        (Some(bounds), None) => documents(bounds, sorting, scope),
+        (None, Some(bounds)) => range(bounds, object, sorting, scope),
+    }
+    .map_err(|error| error.within("window"))
+}
+
+fn documents(spec: &Value, sorting: &Sorting, scope: &Scope) -> Result<Bounds> {
+    let not_whole = || Error::new(9, "Numeric document-based bounds must be an integer");
+    let [lower, upper] = both(spec, scope, &|value| whole(value).ok_or_else(not_whole))?;
+    let is_whole = matches!((&lower, &upper), (Bound::Unbounded, Bound::Unbounded));
+    if !is_whole && !sorting.is_given {
+        return Err(Error::new(5_339_901, "Document-based bounds require a sortBy"));
+    }
+    // The current row has the distance 0.
+    let number = |bound| match bound {
+        Bound::Current => Bound::Offset(0),
+        other => other,
+    };
+    let (lower, upper) = (number(lower), number(upper));
+    check_order(&lower, &upper, |lower, upper| lower <= upper, spec)?;
+    Ok(Bounds::Documents(lower, upper))
+}
+
+fn range(spec: &Value, window: &Object, sorting: &Sorting, scope: &Scope) -> Result<Bounds> {
+    let unit = match window.get("unit") {
+        None => None,
+        Some(Value::String(name)) => Some(unit(name)?),
+        Some(_) => return Err(Error::new(9, "'unit' must be a string")),
+    };
+    let bounds = match unit {
+        Some(unit) => {
+            let not_whole = || Error::new(9, "With 'unit', range-based bounds must be an integer");
+            let [lower, upper] = both(spec, scope, &|value| whole(value).ok_or_else(not_whole))?;
+            Bounds::Dates(lower, upper, unit)
+        }
+        None => {
+            let [lower, upper] = both(spec, scope, &|value| match value.is_number() {
+                true => Ok(value.clone()),
+                false => Err(Error::new(9, "Range-based bounds expression must be a number")),
+            })?;
+            Bounds::Numbers(lower, upper)
+        }
+    };
+    match sorting.keys {
+        [(_, false)] => {}
+        [(_, true)] => {
+            return Err(Error::new(8_947_401, "Range-based bounds require an ascending sortBy"));
+        }
+        _ => return Err(Error::new(5_339_902, "Range-based bounds require sortBy a single field")),
+    }
+    match &bounds {
+        Bounds::Dates(lower, upper, _) => {
+            check_order(&zero(lower, 0), &zero(upper, 0), |lower, upper| lower <= upper, spec)?;
+        }
+        Bounds::Numbers(lower, upper) => {
+            let (lower, upper) = (zero(lower, Value::Int(0)), zero(upper, Value::Int(0)));
+            check_order(&lower, &upper, |lower, upper| lower <= upper, spec)?;
+        }
+        Bounds::Documents(..) => {}
+    }
+    Ok(bounds)
+}
+
+/// Replaces the current row by the distance 0.
+fn zero<T: Clone>(bound: &Bound<T>, zero: T) -> Bound<T> {
+    match bound {
+        Bound::Current => Bound::Offset(zero),
+        other => other.clone(),
+    }
+}
+
+fn check_order<T>(lower: &Bound<T>, upper: &Bound<T>, is_ordered: impl Fn(&T, &T) -> bool, spec: &Value) -> Result<()> {
+    match (lower, upper) {
+        (Bound::Offset(lower), Bound::Offset(upper)) if !is_ordered(lower, upper) => {
+            Err(Error::new(5_339_900, format!("Lower bound must not exceed upper bound: {}", excerpt(spec))))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Parses the name of a unit of time.
+pub fn unit(name: &str) -> Result<Unit> {
+    Unit::parse(name).ok_or_else(|| Error::new(9, format!("unknown time unit value: {}", excerpt_of(name))))
+}
+
+/// Parses both ends of a window. `read` converts the value of a constant expression.
+fn both<T>(spec: &Value, scope: &Scope, read: &dyn Fn(&Value) -> Result<T>) -> Result<[Bound<T>; 2]> {
+    let Some([lower, upper]) = spec.as_array() else {
+        return Err(Error::new(9, format!("Window bounds must be a 2-element array: {}", excerpt(spec))));
+    };
+    Ok([bound(lower, scope, read)?, bound(upper, scope, read)?])
+}
+
+fn bound<T>(spec: &Value, scope: &Scope, read: &dyn Fn(&Value) -> Result<T>) -> Result<Bound<T>> {
+    match spec.as_str() {
+        Some("unbounded") => return Ok(Bound::Unbounded),
+        Some("current") => return Ok(Bound::Current),
+        Some(_) => return Err(Error::new(9, "Window bounds must be 'unbounded', 'current', or a number.")),
+        None => {}
+    }
+    let expr = expr::parse(spec, scope)?;
+    let Some(value) = expr.constant() else {
+        return Err(Error::new(9, "Window bounds expression must be a constant."));
+    };
+    read(value).map(Bound::Offset)
+}

@@ -1,0 +1,163 @@
+//! The table of the functions that only `$setWindowFields` has. Every accumulator is a window function as well.
+
+use std::fmt;
+
+use super::function::Function;
+use super::parse::{self, Call};
+use crate::pipeline::expression::accumulator::Sampled;
+use crate::pipeline::expression::window::function::Ranking;
+use crate::pipeline::value::documented::Documented;
+use crate::pipeline::value::error::Result;
+
+/// The table entry of a window function.
+pub struct Operator {
+    /// The name and the documentation. The example consists of the function, an array of input documents, and the
+    /// results for these documents, sorted by `t`.
+    pub word: Documented,
+    pub(super) read: fn(&Call) -> Result<Function>,
+    /// Whether the function accepts a `window`.
+    pub(super) has_window: bool,
+}
+
+impl fmt::Debug for Operator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word.name)
+    }
+}
+
+const fn row(
+    name: &'static str,
+    arguments: &'static str,
+    summary: &'static str,
+    read: fn(&Call) -> Result<Function>,
+    example: [&'static str; 3],
+) -> Operator {
+    Operator { word: Documented::new(name, arguments, summary, example), read, has_window: true }
+}
+
+impl Operator {
+    const fn without_window(self) -> Operator {
+        Operator { has_window: false, ..self }
+    }
+
+    const fn remark(self, remark: &'static str) -> Operator {
+        Operator { word: self.word.remark(remark), ..self }
+    }
+}
+
+pub(super) static OPERATORS: &[Operator] = &[
+    row(
+        "$covariancePop",
+        "pair: array",
+        "Returns the covariance of all pairs of numbers in the window.",
+        |call| parse::covariance(call, Sampled::Population),
+        [
+            r#"{"$covariancePop":["$t","$a"],"window":{"documents":["unbounded","current"]}}"#,
+            r#"[{"t":1,"a":1},{"t":3,"a":3}]"#,
+            "[0.0,1.0]",
+        ],
+    ),
+    row(
+        "$covarianceSamp",
+        "pair: array",
+        "Returns the covariance of the pairs of numbers in the window, estimated from a sample.",
+        |call| parse::covariance(call, Sampled::Sample),
+        [
+            r#"{"$covarianceSamp":["$t","$a"],"window":{"documents":["unbounded","current"]}}"#,
+            r#"[{"t":1,"a":1},{"t":3,"a":3}]"#,
+            "[null,2.0]",
+        ],
+    ),
+    row(
+        "$denseRank",
+        "",
+        "Returns the rank of the row; equal rows have the same rank, and ranks have no gaps.",
+        |call| parse::rank(call, Ranking::Dense),
+        [r#"{"$denseRank":{}}"#, r#"[{"t":1},{"t":1},{"t":5}]"#, "[1,1,2]"],
+    )
+    .without_window(),
+    row(
+        "$derivative",
+        "input: number, unit?: string",
+        "Returns the average rate of change between the first and the last row of the window.",
+        parse::derivative,
+        [
+            r#"{"$derivative":{"input":"$a"},"window":{"documents":[-1,0]}}"#,
+            r#"[{"t":1,"a":2},{"t":3,"a":8}]"#,
+            "[null,3.0]",
+        ],
+    ),
+    row(
+        "$documentNumber",
+        "",
+        "Returns the place of the row in its partition, from 1.",
+        |call| parse::rank(call, Ranking::Number),
+        [r#"{"$documentNumber":{}}"#, r#"[{"t":1},{"t":1},{"t":5}]"#, "[1,2,3]"],
+    )
+    .without_window(),
+    row(
+        "$expMovingAvg",
+        "input: number, N?: integer, alpha?: number",
+        "Returns the exponential moving average, with the weight `alpha` or 2/(N+1) for the current row.",
+        parse::moving_average,
+        [r#"{"$expMovingAvg":{"input":"$a","alpha":0.5}}"#, r#"[{"t":1,"a":4},{"t":2,"a":8}]"#, "[4.0,6.0]"],
+    )
+    .without_window()
+    .remark("The average is a double; MongoDB computes decimals."),
+    row(
+        "$integral",
+        "input: number, unit?: string",
+        "Returns the area under the values of the window, computed from trapezoids.",
+        parse::integral,
+        [
+            r#"{"$integral":{"input":"$a"},"window":{"documents":["unbounded","current"]}}"#,
+            r#"[{"t":1,"a":2},{"t":3,"a":4}]"#,
+            "[0,6.0]",
+        ],
+    ),
+    row(
+        "$linearFill",
+        "expression: number",
+        "Replaces missing values by values on the line between the known neighbors.",
+        parse::linear_fill,
+        [r#"{"$linearFill":"$a"}"#, r#"[{"t":1,"a":2},{"t":2},{"t":3,"a":4}]"#, "[2,3.0,4]"],
+    )
+    .without_window(),
+    row(
+        "$locf",
+        "expression: any",
+        "Returns the last value that is neither null nor missing.",
+        parse::last_known,
+        [r#"{"$locf":"$a"}"#, r#"[{"t":1,"a":2},{"t":2},{"t":3,"a":4}]"#, "[2,2,4]"],
+    )
+    .without_window(),
+    row(
+        "$minMaxScaler",
+        "input: number, min?: number, max?: number",
+        "Maps the value linearly, so that the least value of the window becomes `min` and the greatest `max`.",
+        parse::scale,
+        [r#"{"$minMaxScaler":{"input":"$a"}}"#, r#"[{"t":1,"a":5},{"t":2,"a":7},{"t":3,"a":9}]"#, "[0.0,0.5,1.0]"],
+    )
+    .remark("Without `min` and `max`, the interval is from 0 to 1."),
+    row(
+        "$rank",
+        "",
+        "Returns the rank of the row; equal rows have the same rank, and the next rank is the place of the next row.",
+        |call| parse::rank(call, Ranking::Rank),
+        [r#"{"$rank":{}}"#, r#"[{"t":1},{"t":1},{"t":5}]"#, "[1,1,3]"],
+    )
+    .without_window(),
+    row(
+        "$shift",
+        "output: any, by: integer, default?: any",
+        "Returns the value of the row that lies `by` rows after the current row, or before it if `by` is negative.",
+        parse::shift,
+        [r#"{"$shift":{"output":"$a","by":-1,"default":0}}"#, r#"[{"t":1,"a":5},{"t":2,"a":7}]"#, "[0,5]"],
+    )
+    .without_window(),
+];
+
+/// Returns the functions that are not accumulators.
+pub fn catalogue() -> impl Iterator<Item = &'static Operator> {
+    OPERATORS.iter()
+}

@@ -1,0 +1,128 @@
+//! Reads `$fill`, which is a `$setWindowFields` for the methods, followed by a `$set` for the values.
+
+use std::sync::Arc;
+
+use super::set_window_fields::{Ordered, check_names, missing, mistyped, partition};
+use crate::model::excerpt::excerpt_of;
+use crate::model::value::{Object, Value};
+use crate::pipeline::expression::expr::{self, Expr, Scope};
+use crate::pipeline::expression::projection;
+use crate::pipeline::expression::window::{self, Output};
+use crate::pipeline::language::ast::Fill;
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::path::FieldPath;
+
+const NAME: &str = "$fill";
+const ARGUMENTS: [&str; 4] = ["partitionBy", "partitionByFields", "sortBy", "output"];
+
+/// The treatment of one field: the window function of its method, or the expression of its value.
+enum Filled<'s> {
+    Method(&'static str),
+    Value(&'s Value),
+    Nothing,
+}
+
+pub fn parse(value: &Value, scope: &Scope) -> Result<Fill> {
+    let Value::Object(object) = value else {
+        let found = value.type_name();
+        return Err(Error::new(9, format!("the {NAME} stage specification must be an object, found {found}")));
+    };
+    check_names(NAME, object, &ARGUMENTS)?;
+    let output = match object.get("output") {
+        Some(Value::Object(output)) => output,
+        Some(other) if !other.is_null() => return Err(mistyped(NAME, "output", other, "object")),
+        _ => return Err(missing(NAME, "output")),
+    };
+    if output.is_empty() {
+        return Err(Error::new(6_050_203, "The $fill stage requires a non-empty 'output' object"));
+    }
+    let partition = key(object, scope)?;
+    let order = Ordered::parse(NAME, object).map_err(|error| error.within("sortBy"))?;
+    let (mut outputs, mut fields, mut values) = (Vec::new(), Vec::new(), Object::new());
+    for (field, spec) in output.iter() {
+        let within = |error: Error| error.within(field.clone()).within("output");
+        FieldPath::parse(field).map_err(within)?;
+        match filled(spec).map_err(within)? {
+            Filled::Method(function) => {
+                outputs.push(function_of(function, field, &order, scope).map_err(within)?);
+                fields.push(field);
+            }
+            Filled::Value(spec) => {
+                let old = Value::from(format!("${field}"));
+                let value: Value = Object::from_iter([("$ifNull", Value::from(vec![old, spec.clone()]))]).into();
+                values.insert(field.clone(), value);
+            }
+            Filled::Nothing => {}
+        }
+    }
+    let windows = match outputs.is_empty() {
+        true => None,
+        false => Some(order.into_windows(NAME, partition, outputs, fields.into_iter(), scope)?),
+    };
+    let values = match values.is_empty() {
+        true => None,
+        false => Some(projection::set(NAME, &values.into(), scope)?),
+    };
+    Ok(Fill { windows, values })
+}
+
+fn filled(spec: &Value) -> Result<Filled<'_>> {
+    let Value::Object(object) = spec else {
+        return Err(Error::new(6_050_200, "Each field of the 'output' of $fill must be an object"));
+    };
+    check_names("$fill.output", object, &["method", "value"])?;
+    match (object.get("method"), object.get("value")) {
+        (Some(_), Some(_)) => {
+            Err(Error::new(6_050_201, "Each output of $fill must have exactly one of 'method' and 'value'"))
+        }
+        (Some(Value::String(method)), None) => match &**method {
+            "locf" => Ok(Filled::Method("$locf")),
+            "linear" => Ok(Filled::Method("$linearFill")),
+            other => {
+                let text = format!("Method must be either locf or linear, but found {}", excerpt_of(other));
+                Err(Error::new(6_050_202, text))
+            }
+        },
+        (Some(other), None) => Err(mistyped("$fill.output", "method", other, "string")),
+        (None, Some(value)) => Ok(Filled::Value(value)),
+        (None, None) => Ok(Filled::Nothing),
+    }
+}
+
+/// Returns the window function that fills a field from the field's own values.
+fn function_of(name: &'static str, field: &Arc<str>, order: &Ordered, scope: &Scope) -> Result<Output> {
+    let spec: Value = Object::from_iter([(name, Value::from(format!("${field}")))]).into();
+    window::parse(field, &spec, &order.sorting(), scope)
+}
+
+/// Parses the key of partitions: an expression, or the names of fields.
+fn key(object: &Object, scope: &Scope) -> Result<Option<Expr>> {
+    match (object.get("partitionBy"), object.get("partitionByFields")) {
+        (Some(_), Some(_)) => Err(Error::new(
+            6_050_204,
+            "Maximum one of 'partitionBy' and 'partitionByFields can be specified in '$fill'",
+        )),
+        (Some(spec @ (Value::String(_) | Value::Object(_))), None) => {
+            partition(Some(spec), scope).map_err(|error| error.within("partitionBy"))
+        }
+        (Some(Value::Null) | None, None) => Ok(None),
+        (Some(other), None) => Err(mistyped("$fill", "partitionBy", other, "object")),
+        (None, Some(Value::Array(names))) => by_fields(names, scope).map_err(|error| error.within("partitionByFields")),
+        (None, Some(Value::Null)) => Ok(None),
+        (None, Some(other)) => Err(mistyped("$fill", "partitionByFields", other, "array")),
+    }
+}
+
+fn by_fields(names: &[Value], scope: &Scope) -> Result<Option<Expr>> {
+    let mut key = Object::new();
+    for name in names {
+        let Value::String(name) = name else { return Err(mistyped("$fill", "partitionByFields", name, "string")) };
+        FieldPath::parse(name)?;
+        // A name in an object must not contain dots. The names only have to differ.
+        key.insert(name.replace('.', "\u{1}"), Value::from(format!("${name}")));
+    }
+    if key.is_empty() {
+        return Ok(None);
+    }
+    expr::parse(&key.into(), scope).map(Some)
+}

@@ -1,0 +1,132 @@
+//! Reads `$graphLookup`.
+
+use super::lookup::{begins_with_documents, source};
+use super::surroundings::{Surroundings, Within};
+use crate::model::excerpt::excerpt;
+use crate::model::value::{Object, Value};
+use crate::pipeline::expression::expr;
+use crate::pipeline::expression::expr::Scope;
+use crate::pipeline::expression::filter::Filter;
+use crate::pipeline::language::ast::{From, GraphLookup, Pipeline};
+use crate::pipeline::language::rows::{Rows, constants};
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::hint;
+use crate::pipeline::value::number::whole;
+use crate::pipeline::value::path::FieldPath;
+use crate::pipeline::value::query_path::Path;
+
+const ARGUMENTS: [&str; 9] = [
+    "from",
+    "startWith",
+    "connectFromField",
+    "connectToField",
+    "as",
+    "maxDepth",
+    "depthField",
+    "restrictSearchWithMatch",
+    "pipeline",
+];
+
+pub fn parse(value: &Value, surroundings: &Surroundings) -> Result<GraphLookup> {
+    let Value::Object(object) = value else {
+        let found = value.type_name();
+        return Err(Error::new(
+            9,
+            format!("the $graphLookup stage specification must be an object, but found {found}"),
+        ));
+    };
+    if let Some(unknown) = object.keys().find(|name| !ARGUMENTS.contains(&&***name)) {
+        let error = Error::new(40104, format!("Unknown argument to $graphLookup: {unknown}")).within(unknown.clone());
+        return Err(match hint::did_you_mean(unknown, ARGUMENTS) {
+            Some(hint) => error.with_hint(hint),
+            None => error,
+        });
+    }
+    let stages = match object.get("pipeline") {
+        None => None,
+        Some(Value::Array(stages)) if object.get("from").is_none() && begins_with_documents(stages) => {
+            Some(stages.as_slice())
+        }
+        Some(_) => {
+            let text = "the 'pipeline' of a $graphLookup must begin with $documents, and replaces 'from'";
+            return Err(Error::new(9, text).within("pipeline"));
+        }
+    };
+    let from = match (object.get("from"), stages) {
+        (Some(Value::String(name)), _) => source(name)?,
+        (None, Some(_)) => From::Documents,
+        (None, None) => {
+            let text = format!("missing 'from' option to $graphLookup stage specification: {}", excerpt(value));
+            return Err(Error::new(9, text));
+        }
+        (Some(other), _) => {
+            let found = other.type_name();
+            return Err(Error::new(9, format!("$graphLookup argument 'from' must be a string, is type {found}")));
+        }
+    };
+    let max_depth = object.get("maxDepth").map(depth).transpose().map_err(|error| error.within("maxDepth"))?;
+    let target = path("as", object)?;
+    let (connect_from, connect_to) = (path("connectFromField", object)?, path("connectToField", object)?);
+    let depth_field = path("depthField", object)?;
+    let (Some(start), Some(connect_from), Some(connect_to), Some(target)) =
+        (object.get("startWith"), connect_from, connect_to, target)
+    else {
+        let text = "$graphLookup requires 'from', 'as', 'startWith', 'connectFromField', and 'connectToField' to be \
+                    specified.";
+        return Err(Error::new(40105, text));
+    };
+    let start = expr::parse(start, &surroundings.scope()).map_err(|error| error.within("startWith"))?;
+    let rows = Rows::begin(&from, stages.unwrap_or_default());
+    let pipeline = match stages {
+        Some(stages) => {
+            let inside = surroundings.inside(Within::Lookup, rows)?;
+            inside.pipeline(stages).map_err(|error| error.within("pipeline"))?
+        }
+        None => Pipeline::empty(rows),
+    };
+    let restriction =
+        restriction(object, &pipeline.last, surroundings).map_err(|error| error.within("restrictSearchWithMatch"))?;
+    let connect_to = Path::new(&connect_to.segments().join("."));
+    Ok(GraphLookup { from, start, connect_from, connect_to, target, max_depth, depth_field, restriction, pipeline })
+}
+
+fn depth(value: &Value) -> Result<u64> {
+    if !value.is_number() {
+        let found = value.type_name();
+        return Err(Error::new(40100, format!("maxDepth must be numeric, found type: {found}")));
+    }
+    if value.as_f64().is_some_and(|depth| depth < 0.0) {
+        return Err(Error::new(40101, format!("maxDepth requires a nonnegative argument, found: {}", excerpt(value))));
+    }
+    let number = whole(value).and_then(|depth| u64::try_from(depth).ok());
+    number.ok_or_else(|| {
+        Error::new(40102, format!("maxDepth could not be represented as a long long: {}", excerpt(value)))
+    })
+}
+
+fn path(name: &'static str, object: &Object) -> Result<Option<FieldPath>> {
+    match object.get(name) {
+        None => Ok(None),
+        Some(Value::String(path)) => FieldPath::parse(path).map(Some).map_err(|error| error.within(name)),
+        Some(other) => {
+            let found = other.type_name();
+            Err(Error::new(40103, format!("expected string as argument for {name}, found: {found}")).within(name))
+        }
+    }
+}
+
+/// Parses the filter of the found rows. The filter sees no variables of outer pipelines.
+fn restriction(object: &Object, rows: &Rows, surroundings: &Surroundings) -> Result<Option<Filter>> {
+    match object.get("restrictSearchWithMatch") {
+        None => Ok(None),
+        Some(spec @ Value::Object(_)) => {
+            let converted = constants::filter(spec, rows, surroundings.query)?;
+            let root = Scope::root(surroundings.query);
+            Filter::parse(converted.as_ref().unwrap_or(spec), &root).map(Some)
+        }
+        Some(other) => {
+            let text = format!("restrictSearchWithMatch must be an object, found {}", other.type_name());
+            Err(Error::new(40185, text))
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Reads `$setWindowFields`.
+
+use std::sync::Arc;
+
+use super::sort;
+use crate::model::value::{Object, Value};
+use crate::pipeline::expression::expr::{self, Expr, Scope};
+use crate::pipeline::expression::projection;
+use crate::pipeline::expression::window::{self, Output, Sorting};
+use crate::pipeline::language::ast::{SortKey, Windows};
+use crate::pipeline::value::error::{Code, Error, Result};
+use crate::pipeline::value::hint;
+use crate::pipeline::value::path::FieldPath;
+
+const NAME: &str = "$setWindowFields";
+const ARGUMENTS: [&str; 3] = ["partitionBy", "sortBy", "output"];
+
+pub fn parse(value: &Value, scope: &Scope) -> Result<Windows> {
+    let Value::Object(object) = value else {
+        let found = value.type_name();
+        return Err(Error::new(9, format!("the {NAME} stage specification must be an object, found {found}")));
+    };
+    check_names(NAME, object, &ARGUMENTS)?;
+    let partition = partition(object.get("partitionBy"), scope).map_err(|error| error.within("partitionBy"))?;
+    let order = Ordered::parse(NAME, object).map_err(|error| error.within("sortBy"))?;
+    let output = match object.get("output") {
+        Some(Value::Object(output)) => output,
+        Some(other) if !other.is_null() => return Err(mistyped(NAME, "output", other, "object")),
+        _ => return Err(missing(NAME, "output")),
+    };
+    let sorting = order.sorting();
+    let mut outputs = Vec::with_capacity(output.len());
+    for (field, spec) in output.iter() {
+        scope.query.tick()?;
+        let parsed = FieldPath::parse(field).and_then(|_| window::parse(field, spec, &sorting, scope));
+        outputs.push(parsed.map_err(|error| error.within(field.clone()).within("output"))?);
+    }
+    order.into_windows(NAME, partition, outputs, output.keys(), scope)
+}
+
+/// The sort order of the rows in a partition.
+pub struct Ordered {
+    keys: Option<Vec<SortKey>>,
+    paths: Vec<(Arc<str>, bool)>,
+}
+
+impl Ordered {
+    /// Parses the `sortBy` of a stage. Null counts as absent, and an empty object sorts by nothing.
+    pub fn parse(stage: &str, object: &Object) -> Result<Ordered> {
+        let keys = match object.get("sortBy") {
+            None | Some(Value::Null) => None,
+            Some(Value::Object(keys)) if keys.is_empty() => Some(Vec::new()),
+            Some(spec @ Value::Object(_)) => Some(sort::parse(spec)?),
+            Some(other) => return Err(mistyped(stage, "sortBy", other, "object")),
+        };
+        let paths = keys.iter().flatten().map(|key| (key.path.text().clone(), key.descending)).collect();
+        Ok(Ordered { keys, paths })
+    }
+
+    pub fn sorting(&self) -> Sorting<'_> {
+        Sorting { is_given: self.keys.is_some(), keys: &self.paths }
+    }
+
+    /// Returns the stage that computes `outputs` and writes them to the paths in `fields`.
+    pub fn into_windows<'f>(
+        self,
+        stage: &'static str,
+        partition: Option<Expr>,
+        outputs: Vec<Output>,
+        fields: impl Iterator<Item = &'f Arc<str>>,
+        scope: &Scope,
+    ) -> Result<Windows> {
+        // The projection reads the values of the functions from variables, because it writes fields as `$set` does.
+        let names: Vec<Arc<str>> = (0..outputs.len()).map(|index| format!("output{index}").into()).collect();
+        let spec: Object =
+            fields.zip(&names).map(|(field, name)| (field.clone(), Value::from(format!("$${name}")))).collect();
+        let write = projection::set(stage, &spec.into(), &scope.with(names)).map_err(|error| match error.code {
+            Code::Number(40176) => {
+                Error::new(6_307_900, format!("{stage} 'output' specification contains two conflicting paths"))
+            }
+            _ => error,
+        })?;
+        let sort_path = match self.paths.as_slice() {
+            [(path, _)] => Some(FieldPath::parse(path)?),
+            _ => None,
+        };
+        Ok(Windows { partition, sort: self.keys, sort_path, outputs, write })
+    }
+}
+
+/// Parses the key of partitions. A constant key puts all rows into one partition.
+pub fn partition(spec: Option<&Value>, scope: &Scope) -> Result<Option<Expr>> {
+    let Some(spec) = spec else { return Ok(None) };
+    let expr = expr::parse(spec, scope)?;
+    match expr.constant() {
+        Some(Value::Array(_)) => {
+            Err(Error::new(14, "An expression used to partition cannot evaluate to value of type array"))
+        }
+        Some(_) => Ok(None),
+        None => Ok(Some(expr)),
+    }
+}
+
+/// Rejects arguments that a stage does not have.
+pub fn check_names(stage: &str, object: &Object, allowed: &[&str]) -> Result<()> {
+    let Some(unknown) = object.keys().find(|name| !allowed.contains(&&***name)) else { return Ok(()) };
+    let error = Error::new(40415, format!("BSON field '{stage}.{unknown}' is an unknown field."));
+    let error = error.within(unknown.clone());
+    Err(match hint::did_you_mean(unknown, allowed.iter().copied()) {
+        Some(hint) => error.with_hint(hint),
+        None => error,
+    })
+}
+
+/// Returns the error for a required argument that is absent.
+pub fn missing(stage: &str, name: &str) -> Error {
+    Error::new(40414, format!("BSON field '{stage}.{name}' is missing but a required field"))
+}
+
+/// Returns the error for an argument of a wrong type.
+pub fn mistyped(stage: &str, name: &str, value: &Value, expected: &str) -> Error {
+    let found = value.type_name();
+    let text = format!("BSON field '{stage}.{name}' is the wrong type '{found}', expected type '{expected}'");
+    Error::new(14, text).within(name)
+}

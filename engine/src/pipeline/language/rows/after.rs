@@ -1,0 +1,228 @@
+//! Derives the known fields of the rows after a stage from the known fields of the rows before the stage.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Base, Kind, MAX_DEPTH, Rows};
+use crate::pipeline::expression::accumulator::Accumulator;
+use crate::pipeline::expression::expr::{Expr, Outcome};
+use crate::pipeline::expression::filter::Filter;
+use crate::pipeline::expression::projection::{self, Projection};
+use crate::pipeline::language::ast::{Stage, Windows};
+use crate::pipeline::source::streams::StreamFilter;
+use crate::pipeline::value::context::Context;
+use crate::pipeline::value::error::Result;
+use crate::pipeline::value::known_types::TypeNames;
+use crate::pipeline::value::path::FieldPath;
+
+impl Rows {
+    /// Returns the known fields of the rows after a stage.
+    pub fn after(self, stage: &Stage, query: &Context) -> Result<Rows> {
+        // A change copies the known fields if other values share them.
+        query.tick_many(self.changed.len())?;
+        Ok(match stage {
+            Stage::Documents(_) | Stage::UnionWith(..) => Rows::new(Base::Any),
+            Stage::Match(filter) => self.narrowed(filter),
+            Stage::Fold(_) => match self.base {
+                Base::Events(types) => Rows::new(Base::States(types)),
+                base => Rows { base, ..self },
+            },
+            Stage::Project(projection) | Stage::Set(projection) | Stage::Unset(projection) => {
+                self.projected(projection, query)
+            }
+            Stage::Group(group) => self.grouped(&group.id, &group.fields, query),
+            Stage::Bucket(bucket) => self.grouped(&bucket.by, &bucket.fields, query),
+            // The key is an object with the limits of the bucket.
+            Stage::BucketAuto(bucket) => self.grouped(&bucket.by, &bucket.fields, query).with("_id", Kind::Any),
+            Stage::SortByCount(by) => self.grouped(by, &[], query).with("count", Kind::Plain),
+            Stage::Count(name) => Rows::new(Base::Empty).with(name, Kind::Plain),
+            Stage::Unwind(unwind) => match &unwind.index {
+                Some(index) => self.with_path(index, Kind::Plain),
+                None => self,
+            },
+            Stage::ReplaceRoot(expr) => match self.of_expr(expr, query) {
+                Kind::Rows(rows) => Rows::clone(&rows),
+                _ => Rows::new(Base::Any),
+            },
+            Stage::Facet(facets) => {
+                let rows = Rows { depth: self.depth, ..Rows::new(Base::Empty) };
+                facets.iter().fold(rows, |rows, (name, pipeline)| rows.with(name, pipeline.last.within()))
+            }
+            Stage::Lookup(lookup) => self.with_path(&lookup.target, lookup.pipeline.last.within()),
+            Stage::Follow(follow) => self.with_path(&follow.target, follow.pipeline.last.within()),
+            Stage::Windows(windows) => self.windowed(windows, query),
+            Stage::Fill(fill) => {
+                let filled = match &fill.windows {
+                    Some(windows) => self.windowed(windows, query),
+                    None => self,
+                };
+                match &fill.values {
+                    Some(values) => filled.projected(values, query),
+                    None => filled,
+                }
+            }
+            Stage::GraphLookup(lookup) => {
+                let found = lookup.pipeline.last.clone();
+                let found = match &lookup.depth_field {
+                    Some(path) => found.with_path(path, Kind::Plain),
+                    None => found,
+                };
+                self.with_path(&lookup.target, found.within())
+            }
+            Stage::Densify(_)
+            | Stage::Sort(_)
+            | Stage::Limit(_)
+            | Stage::Skip(_)
+            | Stage::Sample(_)
+            | Stage::Redact(_) => self,
+        })
+    }
+
+    /// Returns the known fields of the rows that satisfy a filter. A condition on `aggregate_type` narrows the types of
+    /// the rows.
+    pub fn narrowed(mut self, filter: &Filter) -> Rows {
+        let (Base::Events(types) | Base::States(types)) = &mut self.base else { return self };
+        let mut is_read = false;
+        filter.visit_paths(&mut |path| is_read |= path == "aggregate_type");
+        if !is_read || self.changed.contains_key("aggregate_type") {
+            return self;
+        }
+        let mut streams = StreamFilter::default();
+        for conjunct in filter.conjuncts() {
+            streams.take_set(&conjunct, "_id");
+        }
+        let Some(named) = streams.aggregate_types else { return self };
+        let is_possible = |name: &Arc<str>| types.as_ref().is_none_or(|types| types.contains(name));
+        *types = Some(Arc::new(named.into_iter().filter(is_possible).collect()));
+        self
+    }
+
+    fn projected(self, projection: &Projection, query: &Context) -> Rows {
+        use projection::{Field, Kind as Projecting};
+        let mut rows = match projection.kind {
+            Projecting::Inclusion => Rows { base: Base::Empty, changed: Arc::default(), depth: self.depth },
+            Projecting::Exclusion | Projecting::Set => self.clone(),
+        };
+        let changed = Arc::make_mut(&mut rows.changed);
+        for (name, field) in &projection.root.fields {
+            let kind = match field {
+                Field::Keep => match self.whole(name, query) {
+                    // A projection of an unknown field has already caused a warning.
+                    Kind::Absent => Kind::Any,
+                    kind => kind,
+                },
+                Field::Drop => Kind::Absent,
+                Field::Computed(expr) => self.of_expr(expr, query),
+                Field::Branch(_) if projection.kind == Projecting::Exclusion => continue,
+                // The declared fields inside keep their kinds. The others are not known, whether they are kept or not.
+                Field::Branch(branch) if branch.fields.iter().all(|(_, field)| matches!(field, Field::Keep)) => {
+                    match self.whole(name, query) {
+                        Kind::Rows(rows) => Kind::Rows(rows),
+                        _ => Kind::Any,
+                    }
+                }
+                Field::Branch(_) => Kind::Any,
+            };
+            changed.insert(name.clone(), kind);
+        }
+        rows
+    }
+
+    /// Returns the known fields of rows to which window functions have added fields.
+    fn windowed(self, windows: &Windows, query: &Context) -> Rows {
+        let kinds: Vec<Kind> = windows
+            .outputs
+            .iter()
+            .map(|output| match output.function.returned() {
+                Some(expr) => self.of_expr(expr, query),
+                None => Kind::Any,
+            })
+            .collect();
+        let mut rows = self.projected(&windows.write, query);
+        let changed = Arc::make_mut(&mut rows.changed);
+        for ((name, field), kind) in windows.write.root.fields.iter().zip(kinds) {
+            // Below a nested path, the kinds of the fields are unknown.
+            if matches!(field, projection::Field::Computed(_)) {
+                changed.insert(name.clone(), kind);
+            }
+        }
+        rows
+    }
+
+    fn grouped(self, id: &Expr, fields: &[(Arc<str>, Accumulator)], query: &Context) -> Rows {
+        let mut changed = BTreeMap::from([(Arc::from("_id"), self.of_expr(id, query))]);
+        for (name, accumulator) in fields {
+            let kind = match (accumulator.name(), accumulator.value_input()) {
+                ("$min" | "$max" | "$first" | "$last" | "$push" | "$addToSet", Some(input)) => {
+                    self.of_expr(input, query)
+                }
+                ("$mergeObjects" | "$concatArrays" | "$setUnion", _) => Kind::Any,
+                ("$sum" | "$avg", Some(input)) => match self.of_expr(input, query) {
+                    Kind::Decimal => Kind::Decimal,
+                    _ => Kind::Plain,
+                },
+                (_, Some(_)) => Kind::Plain,
+                (_, None) => Kind::Any,
+            };
+            changed.insert(name.clone(), kind);
+        }
+        Rows { base: Base::Empty, changed: Arc::new(changed), depth: self.depth }
+    }
+
+    /// Returns the kind of an expression's values.
+    fn of_expr(&self, expr: &Expr, query: &Context) -> Kind {
+        match expr.outcome() {
+            Outcome::Row => self.within(),
+            Outcome::Path(path) => match self.whole(&path.segments().join("."), query) {
+                Kind::Absent => Kind::Any,
+                kind => kind,
+            },
+            Outcome::Date => Kind::Date,
+            Outcome::Decimal => Kind::Decimal,
+            Outcome::Plain => Kind::Plain,
+            Outcome::Object(fields) => {
+                let fields = fields.iter().map(|(name, expr)| (name.clone(), self.of_expr(expr, query)));
+                Rows { base: Base::Empty, changed: Arc::new(fields.collect()), depth: self.depth }.within()
+            }
+            Outcome::Any => Kind::Any,
+        }
+    }
+
+    /// Returns the kind of the values at a path. The kind of a field that contains rows includes the known fields of
+    /// these rows.
+    fn whole(&self, path: &str, query: &Context) -> Kind {
+        match (self.changed.get(path), &self.base) {
+            (Some(kind), _) => kind.clone(),
+            (None, Base::States(types)) if path == "_events" => {
+                Kind::Rows(Arc::new(Rows::new(Base::Events(TypeNames::clone(types)))))
+            }
+            (None, _) => self.kind(path, query),
+        }
+    }
+
+    /// Returns the kind of a field that contains these rows.
+    fn within(&self) -> Kind {
+        if self.depth >= MAX_DEPTH {
+            return Kind::Any;
+        }
+        Kind::Rows(Arc::new(Rows { depth: self.depth + 1, ..self.clone() }))
+    }
+
+    fn with(mut self, name: &str, kind: Kind) -> Rows {
+        if let Kind::Rows(rows) = &kind {
+            self.depth = self.depth.max(rows.depth);
+        }
+        Arc::make_mut(&mut self.changed).insert(name.into(), kind);
+        self
+    }
+
+    /// Returns the known fields after a stage has written values of the given kind at a path. For a nested path, the
+    /// kind of the first field becomes unknown.
+    fn with_path(self, path: &FieldPath, kind: Kind) -> Rows {
+        match path.segments() {
+            [] => self,
+            [name] => self.with(name, kind),
+            [first, ..] => self.with(first, Kind::Any),
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! The known fields of the rows at one place of a pipeline, and the fields whose values are known to be dates or
+//! decimals.
+//!
+//! As in MongoDB, reading a missing field is not an error, and neither a date nor a decimal equals a string. The known
+//! fields only serve to convert constants and to warn. They never cause the rejection of a pipeline.
+
+mod after;
+pub mod constants;
+mod read;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::ast::From;
+use crate::model::event::{EVENT_FIELDS, EVENT_ID};
+use crate::model::excerpt::excerpt_of;
+use crate::model::value::Value;
+use crate::pipeline::value::context::Context;
+use crate::pipeline::value::hint;
+use crate::pipeline::value::known_types::{FieldKind, TypeNames, is_index};
+
+/// The fields that the engine adds to states, in addition to the fields of their types.
+const STATE_FIELDS: [&str; 11] = [
+    "_id",
+    "aggregate_type",
+    "project_id",
+    "_version",
+    "_position",
+    "_created_at",
+    "_last_event_at",
+    "_traits",
+    "_facts",
+    "_events",
+    "_distance",
+];
+/// The maximum depth of rows that are nested in fields of rows.
+const MAX_DEPTH: u32 = 8;
+/// The maximum number of field names in one warning.
+const MAX_LISTED: usize = 8;
+
+/// The known fields of the rows at one place of a pipeline.
+#[derive(Debug, Clone)]
+pub struct Rows {
+    base: Base,
+    /// The fields that stages have computed or removed. They override the fields of the base.
+    changed: Arc<BTreeMap<Arc<str>, Kind>>,
+    depth: u32,
+}
+
+/// The fields that rows have if no stage has changed them.
+#[derive(Debug, Clone)]
+enum Base {
+    Events(TypeNames),
+    States(TypeNames),
+    /// The objects that states have at a path.
+    Objects(TypeNames, Arc<str>),
+    /// No fields.
+    Empty,
+    /// Any fields.
+    Any,
+}
+
+/// The kind of the values at a path.
+#[derive(Debug, Clone)]
+pub enum Kind {
+    Date,
+    Decimal,
+    /// A date or decimal in some rows, and another value in others.
+    Mixed,
+    /// Neither a date nor a decimal.
+    Plain,
+    /// Anything.
+    Any,
+    /// There is no such field.
+    Absent,
+    /// A row, or several rows.
+    Rows(Arc<Rows>),
+}
+
+impl Rows {
+    fn new(base: Base) -> Rows {
+        Rows { base, changed: Arc::default(), depth: 0 }
+    }
+
+    /// Returns the known fields of events of any type.
+    pub fn events() -> Rows {
+        Rows::new(Base::Events(None))
+    }
+
+    /// Returns the known fields of states of any type.
+    pub fn states() -> Rows {
+        Rows::new(Base::States(None))
+    }
+
+    /// Returns the known fields of the rows that a sub-pipeline with these stages reads first.
+    pub fn begin(from: &From, stages: &[Value]) -> Rows {
+        let folds = stages.iter().any(|stage| stage.get("$fold").is_some());
+        match from {
+            From::Type(name) => {
+                let types = Some(Arc::new([name.clone()].into()));
+                Rows::new(if folds { Base::Events(types) } else { Base::States(types) })
+            }
+            From::Events => Rows::events(),
+            From::Documents => Rows::new(Base::Any),
+        }
+    }
+
+    /// Returns the kind of the values at a dotted path.
+    pub fn kind(&self, path: &str, query: &Context) -> Kind {
+        let (first, rest) = path.split_once('.').map_or((path, ""), |(first, rest)| (first, rest));
+        // An index selects an item of an array. The item has the kind of the field.
+        let ends = after_indexes(rest).is_empty();
+        match self.changed.get(first) {
+            Some(Kind::Rows(rows)) if !ends => rows.kind(after_indexes(rest), query),
+            Some(Kind::Rows(_)) => Kind::Plain,
+            Some(kind) if ends => kind.clone(),
+            Some(Kind::Any | Kind::Mixed) => Kind::Any,
+            Some(Kind::Absent) => Kind::Absent,
+            Some(Kind::Date | Kind::Decimal | Kind::Plain) => Kind::Plain,
+            None => self.base.kind(path, query),
+        }
+    }
+
+    /// Returns the path by which a client can read the field `name`, or `None` if rows have no such field.
+    pub fn path_of(&self, name: &str, query: &Context) -> Option<String> {
+        let first = name.split('.').next().unwrap_or(name);
+        let of_type = |types: &TypeNames| query.types.as_ref().is_some_and(|known| known.has_field(types, first));
+        let is_field = match (self.changed.get(first), &self.base) {
+            (Some(Kind::Absent), _) => false,
+            (Some(_), _) => true,
+            (None, Base::Events(types)) if of_type(types) => return Some(format!("payload.{name}")),
+            (None, Base::Events(_)) => EVENT_FIELDS.contains(&first),
+            (None, Base::States(types)) => STATE_FIELDS.contains(&first) || of_type(types),
+            (None, Base::Objects(types, above)) => {
+                query.types.as_ref().is_some_and(|known| known.may_have(types, &format!("{above}.{first}")))
+            }
+            (None, Base::Empty | Base::Any) => false,
+        };
+        is_field.then(|| name.to_owned())
+    }
+
+    /// Returns a warning if the rows have no field at the path. The warning may suggest a field with a similar name.
+    fn warning(&self, path: &str, query: &Context) -> Option<String> {
+        let (first, rest) = path.split_once('.').map_or((path, ""), |(first, rest)| (first, rest));
+        if matches!(first, "" | "_id") {
+            return None;
+        }
+        match (self.changed.get(first), &self.base) {
+            (Some(Kind::Rows(rows)), _) if !rest.is_empty() => rows.warning(after_indexes(rest), query),
+            (Some(Kind::Absent), _) => Some(format!("a stage before has removed the field '{}'", excerpt_of(first))),
+            (Some(_), _) | (None, Base::Any) => None,
+            (None, Base::Events(types)) => of_event(types, first, rest, path, query),
+            (None, Base::States(types)) => of_state(types, first, path, query),
+            (None, Base::Objects(types, above)) => {
+                let nearest = misspelt_inside(types, &format!("{above}.{path}"), query)?;
+                let nearest = nearest.strip_prefix(&**above).unwrap_or(&nearest).trim_start_matches('.');
+                Some(undeclared(path, nearest, ""))
+            }
+            (None, Base::Empty) => Some(self.without(first)),
+        }
+    }
+
+    /// Returns the warning about a missing field, for rows whose fields are all known.
+    fn without(&self, name: &str) -> String {
+        let known = || self.changed.iter().filter(|(_, kind)| !matches!(kind, Kind::Absent)).map(|(name, _)| &**name);
+        let listed: Vec<String> = known().take(MAX_LISTED).map(|name| format!("'{}'", excerpt_of(name))).collect();
+        let others = if known().nth(MAX_LISTED).is_some() { ", …" } else { "" };
+        let hint = hint::did_you_mean(name, known()).map(|hint| format!("; {hint}")).unwrap_or_default();
+        format!("rows have no field '{}' here, only {}{others}{hint}", excerpt_of(name), listed.join(", "))
+    }
+}
+
+impl Base {
+    fn kind(&self, path: &str, query: &Context) -> Kind {
+        let (first, rest) = path.split_once('.').unwrap_or((path, ""));
+        match self {
+            Base::Events(_) if matches!(path, "occurred_at" | "recorded_at") => Kind::Date,
+            Base::Events(_) => Kind::Plain,
+            Base::States(types) => match first {
+                "_created_at" | "_last_event_at" if rest.is_empty() => Kind::Date,
+                "_events" if !after_indexes(rest).is_empty() => {
+                    Base::Events(types.clone()).kind(after_indexes(rest), query)
+                }
+                _ => field_kind(types, path, query),
+            },
+            Base::Objects(types, above) => field_kind(types, &format!("{above}.{path}"), query),
+            Base::Empty => Kind::Absent,
+            Base::Any => Kind::Any,
+        }
+    }
+}
+
+/// Removes the array indexes from the beginning of a path.
+fn after_indexes(mut path: &str) -> &str {
+    loop {
+        match path.split_once('.') {
+            Some((first, rest)) if is_index(first) => path = rest,
+            None if is_index(path) => return "",
+            _ => return path,
+        }
+    }
+}
+
+fn field_kind(types: &TypeNames, path: &str, query: &Context) -> Kind {
+    match query.types.as_ref().map_or(FieldKind::Plain, |known| known.field_kind(types, path)) {
+        FieldKind::Date => Kind::Date,
+        FieldKind::Decimal => Kind::Decimal,
+        FieldKind::Mixed => Kind::Mixed,
+        FieldKind::Objects => Kind::Rows(Arc::new(Rows::new(Base::Objects(types.clone(), path.into())))),
+        FieldKind::Plain => Kind::Plain,
+    }
+}
+
+fn of_event(types: &TypeNames, first: &str, rest: &str, path: &str, query: &Context) -> Option<String> {
+    if first == "payload" {
+        return (!rest.is_empty()).then(|| misspelt(types, rest, "payload.", query)).flatten();
+    }
+    let is_known = first != EVENT_ID && EVENT_FIELDS.contains(&first);
+    (!is_known).then(|| {
+        let (first, path) = (excerpt_of(first), excerpt_of(path));
+        format!("events have no field '{first}': use 'payload.{path}', or add $fold before this stage")
+    })
+}
+
+fn of_state(types: &TypeNames, first: &str, path: &str, query: &Context) -> Option<String> {
+    match first {
+        "aggregate_id" => Some("after $fold the aggregate's id is '_id', not 'aggregate_id'".to_owned()),
+        "event_type" => Some("after $fold rows are states, which have no 'event_type'".to_owned()),
+        known if STATE_FIELDS.contains(&known) => None,
+        // The names of a type's fields cannot begin with an underscore.
+        other if other.starts_with('_') => {
+            let hint = hint::did_you_mean(other, STATE_FIELDS).map(|hint| format!(": {hint}")).unwrap_or_default();
+            Some(format!("states have no field '{}'{hint}", excerpt_of(other)))
+        }
+        _ => misspelt(types, path, "", query),
+    }
+}
+
+/// Returns a warning if no aggregate of these types has had the field at the beginning of a path, or no type declares
+/// the rest of the path, but there is a field with a similar name. `before` is the path of the fields in the rows.
+fn misspelt(types: &TypeNames, path: &str, before: &str, query: &Context) -> Option<String> {
+    let known = query.types.as_ref()?;
+    let first = path.split('.').next().unwrap_or(path);
+    if known.has_field(types, first) {
+        return misspelt_inside(types, path, query).map(|nearest| undeclared(path, &nearest, before));
+    }
+    let nearest = known.nearest_field(types, first)?;
+    let name = excerpt_of(first);
+    Some(format!("no aggregate has the field '{before}{name}': did you mean '{before}{nearest}'?"))
+}
+
+/// Returns the declared path that is similar to a path at which no value may be.
+fn misspelt_inside(types: &TypeNames, path: &str, query: &Context) -> Option<String> {
+    let known = query.types.as_ref().filter(|known| !known.may_have(types, path))?;
+    known.nearest_path(types, path)
+}
+
+/// Returns the warning about a path that no type declares. Objects may have other fields than their types declare.
+fn undeclared(path: &str, nearest: &str, before: &str) -> String {
+    let (path, nearest) = (excerpt_of(path), excerpt_of(nearest));
+    format!("no type declares the field '{before}{path}': did you mean '{before}{nearest}'?")
+}

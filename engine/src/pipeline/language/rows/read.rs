@@ -1,0 +1,118 @@
+//! Warns about fields that a stage reads but that its rows do not have.
+
+use std::sync::Arc;
+
+use super::Rows;
+use crate::pipeline::expression::accumulator::Accumulator;
+use crate::pipeline::expression::expr::Expr;
+use crate::pipeline::expression::filter::{Node, Test};
+use crate::pipeline::language::ast::Stage;
+use crate::pipeline::value::context::Context;
+
+/// The maximum length of a path to the items of an array. Declared names are shorter, and each level of a filter copies
+/// the paths below.
+const MAX_PATH_BYTES: usize = 600;
+
+impl Rows {
+    /// Warns about the fields that a stage reads but that the rows do not have.
+    pub fn check(&self, stage: &Stage, query: &Context) {
+        visit(stage, &mut |path| {
+            if let Some(warning) = self.warning(path, query) {
+                query.warn(warning);
+            }
+        });
+        if let Stage::Lookup(lookup) = stage
+            && let Some((_, foreign)) = &lookup.join
+            && let Some(warning) = lookup.pipeline.first.warning(foreign.text(), query)
+        {
+            query.warn(warning);
+        }
+        if let Stage::GraphLookup(lookup) = stage {
+            let from = lookup.connect_from.segments().join(".");
+            for path in [&from, lookup.connect_to.text().as_ref()] {
+                if let Some(warning) = lookup.pipeline.last.warning(path, query) {
+                    query.warn(warning);
+                }
+            }
+        }
+    }
+}
+
+/// Visits the paths that a stage reads from its rows. Sub-pipelines are checked with their own rows.
+fn visit(stage: &Stage, visit: &mut dyn FnMut(&str)) {
+    match stage {
+        Stage::Match(filter) => {
+            filter.visit_paths(visit);
+            of_items(filter.node(), visit);
+        }
+        Stage::Project(projection) | Stage::Set(projection) | Stage::Unset(projection) => {
+            projection.visit_reads(visit);
+        }
+        Stage::Group(group) => group.visit_paths(&mut |path| visit(&path.segments().join("."))),
+        Stage::Sort(keys) => keys.iter().for_each(|key| visit(key.path.text())),
+        Stage::Unwind(unwind) => visit(&unwind.path.segments().join(".")),
+        Stage::SortByCount(expr) | Stage::ReplaceRoot(expr) => of_expr(expr, visit),
+        Stage::Bucket(bucket) => {
+            of_expr(&bucket.by, visit);
+            of_fields(&bucket.fields, visit);
+        }
+        Stage::BucketAuto(bucket) => {
+            of_expr(&bucket.by, visit);
+            of_fields(&bucket.fields, visit);
+        }
+        Stage::Lookup(lookup) => {
+            lookup.join.iter().for_each(|(local, _)| visit(local.text()));
+            lookup.variables.iter().for_each(|(_, expr)| of_expr(expr, visit));
+        }
+        Stage::Windows(windows) => windows.visit_paths(visit),
+        Stage::Fill(fill) => {
+            fill.windows.iter().for_each(|windows| windows.visit_paths(visit));
+            fill.values.iter().for_each(|values| values.visit_reads(visit));
+        }
+        Stage::Densify(densify) => {
+            let paths = std::iter::once(&densify.field).chain(&densify.partition);
+            paths.for_each(|path| visit(&path.segments().join(".")));
+        }
+        Stage::GraphLookup(lookup) => of_expr(&lookup.start, visit),
+        Stage::Follow(follow) => visit(&follow.local.segments().join(".")),
+        // The paths of `$redact` begin at the objects inside a row.
+        Stage::Redact(_) => {}
+        Stage::Documents(_)
+        | Stage::Fold(_)
+        | Stage::Limit(_)
+        | Stage::Skip(_)
+        | Stage::Count(_)
+        | Stage::Facet(_)
+        | Stage::UnionWith(..)
+        | Stage::Sample(_) => {}
+    }
+}
+
+/// Visits the paths that conditions on the items of arrays read from the items.
+fn of_items(node: &Node, visit: &mut dyn FnMut(&str)) {
+    match node {
+        Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => nodes.iter().for_each(|node| of_items(node, visit)),
+        Node::Not(node) => of_items(node, visit),
+        Node::Field(array, Test::ElemMatchObject(node)) => {
+            let above = array.text();
+            let mut inside = |path: &str| {
+                if above.len() + path.len() < MAX_PATH_BYTES {
+                    visit(&format!("{above}.{path}"));
+                }
+            };
+            node.visit_paths(&mut inside);
+            of_items(node, &mut inside);
+        }
+        Node::Constant(_) | Node::Expr(_) | Node::Schema(_) | Node::Field(..) => {}
+    }
+}
+
+fn of_expr(expr: &Expr, visit: &mut dyn FnMut(&str)) {
+    expr.visit_paths(&mut |path| visit(&path.segments().join(".")));
+}
+
+fn of_fields(fields: &[(Arc<str>, Accumulator)], visit: &mut dyn FnMut(&str)) {
+    for (_, accumulator) in fields {
+        accumulator.visit_paths(&mut |path| visit(&path.segments().join(".")));
+    }
+}

@@ -1,0 +1,182 @@
+//! `$graphLookup`: adds to each row the rows that are reached by following equal values, nearest first.
+
+use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::nested;
+use crate::model::value::{Object, Value};
+use crate::pipeline::expression::expr::Expr;
+use crate::pipeline::run::program::Program;
+use crate::pipeline::run::rows::{Operator, Rows, Run, collect};
+use crate::pipeline::value::context::Context;
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::memory::{look, look_at_all};
+use crate::pipeline::value::path::FieldPath;
+use crate::pipeline::value::query_path::{Leaf, Path};
+
+/// The operator of `$graphLookup`.
+pub struct GraphLookup {
+    pub start: Expr,
+    pub connect_from: FieldPath,
+    pub connect_to: Path,
+    pub target: FieldPath,
+    pub max_depth: Option<u64>,
+    pub depth_field: Option<FieldPath>,
+    pub program: Program,
+}
+
+/// The rows that are searched, with an index of their values.
+struct Searched {
+    rows: Vec<Value>,
+    by_value: FxHashMap<Value, Vec<usize>>,
+    /// For each row, the first row with the same `_id`, or `None` if the row has no `_id`.
+    first: Vec<Option<usize>>,
+    /// The path of the values that lead further.
+    from: Path,
+    /// The results of earlier searches by their start.
+    known: FxHashMap<Value, Value>,
+}
+
+impl Operator for GraphLookup {
+    fn open<'a>(&'a self, input: Rows<'a>, run: Run<'a>) -> Result<Rows<'a>> {
+        let mut searched: Option<Searched> = None;
+        Ok(Box::new(input.map(move |row| {
+            let mut row = row?;
+            let searched = match &mut searched {
+                Some(searched) => searched,
+                None => searched.insert(self.read(run)?),
+            };
+            let start = run.passing(|| self.start.eval(&run.env(&row)))?;
+            let found = match start {
+                None => Value::from(Vec::new()),
+                Some(start) => self.found(start, searched, run)?,
+            };
+            if let Value::Object(object) = &mut row {
+                nested::set(Arc::make_mut(object), self.target.segments(), found);
+            }
+            Ok(row)
+        })))
+    }
+}
+
+impl GraphLookup {
+    fn read(&self, run: Run) -> Result<Searched> {
+        let rows = collect(self.program.rows(run)?, self.program.owner(), run.query)?;
+        let mut by_value: FxHashMap<Value, Vec<usize>> = FxHashMap::default();
+        let mut by_id: FxHashMap<&Value, usize> = FxHashMap::default();
+        let mut first = Vec::with_capacity(rows.len());
+        for (row_index, row) in rows.iter().enumerate() {
+            run.query.tick()?;
+            run.query.charge(size_of::<Value>() + 2 * size_of::<usize>())?;
+            self.connect_to.any(row, Leaf::Expanded, &mut |value| {
+                let Some(value) = value else { return Ok(false) };
+                look(value, run.query)?;
+                run.query.charge(size_of::<Value>() + size_of::<usize>())?;
+                let row_indices = by_value.entry(value.clone()).or_default();
+                if row_indices.last() != Some(&row_index) {
+                    row_indices.push(row_index);
+                }
+                Ok(false)
+            })?;
+            first.push(match row.get("_id") {
+                Some(id) => {
+                    look(id, run.query)?;
+                    Some(*by_id.entry(id).or_insert(row_index))
+                }
+                None => None,
+            });
+        }
+        let from = Path::new(&self.connect_from.segments().join("."));
+        drop(by_id);
+        Ok(Searched { rows, by_value, first, from, known: FxHashMap::default() })
+    }
+
+    /// Returns the array of the rows that are reached from a start value.
+    fn found(&self, start: Value, searched: &mut Searched, run: Run) -> Result<Value> {
+        look(&start, run.query)?;
+        if let Some(found) = searched.known.get(&start) {
+            return Ok(found.clone());
+        }
+        // The operator that keeps the row charges the query for the found rows as well.
+        let found = run.passing(|| self.search(&start, searched, run.query))?;
+        let bytes = 2 * size_of::<Value>() * (1 + found.as_array().map_or(0, <[Value]>::len));
+        // Results are remembered while they take only a part of the memory.
+        if bytes < run.query.remaining_bytes() / 8 {
+            run.query.charge(bytes)?;
+            searched.known.insert(start, found.clone());
+        }
+        Ok(found)
+    }
+
+    /// Searches in breadth. Rows of one depth are in the order in which they are read.
+    fn search(&self, start: &Value, searched: &Searched, query: &Context) -> Result<Value> {
+        let mut is_found: FxHashSet<usize> = FxHashSet::default();
+        let mut asked: FxHashSet<Value> = FxHashSet::default();
+        let mut values: Vec<Value> = match start {
+            Value::Array(items) => items.to_vec(),
+            value => vec![value.clone()],
+        };
+        let mut found = Vec::new();
+        let mut depth = 0u64;
+        while !values.is_empty() && self.max_depth.is_none_or(|max| depth <= max) {
+            let mut level: Vec<usize> = Vec::new();
+            for value in std::mem::take(&mut values) {
+                query.tick()?;
+                look(&value, query)?;
+                if let Some(row_indices) = searched.by_value.get(&value) {
+                    query.tick_many(row_indices.len())?;
+                    level.extend(row_indices);
+                }
+                query.charge(size_of::<Value>())?;
+                asked.insert(value);
+            }
+            level.sort_unstable();
+            level.dedup();
+            for row_index in level {
+                query.tick()?;
+                let row = &searched.rows[row_index];
+                let Some(first) = searched.first[row_index] else {
+                    let text = "Documents in the 'from' of $graphLookup must contain an '_id'";
+                    return Err(Error::new(40271, text));
+                };
+                if !is_found.insert(first) {
+                    continue;
+                }
+                query.charge(2 * size_of::<Value>())?;
+                searched.next(row, &asked, &mut values, query)?;
+                found.push(self.with_depth(row, depth));
+            }
+            depth += 1;
+        }
+        Ok(found.into())
+    }
+
+    fn with_depth(&self, row: &Value, depth: u64) -> Value {
+        let mut row = row.clone();
+        if let (Some(path), Value::Object(object)) = (&self.depth_field, &mut row) {
+            let depth = Value::Int(i64::try_from(depth).unwrap_or(i64::MAX));
+            let object: &mut Object = Arc::make_mut(object);
+            nested::set(object, path.segments(), depth);
+        }
+        row
+    }
+}
+
+impl Searched {
+    /// Adds the values of a row that lead further and were not asked for.
+    fn next(&self, row: &Value, asked: &FxHashSet<Value>, values: &mut Vec<Value>, query: &Context) -> Result<()> {
+        self.from.any(row, Leaf::Whole, &mut |value| {
+            let Some(value) = value else { return Ok(false) };
+            let items = match value {
+                Value::Array(items) => items.as_slice(),
+                value => std::slice::from_ref(value),
+            };
+            look_at_all(items, query)?;
+            query.charge(size_of_val(items))?;
+            values.extend(items.iter().filter(|item| !asked.contains(*item)).cloned());
+            Ok(false)
+        })?;
+        Ok(())
+    }
+}

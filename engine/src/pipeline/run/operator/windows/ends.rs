@@ -1,0 +1,214 @@
+//! Functions that read the ends of the window, or a slice of it, and need no data structure.
+
+use std::ops::Range;
+
+use super::computation::Computation;
+use super::partition::{Column, Partition};
+use super::slide::Slide;
+use crate::model::excerpt::excerpt;
+use crate::model::number;
+use crate::model::value::Value;
+use crate::pipeline::expression::accumulator::End;
+use crate::pipeline::expression::expr::Expr;
+use crate::pipeline::value::error::{Error, Result};
+
+/// `$count`.
+pub struct Count;
+
+impl Computation<'_> for Count {
+    fn value(&mut self, _row: usize, frame: Range<usize>, _partition: &Partition) -> Result<Option<Value>> {
+        Ok(Some(Value::Int(i64::try_from(frame.len()).unwrap_or(i64::MAX))))
+    }
+}
+
+/// `$first` and `$last`.
+pub struct Edge<'a> {
+    column: Column<'a>,
+    end: End,
+}
+
+impl<'a> Edge<'a> {
+    pub fn first(input: &'a Expr, partition: &Partition) -> Result<Edge<'a>> {
+        Ok(Edge { column: Column::new(input, partition)?, end: End::Front })
+    }
+
+    pub fn last(input: &'a Expr, partition: &Partition) -> Result<Edge<'a>> {
+        Ok(Edge { column: Column::new(input, partition)?, end: End::Back })
+    }
+}
+
+impl<'a> Computation<'a> for Edge<'a> {
+    fn value(&mut self, _row: usize, frame: Range<usize>, partition: &Partition) -> Result<Option<Value>> {
+        if frame.is_empty() {
+            return Ok(Some(Value::Null));
+        }
+        let row = match self.end {
+            End::Front => frame.start,
+            End::Back => frame.end - 1,
+        };
+        Ok(self.column.get(row, partition)?.cloned())
+    }
+}
+
+/// `$firstN` and `$lastN`.
+pub struct EdgeN<'a> {
+    column: Column<'a>,
+    end: End,
+    count: usize,
+}
+
+impl<'a> EdgeN<'a> {
+    pub fn new(input: &'a Expr, end: End, count: usize, partition: &Partition) -> Result<EdgeN<'a>> {
+        Ok(EdgeN { column: Column::new(input, partition)?, end, count })
+    }
+}
+
+impl Slide for EdgeN<'_> {
+    fn add(&mut self, _row: usize, _partition: &Partition) -> Result<()> {
+        Ok(())
+    }
+
+    fn remove(&mut self, _row: usize, _partition: &Partition) -> Result<()> {
+        Ok(())
+    }
+
+    fn value(&mut self, frame: Range<usize>, partition: &Partition) -> Result<Option<Value>> {
+        let count = self.count.min(frame.len());
+        let rows = match self.end {
+            End::Front => frame.start..frame.start + count,
+            End::Back => frame.end - count..frame.end,
+        };
+        partition.check_bytes(count * size_of::<Value>())?;
+        let mut values = Vec::with_capacity(count);
+        for row in rows {
+            partition.run.query.tick()?;
+            values.push(self.column.get(row, partition)?.cloned().unwrap_or_default());
+        }
+        Ok(Some(values.into()))
+    }
+}
+
+/// `$push` and `$concatArrays`.
+pub struct List<'a> {
+    column: Column<'a>,
+    concatenates: bool,
+}
+
+impl<'a> List<'a> {
+    pub fn new(input: &'a Expr, concatenates: bool, partition: &Partition) -> Result<List<'a>> {
+        Ok(List { column: Column::new(input, partition)?, concatenates })
+    }
+}
+
+impl Slide for List<'_> {
+    fn add(&mut self, row: usize, partition: &Partition) -> Result<()> {
+        if let (true, Some(value)) = (self.concatenates, self.column.get(row, partition)?) {
+            array_of("$concatArrays", value)?;
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, _row: usize, _partition: &Partition) -> Result<()> {
+        Ok(())
+    }
+
+    fn value(&mut self, frame: Range<usize>, partition: &Partition) -> Result<Option<Value>> {
+        let mut values = Vec::new();
+        for row in frame {
+            partition.run.query.tick()?;
+            match self.column.get(row, partition)? {
+                Some(Value::Array(items)) if self.concatenates => {
+                    partition.run.query.tick_many(items.len())?;
+                    partition.check_bytes((values.len() + items.len()) * size_of::<Value>())?;
+                    values.extend_from_slice(items);
+                }
+                Some(value) => values.push(value.clone()),
+                None => {}
+            }
+        }
+        partition.check_bytes(values.len() * size_of::<Value>())?;
+        Ok(Some(values.into()))
+    }
+}
+
+/// Returns the items of an array, or the error for another value.
+pub fn array_of<'v>(name: &str, value: &'v Value) -> Result<&'v [Value]> {
+    value.as_array().ok_or_else(|| {
+        let (shown, found) = (excerpt(value), value.type_name());
+        Error::new(14, format!("{name} requires array inputs, but input {shown} is of type {found}"))
+    })
+}
+
+/// `$shift`.
+pub struct Shift<'a> {
+    column: Column<'a>,
+    by: i64,
+    default: &'a Value,
+}
+
+impl<'a> Shift<'a> {
+    pub fn new(output: &'a Expr, by: i64, default: &'a Value, partition: &Partition) -> Result<Shift<'a>> {
+        Ok(Shift { column: Column::new(output, partition)?, by, default })
+    }
+}
+
+impl<'a> Computation<'a> for Shift<'a> {
+    fn value(&mut self, row: usize, _frame: Range<usize>, partition: &Partition) -> Result<Option<Value>> {
+        let place = i64::try_from(row).ok().and_then(|row| row.checked_add(self.by));
+        match place.and_then(|place| usize::try_from(place).ok()).filter(|place| *place < partition.len()) {
+            Some(place) => Ok(self.column.get(place, partition)?.cloned()),
+            None => Ok(Some(self.default.clone())),
+        }
+    }
+}
+
+/// `$derivative`.
+pub struct Derivative<'a> {
+    column: Column<'a>,
+    unit: Option<i64>,
+}
+
+impl<'a> Derivative<'a> {
+    pub fn new(input: &'a Expr, unit: Option<i64>, partition: &Partition) -> Result<Derivative<'a>> {
+        Ok(Derivative { column: Column::new(input, partition)?, unit })
+    }
+
+    /// Returns the sort value of a row as a number: a date in milliseconds.
+    fn place(&self, row: usize, partition: &Partition) -> Result<Value> {
+        match (partition.sort_value(row), self.unit) {
+            (Some(Value::Date(ms)), Some(_)) => Ok(Value::Int(ms)),
+            (_, Some(_)) => Err(Error::new(5_624_900, "$derivative with 'unit' expects the sortBy field to be a Date")),
+            (Some(Value::Date(_)), None) => {
+                Err(Error::new(5_624_901, "$derivative where the sortBy is a Date requires a 'unit'"))
+            }
+            (Some(value), None) if value.is_number() => Ok(value),
+            (_, None) => Err(Error::new(5_624_902, "$derivative expects the sortBy field to be numeric")),
+        }
+    }
+
+    fn input(&mut self, row: usize, partition: &Partition) -> Result<Value> {
+        match self.column.get(row, partition)? {
+            Some(value) if value.is_number() => Ok(value.clone()),
+            _ => Err(Error::new(5_624_903, "$derivative expects the input to be numeric at both ends of the window")),
+        }
+    }
+}
+
+impl<'a> Computation<'a> for Derivative<'a> {
+    fn value(&mut self, _row: usize, frame: Range<usize>, partition: &Partition) -> Result<Option<Value>> {
+        if frame.is_empty() {
+            return Ok(Some(Value::Null));
+        }
+        let (first, last) = (frame.start, frame.end - 1);
+        let run = number::subtract(&self.place(last, partition)?, &self.place(first, partition)?);
+        let (end, start) = (self.input(last, partition)?, self.input(first, partition)?);
+        if run.as_f64() == Some(0.0) {
+            return Ok(Some(Value::Null));
+        }
+        let rate = number::divide(&number::subtract(&end, &start), &run);
+        Ok(Some(match self.unit {
+            Some(unit) => number::multiply(&rate, &Value::Int(unit)),
+            None => rate,
+        }))
+    }
+}

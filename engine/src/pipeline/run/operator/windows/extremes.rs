@@ -1,0 +1,112 @@
+//! The least and the greatest value of a moving window. A monotone deque keeps only the rows that can still become the
+//! extreme, so each row enters and leaves it once.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use super::computation::Computation;
+use super::partition::{Column, Partition};
+use super::slide::{Slide, Sliding};
+use crate::model::number;
+use crate::model::value::Value;
+use crate::pipeline::expression::accumulator::Direction;
+use crate::pipeline::expression::expr::Expr;
+use crate::pipeline::expression::window::Scale;
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::memory::look;
+
+/// `$min` and `$max`.
+pub struct Extreme<'a> {
+    column: Column<'a>,
+    direction: Direction,
+    /// The rows that may become the extreme when the rows before them have left, with their values.
+    rows: VecDeque<(usize, Value)>,
+}
+
+impl<'a> Extreme<'a> {
+    pub fn new(input: &'a Expr, direction: Direction, partition: &Partition) -> Result<Extreme<'a>> {
+        partition.run.query.charge(partition.len() * size_of::<(usize, Value)>())?;
+        Ok(Extreme { column: Column::new(input, partition)?, direction, rows: VecDeque::new() })
+    }
+}
+
+impl Slide for Extreme<'_> {
+    fn add(&mut self, row: usize, partition: &Partition) -> Result<()> {
+        let Some(value) = self.column.get(row, partition)?.filter(|value| !value.is_null()).cloned() else {
+            return Ok(());
+        };
+        look(&value, partition.run.query)?;
+        let is_worse = |kept: &Value| match self.direction {
+            Direction::Least => *kept > value,
+            Direction::Greatest => *kept < value,
+        };
+        while self.rows.back().is_some_and(|(_, kept)| is_worse(kept)) {
+            partition.run.query.tick()?;
+            self.rows.pop_back();
+        }
+        self.rows.push_back((row, value));
+        Ok(())
+    }
+
+    fn remove(&mut self, row: usize, _partition: &Partition) -> Result<()> {
+        if self.rows.front().is_some_and(|(first, _)| *first == row) {
+            self.rows.pop_front();
+        }
+        Ok(())
+    }
+
+    fn value(&mut self, _frame: Range<usize>, _partition: &Partition) -> Result<Option<Value>> {
+        Ok(Some(self.rows.front().map(|(_, value)| value.clone()).unwrap_or_default()))
+    }
+}
+
+/// `$minMaxScaler`.
+pub struct Scaled<'a> {
+    scale: &'a Scale,
+    column: Column<'a>,
+    least: Sliding<Extreme<'a>>,
+    greatest: Sliding<Extreme<'a>>,
+}
+
+impl<'a> Scaled<'a> {
+    pub fn new(scale: &'a Scale, partition: &Partition) -> Result<Scaled<'a>> {
+        let extreme = |direction| Ok(Sliding::new(Extreme::new(&scale.input, direction, partition)?));
+        Ok(Scaled {
+            scale,
+            column: Column::new(&scale.input, partition)?,
+            least: extreme(Direction::Least)?,
+            greatest: extreme(Direction::Greatest)?,
+        })
+    }
+}
+
+impl<'a> Computation<'a> for Scaled<'a> {
+    fn value(&mut self, row: usize, frame: Range<usize>, partition: &Partition) -> Result<Option<Value>> {
+        for row in frame.clone().take(1).chain(std::iter::once(row)) {
+            check_number(self.column.get(row, partition)?)?;
+        }
+        let value = self.column.get(row, partition)?.cloned().unwrap_or_default();
+        let least = self.least.value(row, frame.clone(), partition)?.unwrap_or_default();
+        let greatest = self.greatest.value(row, frame, partition)?.unwrap_or_default();
+        // Numbers sort before values of other types, so the greatest value shows whether all values are numbers.
+        check_number(Some(&greatest))?;
+        let Scale { min, max, .. } = self.scale;
+        let width = number::subtract(&greatest, &least);
+        if width.as_f64() == Some(0.0) {
+            return Ok(Some(min.clone()));
+        }
+        let share = number::divide(&number::subtract(&value, &least), &width);
+        Ok(Some(number::add(&number::multiply(&share, &number::subtract(max, min)), min)))
+    }
+}
+
+fn check_number(value: Option<&Value>) -> Result<()> {
+    match value {
+        Some(value) if value.is_number() => Ok(()),
+        other => {
+            let found = other.map_or("missing", Value::type_name);
+            let text = format!("'input' argument to $minMaxScaler must evaluate to a numeric type, got: {found}");
+            Err(Error::new(10_487_001, text))
+        }
+    }
+}

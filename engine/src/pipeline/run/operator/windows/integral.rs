@@ -1,0 +1,129 @@
+//! `$integral`: the area under the values of a moving window. Prefix sums of the trapezoids between successive rows
+//! give the area of any window by one subtraction.
+
+use std::ops::Range;
+
+use super::partition::{Column, Partition};
+use super::slide::Slide;
+use crate::model::value::Value;
+use crate::pipeline::expression::expr::Expr;
+use crate::pipeline::value::error::{Error, Result};
+
+/// The operator's state.
+pub struct Integral<'a> {
+    column: Column<'a>,
+    unit: Option<i64>,
+    /// For each row from `first` on, the areas before it.
+    before: Vec<Areas>,
+    first: usize,
+    /// The last row as a point.
+    last: (f64, f64),
+}
+
+/// The sum of areas, as two doubles. Numbers that are not finite are counted, so that they leave no trace when their
+/// rows leave the window.
+#[derive(Clone, Copy, Default)]
+struct Areas {
+    high: f64,
+    low: f64,
+    positive: u64,
+    negative: u64,
+    nan: u64,
+    /// The number of points that are NaN, up to this row and including it.
+    nan_points: u64,
+}
+
+impl Areas {
+    fn add(&mut self, area: f64) {
+        if area.is_nan() {
+            self.nan += 1;
+        } else if area == f64::INFINITY {
+            self.positive += 1;
+        } else if area == f64::NEG_INFINITY {
+            self.negative += 1;
+        } else {
+            let sum = self.high + area;
+            let part = sum - self.high;
+            self.low += (self.high - (sum - part)) + (area - part);
+            self.high = sum;
+        }
+    }
+
+    /// Returns the areas of this prefix that are not in an earlier prefix.
+    fn since(&self, start: &Areas) -> f64 {
+        let (positive, negative) = (self.positive > start.positive, self.negative > start.negative);
+        match (positive, negative) {
+            _ if self.nan > start.nan => f64::NAN,
+            (true, true) => f64::NAN,
+            (true, false) => f64::INFINITY,
+            (false, true) => f64::NEG_INFINITY,
+            (false, false) => (self.high - start.high) + (self.low - start.low),
+        }
+    }
+}
+
+impl<'a> Integral<'a> {
+    pub fn new(input: &'a Expr, unit: Option<i64>, partition: &Partition) -> Result<Integral<'a>> {
+        partition.run.query.charge(partition.len() * size_of::<Areas>())?;
+        let column = Column::new(input, partition)?;
+        Ok(Integral { column, unit, before: Vec::new(), first: 0, last: (0.0, 0.0) })
+    }
+
+    fn point(&mut self, row: usize, partition: &Partition) -> Result<(f64, f64)> {
+        let x = match (partition.sort_value(row), self.unit) {
+            (Some(Value::Date(ms)), Some(_)) => ms as f64,
+            (_, Some(_)) => {
+                return Err(Error::new(5_423_901, "$integral with 'unit' expects the sortBy field to be a Date"));
+            }
+            (Some(value), None) if value.is_number() => value.as_f64().unwrap_or_default(),
+            (_, None) => {
+                let text = "$integral (with no 'unit') expects the sortBy field to be numeric";
+                return Err(Error::new(5_423_902, text));
+            }
+        };
+        match self.column.get(row, partition)?.and_then(Value::as_f64) {
+            Some(y) => Ok((x, y)),
+            None => Err(Error::new(5_423_900, "The input value of $integral must be numeric")),
+        }
+    }
+}
+
+impl Slide for Integral<'_> {
+    fn add(&mut self, row: usize, partition: &Partition) -> Result<()> {
+        let (x, y) = self.point(row, partition)?;
+        let mut areas = self.before.last().copied().unwrap_or_default();
+        if row == self.first + self.before.len() && !self.before.is_empty() {
+            areas.add((self.last.1 + y) * (x - self.last.0) / 2.0);
+        } else {
+            // The window has skipped rows, so no earlier row is in it.
+            (self.before, self.first, areas) = (Vec::new(), row, Areas::default());
+        }
+        areas.nan_points += u64::from(x.is_nan() || y.is_nan());
+        self.before.push(areas);
+        self.last = (x, y);
+        Ok(())
+    }
+
+    fn remove(&mut self, _row: usize, _partition: &Partition) -> Result<()> {
+        Ok(())
+    }
+
+    fn value(&mut self, frame: Range<usize>, _partition: &Partition) -> Result<Option<Value>> {
+        if frame.is_empty() {
+            return Ok(Some(Value::Null));
+        }
+        let (start, end) = (&self.before[frame.start - self.first], &self.before[frame.end - 1 - self.first]);
+        let nan_before = match frame.start.checked_sub(self.first + 1) {
+            Some(before) => self.before[before].nan_points,
+            None => 0,
+        };
+        if end.nan_points > nan_before {
+            return Ok(Some(Value::Double(f64::NAN)));
+        }
+        if frame.len() == 1 {
+            return Ok(Some(Value::Int(0)));
+        }
+        let area = end.since(start);
+        Ok(Some(Value::Double(self.unit.map_or(area, |unit| area / unit as f64))))
+    }
+}

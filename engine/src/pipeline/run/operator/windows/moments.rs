@@ -1,0 +1,140 @@
+//! Standard deviations and covariances over a moving window. The moments of two parts are merged by the formula of
+//! Chan, Golub and LeVeque.
+
+use std::ops::Range;
+
+use super::partition::{Column, Partition};
+use super::slide::Slide;
+use super::stacks::{Merge, TwoStacks};
+use crate::model::value::Value;
+use crate::pipeline::expression::accumulator::Sampled;
+use crate::pipeline::expression::expr::Expr;
+use crate::pipeline::value::context::Context;
+use crate::pipeline::value::error::Result;
+
+/// The count, the means and the sum of products of distances from the means. A pair with a number that is not finite
+/// counts separately.
+#[derive(Clone, Default)]
+struct Moments {
+    count: u64,
+    x: f64,
+    y: f64,
+    products: f64,
+    not_finite: u64,
+    /// The sum of the numbers of the pairs that are not finite: an infinity or NaN.
+    sum: f64,
+}
+
+impl Moments {
+    fn of(x: f64, y: f64) -> Moments {
+        match x.is_finite() && y.is_finite() {
+            true => Moments { count: 1, x, y, ..Moments::default() },
+            false => Moments { not_finite: 1, sum: x + y, ..Moments::default() },
+        }
+    }
+
+    /// Returns the number by which the sum of products is divided.
+    fn divisor(&self, sampled: Sampled) -> u64 {
+        match sampled {
+            Sampled::Population => self.count,
+            Sampled::Sample => self.count.saturating_sub(1),
+        }
+    }
+}
+
+impl Merge for Moments {
+    fn merge(&mut self, later: &Moments, _query: &Context) -> Result<()> {
+        self.not_finite += later.not_finite;
+        self.sum += later.sum;
+        if later.count == 0 {
+            return Ok(());
+        }
+        if self.count == 0 {
+            (self.count, self.x, self.y, self.products) = (later.count, later.x, later.y, later.products);
+            return Ok(());
+        }
+        let count = self.count + later.count;
+        let (x, y) = (later.x - self.x, later.y - self.y);
+        let share = later.count as f64 / count as f64;
+        self.products += later.products + x * y * self.count as f64 * share;
+        self.x += x * share;
+        self.y += y * share;
+        self.count = count;
+        Ok(())
+    }
+}
+
+/// `$stdDevPop` and `$stdDevSamp`.
+pub struct Deviation<'a> {
+    column: Column<'a>,
+    stacks: TwoStacks<Moments>,
+    sampled: Sampled,
+    keeps: bool,
+}
+
+impl<'a> Deviation<'a> {
+    pub fn new(input: &'a Expr, sampled: Sampled, keeps: bool, partition: &Partition) -> Result<Deviation<'a>> {
+        let (column, stacks) = (Column::new(input, partition)?, TwoStacks::new(keeps, partition)?);
+        Ok(Deviation { column, stacks, sampled, keeps })
+    }
+}
+
+impl Slide for Deviation<'_> {
+    fn add(&mut self, row: usize, partition: &Partition) -> Result<()> {
+        let number = self.column.get(row, partition)?.and_then(Value::as_f64);
+        let moments = number.map_or_else(Moments::default, |number| Moments::of(number, number));
+        self.stacks.push(moments, partition.run.query)
+    }
+
+    fn remove(&mut self, _row: usize, partition: &Partition) -> Result<()> {
+        self.stacks.pop(partition.run.query)
+    }
+
+    fn value(&mut self, _frame: Range<usize>, partition: &Partition) -> Result<Option<Value>> {
+        let moments = self.stacks.total(partition.run.query)?;
+        Ok(Some(match moments.divisor(self.sampled) {
+            // As in MongoDB, a number that is not finite makes the deviation null only until it leaves the window.
+            _ if moments.not_finite > 0 && self.keeps => Value::Null,
+            _ if moments.not_finite > 0 => Value::Double(f64::NAN),
+            0 => Value::Null,
+            divisor => Value::Double((moments.products / divisor as f64).sqrt()),
+        }))
+    }
+}
+
+/// `$covariancePop` and `$covarianceSamp`.
+pub struct Covariance<'a> {
+    column: Column<'a>,
+    stacks: TwoStacks<Moments>,
+    sampled: Sampled,
+}
+
+impl<'a> Covariance<'a> {
+    pub fn new(input: &'a Expr, sampled: Sampled, keeps: bool, partition: &Partition) -> Result<Covariance<'a>> {
+        let (column, stacks) = (Column::new(input, partition)?, TwoStacks::new(keeps, partition)?);
+        Ok(Covariance { column, stacks, sampled })
+    }
+}
+
+impl Slide for Covariance<'_> {
+    fn add(&mut self, row: usize, partition: &Partition) -> Result<()> {
+        let moments = match self.column.get(row, partition)?.and_then(Value::as_array) {
+            Some([x, y]) => x.as_f64().zip(y.as_f64()).map_or_else(Moments::default, |(x, y)| Moments::of(x, y)),
+            _ => Moments::default(),
+        };
+        self.stacks.push(moments, partition.run.query)
+    }
+
+    fn remove(&mut self, _row: usize, partition: &Partition) -> Result<()> {
+        self.stacks.pop(partition.run.query)
+    }
+
+    fn value(&mut self, _frame: Range<usize>, partition: &Partition) -> Result<Option<Value>> {
+        let moments = self.stacks.total(partition.run.query)?;
+        Ok(Some(match moments.divisor(self.sampled) {
+            0 => Value::Null,
+            _ if moments.not_finite > 0 => Value::Double(moments.sum),
+            divisor => Value::Double(moments.products / divisor as f64),
+        }))
+    }
+}

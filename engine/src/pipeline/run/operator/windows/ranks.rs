@@ -1,0 +1,195 @@
+//! Functions that select values of a moving window by their rank: medians, percentiles, and the first or last values in
+//! an order. The rows of the partition are ranked once. A Fenwick tree counts the ranks in the window and finds the
+//! value of a rank in logarithmic time.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use super::partition::Partition;
+use super::slide::Slide;
+use crate::model::value::Value;
+use crate::pipeline::expression::accumulator::{Accumulator, Direction, End, Kind};
+use crate::pipeline::expression::window::{Bound, Bounds};
+use crate::pipeline::value::error::Result;
+use crate::pipeline::value::memory::{look, look_at_all};
+use crate::pipeline::value::sort_key::SortKey;
+use crate::pipeline::value::sorting::sorted;
+
+/// The state of the function.
+pub struct Ranked<'a> {
+    kind: &'a Kind,
+    count: usize,
+    /// The values in the order of their ranks.
+    values: Vec<Value>,
+    /// The rank of each row, or `None` if the row does not count.
+    ranks: Vec<Option<usize>>,
+    tree: Tree,
+}
+
+impl<'a> Ranked<'a> {
+    pub fn new(
+        accumulator: &'a Accumulator,
+        count: usize,
+        bounds: &Bounds,
+        partition: &Partition,
+    ) -> Result<Ranked<'a>> {
+        let bytes = size_of::<(SortKey, usize, Value)>() + size_of::<Value>() + 3 * size_of::<usize>();
+        partition.run.query.charge(partition.len() * bytes)?;
+        let (kind, query) = (accumulator.kind(), partition.run.query);
+        let mut rows: Vec<(SortKey, usize, Value)> = Vec::new();
+        for row in reached(bounds, partition.len()) {
+            query.tick()?;
+            let env = partition.run.env(&partition.rows[row]);
+            let value = accumulator.input().eval(&env)?;
+            let (key, value) = match kind {
+                Kind::Ranked(_, sort, _) => (sort.key(&partition.rows[row])?, value.unwrap_or_default()),
+                Kind::ExtremeN(..) => match value.filter(|value| !value.is_null()) {
+                    Some(value) => (SortKey::new(), value),
+                    None => continue,
+                },
+                _ => match value.and_then(|value| value.as_f64()).filter(|number| !number.is_nan()) {
+                    Some(number) => (SortKey::new(), Value::Double(number)),
+                    None => continue,
+                },
+            };
+            rows.push((key, row, value));
+        }
+        let compare = |(a, _, first): &(SortKey, usize, Value), (b, _, second): &(SortKey, usize, Value)| -> Ordering {
+            match kind {
+                Kind::Ranked(_, sort, _) => sort.compare(a, b),
+                Kind::ExtremeN(Direction::Greatest, _) => second.cmp(first),
+                _ => first.cmp(second),
+            }
+        };
+        let weight = |(key, _, value): &(SortKey, usize, Value)| match kind {
+            Kind::Ranked(..) => look_at_all(key.iter().flatten(), query),
+            _ => look(value, query),
+        };
+        let rows = sorted(rows, query, weight, compare)?;
+        let mut ranks = vec![None; partition.len()];
+        let mut values = Vec::with_capacity(rows.len());
+        for (rank, (_, row, value)) in rows.into_iter().enumerate() {
+            ranks[row] = Some(rank);
+            values.push(value);
+        }
+        let tree = Tree::new(values.len());
+        Ok(Ranked { kind, count, values, ranks, tree })
+    }
+
+    /// Returns the values of the window whose places in the order are in `places`, from 0.
+    fn at(&self, places: Range<usize>, partition: &Partition) -> Result<Vec<Value>> {
+        partition.check_bytes(places.len() * size_of::<Value>())?;
+        let mut values = Vec::with_capacity(places.len());
+        for place in places {
+            partition.run.query.tick()?;
+            values.push(self.values[self.tree.nth(place)].clone());
+        }
+        Ok(values)
+    }
+
+    /// Returns the smallest number for which at least the fraction `share` of the numbers is less than or equal to it.
+    fn percentile(&self, share: f64) -> Value {
+        let held = self.tree.held;
+        match held {
+            0 => Value::Null,
+            _ => {
+                let place = (share * held as f64).ceil() as usize;
+                self.values[self.tree.nth(place.clamp(1, held) - 1)].clone()
+            }
+        }
+    }
+}
+
+/// Returns the rows that are in the window of some row.
+fn reached(bounds: &Bounds, rows: usize) -> Range<usize> {
+    let Bounds::Documents(lower, upper) = bounds else { return 0..rows };
+    let start = match lower {
+        Bound::Offset(lower) => usize::try_from((*lower).max(0)).unwrap_or(usize::MAX).min(rows),
+        Bound::Unbounded | Bound::Current => 0,
+    };
+    let end = match upper {
+        Bound::Offset(upper) => {
+            rows.saturating_sub(usize::try_from(upper.saturating_neg().max(0)).unwrap_or(usize::MAX))
+        }
+        Bound::Unbounded | Bound::Current => rows,
+    };
+    start..end.max(start)
+}
+
+impl Slide for Ranked<'_> {
+    fn add(&mut self, row: usize, _partition: &Partition) -> Result<()> {
+        if let Some(rank) = self.ranks[row] {
+            self.tree.add(rank);
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, row: usize, _partition: &Partition) -> Result<()> {
+        if let Some(rank) = self.ranks[row] {
+            self.tree.remove(rank);
+        }
+        Ok(())
+    }
+
+    fn value(&mut self, _frame: Range<usize>, partition: &Partition) -> Result<Option<Value>> {
+        let held = self.tree.held;
+        let count = self.count.min(held);
+        let first = |places: Range<usize>| Ok(self.at(places, partition)?.pop().unwrap_or_default());
+        let value = match self.kind {
+            Kind::Median => self.percentile(0.5),
+            Kind::Percentiles(shares) => shares.iter().map(|share| self.percentile(*share)).collect::<Vec<_>>().into(),
+            Kind::Ranked(End::Front, _, None) => first(0..count)?,
+            Kind::Ranked(End::Back, _, None) => first(held - count..held)?,
+            Kind::Ranked(End::Back, _, Some(_)) => self.at(held - count..held, partition)?.into(),
+            _ => self.at(0..count, partition)?.into(),
+        };
+        Ok(Some(value))
+    }
+}
+
+/// A Fenwick tree: a set of ranks that knows the rank at each place.
+struct Tree {
+    counts: Vec<usize>,
+    /// The number of ranks in the set.
+    held: usize,
+}
+
+impl Tree {
+    fn new(ranks: usize) -> Tree {
+        Tree { counts: vec![0; ranks + 1], held: 0 }
+    }
+
+    fn add(&mut self, rank: usize) {
+        self.held += 1;
+        self.each(rank, |count| *count += 1);
+    }
+
+    fn remove(&mut self, rank: usize) {
+        self.held -= 1;
+        self.each(rank, |count| *count -= 1);
+    }
+
+    fn each(&mut self, rank: usize, change: impl Fn(&mut usize)) {
+        let mut node = rank + 1;
+        while let Some(count) = self.counts.get_mut(node) {
+            change(count);
+            node += node & node.wrapping_neg();
+        }
+    }
+
+    /// Returns the rank at a place, from 0. The set must contain more ranks than `place`.
+    fn nth(&self, place: usize) -> usize {
+        let (mut node, mut left) = (0, place);
+        let mut step = self.counts.len().next_power_of_two();
+        while step > 0 {
+            if let Some(count) = self.counts.get(node + step)
+                && *count <= left
+            {
+                node += step;
+                left -= count;
+            }
+            step /= 2;
+        }
+        node
+    }
+}

@@ -1,0 +1,180 @@
+//! Functions that pass once over a partition: ranks, moving averages and filled values.
+
+use std::ops::Range;
+
+use super::computation::Computation;
+use super::partition::Partition;
+use crate::model::number;
+use crate::model::value::Value;
+use crate::pipeline::expression::expr::Expr;
+use crate::pipeline::expression::window::Ranking;
+use crate::pipeline::value::error::{Error, Result};
+
+/// `$rank`, `$denseRank` and `$documentNumber`.
+pub struct Rank {
+    ranking: Ranking,
+    /// The rank of the previous row.
+    last: i64,
+}
+
+impl Rank {
+    pub fn new(ranking: Ranking) -> Rank {
+        Rank { ranking, last: 0 }
+    }
+}
+
+impl Computation<'_> for Rank {
+    fn value(&mut self, row: usize, _frame: Range<usize>, partition: &Partition) -> Result<Option<Value>> {
+        let number = i64::try_from(row).unwrap_or(i64::MAX).saturating_add(1);
+        let is_equal = match (self.ranking, row.checked_sub(1)) {
+            (Ranking::Rank | Ranking::Dense, Some(previous)) => partition.equals_next(previous)?,
+            (Ranking::Number, _) | (_, None) => false,
+        };
+        self.last = match self.ranking {
+            _ if is_equal => self.last,
+            Ranking::Dense => self.last + 1,
+            Ranking::Rank | Ranking::Number => number,
+        };
+        Ok(Some(Value::Int(self.last)))
+    }
+}
+
+/// `$expMovingAvg`.
+pub struct MovingAverage<'a> {
+    input: &'a Expr,
+    alpha: f64,
+    average: Option<f64>,
+}
+
+impl<'a> MovingAverage<'a> {
+    pub fn new(input: &'a Expr, alpha: f64) -> MovingAverage<'a> {
+        MovingAverage { input, alpha, average: None }
+    }
+}
+
+impl<'a> Computation<'a> for MovingAverage<'a> {
+    fn value(&mut self, row: usize, _frame: Range<usize>, partition: &Partition) -> Result<Option<Value>> {
+        let value = self.input.eval(&partition.run.env(&partition.rows[row]))?;
+        if let Some(number) = value.as_ref().and_then(Value::as_f64) {
+            self.average = Some(match self.average {
+                Some(average) => number * self.alpha + average * (1.0 - self.alpha),
+                None => number,
+            });
+        }
+        Ok(Some(self.average.into()))
+    }
+}
+
+/// `$locf`.
+pub struct LastKnown<'a> {
+    input: &'a Expr,
+    last: Value,
+}
+
+impl<'a> LastKnown<'a> {
+    pub fn new(input: &'a Expr) -> LastKnown<'a> {
+        LastKnown { input, last: Value::Null }
+    }
+}
+
+impl<'a> Computation<'a> for LastKnown<'a> {
+    fn value(&mut self, row: usize, _frame: Range<usize>, partition: &Partition) -> Result<Option<Value>> {
+        let value = self.input.eval(&partition.run.env(&partition.rows[row]))?;
+        if let Some(value) = value.filter(|value| !value.is_null()) {
+            self.last = value;
+        }
+        Ok(Some(self.last.clone()))
+    }
+}
+
+/// `$linearFill`.
+pub struct LinearFill<'a> {
+    input: &'a Expr,
+    /// The values of all rows, once the first of them was read.
+    filled: Option<Vec<Value>>,
+}
+
+impl<'a> LinearFill<'a> {
+    pub fn new(input: &'a Expr) -> LinearFill<'a> {
+        LinearFill { input, filled: None }
+    }
+
+    fn fill(&self, partition: &Partition) -> Result<Vec<Value>> {
+        partition.run.query.charge(partition.len() * 2 * size_of::<Value>())?;
+        let mut filled = Vec::with_capacity(partition.len());
+        let mut places: Vec<Value> = Vec::with_capacity(partition.len());
+        let mut last: Option<usize> = None;
+        for row in 0..partition.len() {
+            partition.run.query.tick()?;
+            let value = self.input.eval(&partition.run.env(&partition.rows[row]))?.unwrap_or_default();
+            if !value.is_number() && !value.is_null() {
+                let found = value.type_name();
+                return Err(Error::new(
+                    14,
+                    format!("Value to be filled must be numeric or nullish, but found {found}"),
+                ));
+            }
+            let place = place(row, partition)?;
+            check_next(places.last(), &place)?;
+            places.push(place);
+            if !value.is_null() {
+                if let Some(last) = last {
+                    between(&mut filled, &places, last, row, &value);
+                }
+                last = Some(row);
+            }
+            filled.push(value);
+        }
+        Ok(filled)
+    }
+}
+
+impl<'a> Computation<'a> for LinearFill<'a> {
+    fn value(&mut self, row: usize, _frame: Range<usize>, partition: &Partition) -> Result<Option<Value>> {
+        let filled = match &self.filled {
+            Some(filled) => filled,
+            None => {
+                let filled = self.fill(partition)?;
+                self.filled.insert(filled)
+            }
+        };
+        Ok(filled.get(row).cloned())
+    }
+}
+
+fn place(row: usize, partition: &Partition) -> Result<Value> {
+    match partition.sort_value(row) {
+        Some(value @ Value::Date(_)) => Ok(value),
+        Some(value) if value.is_number() => Ok(value),
+        other => {
+            let found = other.as_ref().map_or("missing", Value::type_name);
+            Err(Error::new(14, format!("Value of the sortBy field must be numeric or a date, but found {found}")))
+        }
+    }
+}
+
+fn check_next(last: Option<&Value>, place: &Value) -> Result<()> {
+    match last {
+        Some(last) if last == place => {
+            Err(Error::new(6_050_106, "There can be no repeated values in the sort field in the same partition"))
+        }
+        Some(last) if last.is_number() != place.is_number() => {
+            let (last, place) = (last.type_name(), place.type_name());
+            Err(Error::new(14, format!("Conflicting sort value types, previous and current types are {last}, {place}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Fills the rows between two rows with known values.
+fn between(filled: &mut [Value], places: &[Value], from: usize, to: usize, value: &Value) {
+    let distance = |a: &Value, b: &Value| match (a, b) {
+        (Value::Date(a), Value::Date(b)) => number::subtract(&Value::Int(*a), &Value::Int(*b)),
+        _ => number::subtract(a, b),
+    };
+    let start = filled[from].clone();
+    let slope = number::divide(&number::subtract(value, &start), &distance(&places[to], &places[from]));
+    for row in from + 1..to {
+        filled[row] = number::add(&start, &number::multiply(&distance(&places[row], &places[from]), &slope));
+    }
+}

@@ -1,0 +1,93 @@
+//! `$addToSet` and `$setUnion`: the distinct values of a moving window, in the order of their first appearance in it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+
+use rustc_hash::FxHashMap;
+
+use super::ends::array_of;
+use super::partition::{Column, Partition};
+use super::slide::Slide;
+use crate::model::value::Value;
+use crate::pipeline::expression::expr::Expr;
+use crate::pipeline::value::error::Result;
+use crate::pipeline::value::memory::look;
+
+/// The place of a value: its row, and its index in the row's array.
+type Place = (usize, usize);
+
+/// The state of the function.
+pub struct Set<'a> {
+    column: Column<'a>,
+    is_of_items: bool,
+    /// The places of each value in the window, in ascending order.
+    places: FxHashMap<Value, VecDeque<Place>>,
+    /// The values by their first places.
+    first: BTreeMap<Place, Value>,
+}
+
+impl<'a> Set<'a> {
+    /// Creates the set of the values, or of the items of arrays.
+    pub fn new(input: &'a Expr, is_of_items: bool, partition: &Partition) -> Result<Set<'a>> {
+        let column = Column::new(input, partition)?;
+        Ok(Set { column, is_of_items, places: FxHashMap::default(), first: BTreeMap::new() })
+    }
+
+    fn items(&mut self, row: usize, partition: &Partition) -> Result<Option<Value>> {
+        let Some(value) = self.column.get(row, partition)?.cloned() else { return Ok(None) };
+        if self.is_of_items {
+            array_of("$setUnion", &value)?;
+            return Ok(Some(value));
+        }
+        Ok(Some(vec![value].into()))
+    }
+}
+
+impl Slide for Set<'_> {
+    fn add(&mut self, row: usize, partition: &Partition) -> Result<()> {
+        let Some(items) = self.items(row, partition)? else { return Ok(()) };
+        for (index, item) in items.as_array().unwrap_or_default().iter().enumerate() {
+            partition.run.query.tick()?;
+            look(item, partition.run.query)?;
+            partition.run.query.charge(size_of::<(Place, Value)>() * 2)?;
+            let place = (row, index);
+            let places = self.places.entry(item.clone()).or_default();
+            if places.is_empty() {
+                self.first.insert(place, item.clone());
+            }
+            places.push_back(place);
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, row: usize, partition: &Partition) -> Result<()> {
+        let Some(items) = self.items(row, partition)? else { return Ok(()) };
+        for (index, item) in items.as_array().unwrap_or_default().iter().enumerate() {
+            partition.run.query.tick()?;
+            look(item, partition.run.query)?;
+            let Some(places) = self.places.get_mut(item) else { continue };
+            places.pop_front();
+            // The set keeps the value with the type of its first appearance, such as 1 or 1.0.
+            self.first.remove(&(row, index));
+            match places.front() {
+                Some((row, index)) => {
+                    let first = match self.column.get(*row, partition)? {
+                        Some(Value::Array(items)) if self.is_of_items => items.get(*index).cloned(),
+                        value => value.cloned(),
+                    };
+                    self.first.insert((*row, *index), first.unwrap_or_default());
+                }
+                None => {
+                    self.places.remove(item);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn value(&mut self, _frame: Range<usize>, partition: &Partition) -> Result<Option<Value>> {
+        partition.run.query.tick_many(self.first.len())?;
+        partition.check_bytes(self.first.len() * size_of::<Value>())?;
+        Ok(Some(self.first.values().cloned().collect::<Vec<_>>().into()))
+    }
+}

@@ -1,0 +1,59 @@
+//! A window function whose data structure follows the window: rows enter at its end and leave at its beginning.
+
+use std::ops::Range;
+
+use super::computation::Computation;
+use super::partition::Partition;
+use crate::model::value::Value;
+use crate::pipeline::value::error::Result;
+
+/// The data structure of a function that depends on nothing but the rows in the window.
+pub trait Slide {
+    /// Adds the next row of the partition to the window.
+    fn add(&mut self, row: usize, partition: &Partition) -> Result<()>;
+
+    /// Removes the first row from the window.
+    fn remove(&mut self, row: usize, partition: &Partition) -> Result<()>;
+
+    /// Returns the value for the window.
+    fn value(&mut self, frame: Range<usize>, partition: &Partition) -> Result<Option<Value>>;
+}
+
+/// Moves a window over a partition. Equal windows of successive rows have one value, which is computed once.
+pub struct Sliding<S> {
+    slide: S,
+    held: Range<usize>,
+    last: Option<(Range<usize>, Option<Value>)>,
+}
+
+impl<S: Slide> Sliding<S> {
+    pub fn new(slide: S) -> Sliding<S> {
+        Sliding { slide, held: 0..0, last: None }
+    }
+}
+
+impl<S: Slide> Computation<'_> for Sliding<S> {
+    fn value(&mut self, _row: usize, frame: Range<usize>, partition: &Partition) -> Result<Option<Value>> {
+        if let Some((last, value)) = &self.last
+            && *last == frame
+        {
+            return Ok(value.clone());
+        }
+        while self.held.start < frame.start.min(self.held.end) {
+            partition.run.query.tick()?;
+            self.slide.remove(self.held.start, partition)?;
+            self.held.start += 1;
+        }
+        if self.held.is_empty() && self.held.start < frame.start {
+            self.held = frame.start..frame.start;
+        }
+        while self.held.end < frame.end {
+            partition.run.query.tick()?;
+            self.slide.add(self.held.end, partition)?;
+            self.held.end += 1;
+        }
+        let value = self.slide.value(frame.clone(), partition)?;
+        self.last = Some((frame, value.clone()));
+        Ok(value)
+    }
+}

@@ -1,0 +1,188 @@
+//! Two stacks, which merge the values of a moving window without ever taking a value away from a result.
+//!
+//! One stack receives the values that enter. The other holds, for each value that leaves next, the merged value of the
+//! rest. Each value is merged a constant number of times, and a sum keeps no rounding error of values that have left.
+//!
+//! Source: Tangwongsan, Hirzel, Schneider, "In-order sliding-window aggregation in worst-case constant time"
+//! (<https://arxiv.org/abs/2009.13768>).
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::partition::{Column, Partition};
+use super::slide::Slide;
+use crate::model::excerpt::excerpt;
+use crate::model::value::{Object, Value};
+use crate::pipeline::expression::expr::Expr;
+use crate::pipeline::value::context::Context;
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::sum::{Number, Sum};
+
+/// Values that can be merged in their order.
+pub trait Merge: Clone + Default {
+    /// Merges the values of later rows into this value.
+    fn merge(&mut self, later: &Self, query: &Context) -> Result<()>;
+}
+
+/// The merged values of a window.
+pub struct TwoStacks<T> {
+    /// For each of the first rows, the last of them first: the merged values of the row and of those after it up to the
+    /// rows in `back`.
+    front: Vec<T>,
+    back: Vec<T>,
+    /// The merged values of `back`.
+    total: T,
+    /// Whether rows leave the window.
+    keeps: bool,
+}
+
+impl<T: Merge> TwoStacks<T> {
+    /// Creates the stacks of an empty window. `keeps` is `false` if no row ever leaves the window.
+    pub fn new(keeps: bool, partition: &Partition) -> Result<TwoStacks<T>> {
+        if keeps {
+            partition.run.query.charge(partition.len() * size_of::<T>())?;
+        }
+        Ok(TwoStacks { front: Vec::new(), back: Vec::new(), total: T::default(), keeps })
+    }
+
+    pub fn push(&mut self, value: T, query: &Context) -> Result<()> {
+        self.total.merge(&value, query)?;
+        if self.keeps {
+            self.back.push(value);
+        }
+        Ok(())
+    }
+
+    /// Removes the value of the first row.
+    pub fn pop(&mut self, query: &Context) -> Result<()> {
+        if self.front.is_empty() {
+            let mut merged = T::default();
+            while let Some(mut value) = self.back.pop() {
+                query.tick()?;
+                value.merge(&merged, query)?;
+                merged = value.clone();
+                self.front.push(value);
+            }
+            self.total = T::default();
+        }
+        self.front.pop();
+        Ok(())
+    }
+
+    /// Returns the merged values of all rows.
+    pub fn total(&self, query: &Context) -> Result<T> {
+        match self.front.last() {
+            Some(front) => {
+                let mut total = front.clone();
+                total.merge(&self.total, query)?;
+                Ok(total)
+            }
+            None => Ok(self.total.clone()),
+        }
+    }
+}
+
+/// A sum, with the number of its summands.
+#[derive(Clone, Default)]
+struct Total {
+    sum: Sum,
+    count: u64,
+}
+
+impl Merge for Total {
+    fn merge(&mut self, later: &Total, _query: &Context) -> Result<()> {
+        self.sum.merge(&later.sum);
+        self.count += later.count;
+        Ok(())
+    }
+}
+
+/// `$sum` and `$avg`.
+pub struct Summed<'a> {
+    column: Column<'a>,
+    stacks: TwoStacks<Total>,
+    is_average: bool,
+}
+
+impl<'a> Summed<'a> {
+    pub fn new(input: &'a Expr, is_average: bool, keeps: bool, partition: &Partition) -> Result<Summed<'a>> {
+        Ok(Summed { column: Column::new(input, partition)?, stacks: TwoStacks::new(keeps, partition)?, is_average })
+    }
+}
+
+impl Slide for Summed<'_> {
+    fn add(&mut self, row: usize, partition: &Partition) -> Result<()> {
+        let mut total = Total::default();
+        if let Some(number) = self.column.get(row, partition)?.and_then(Number::of) {
+            total.sum.take(number);
+            total.count = 1;
+        }
+        self.stacks.push(total, partition.run.query)
+    }
+
+    fn remove(&mut self, _row: usize, partition: &Partition) -> Result<()> {
+        self.stacks.pop(partition.run.query)
+    }
+
+    fn value(&mut self, _frame: Range<usize>, partition: &Partition) -> Result<Option<Value>> {
+        let total = self.stacks.total(partition.run.query)?;
+        Ok(Some(if self.is_average { total.sum.average(total.count) } else { total.sum.total() }))
+    }
+}
+
+/// Merged objects.
+#[derive(Clone, Default)]
+struct Fields(Option<Arc<Object>>);
+
+impl Merge for Fields {
+    fn merge(&mut self, later: &Fields, query: &Context) -> Result<()> {
+        match (&mut self.0, &later.0) {
+            (_, None) => {}
+            (own @ None, Some(later)) => *own = Some(later.clone()),
+            (Some(own), Some(later)) => {
+                query.tick_many(own.len() + later.len())?;
+                query.charge((own.len() + later.len()) * 48)?;
+                let own = Arc::make_mut(own);
+                let mut index = crate::model::object::FieldIndex::default();
+                later.iter().for_each(|(name, value)| index.insert(own, name.clone(), value.clone()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `$mergeObjects`.
+pub struct Merged<'a> {
+    column: Column<'a>,
+    stacks: TwoStacks<Fields>,
+}
+
+impl<'a> Merged<'a> {
+    pub fn new(input: &'a Expr, keeps: bool, partition: &Partition) -> Result<Merged<'a>> {
+        Ok(Merged { column: Column::new(input, partition)?, stacks: TwoStacks::new(keeps, partition)? })
+    }
+}
+
+impl Slide for Merged<'_> {
+    fn add(&mut self, row: usize, partition: &Partition) -> Result<()> {
+        let fields = match self.column.get(row, partition)? {
+            None | Some(Value::Null) => Fields(None),
+            Some(Value::Object(object)) => Fields(Some(object.clone())),
+            Some(other) => {
+                let (shown, found) = (excerpt(other), other.type_name());
+                let text = format!("$mergeObjects requires object inputs, but input {shown} is of type {found}");
+                return Err(Error::new(40400, text));
+            }
+        };
+        self.stacks.push(fields, partition.run.query)
+    }
+
+    fn remove(&mut self, _row: usize, partition: &Partition) -> Result<()> {
+        self.stacks.pop(partition.run.query)
+    }
+
+    fn value(&mut self, _frame: Range<usize>, partition: &Partition) -> Result<Option<Value>> {
+        let object = self.stacks.total(partition.run.query)?.0.unwrap_or_default();
+        Ok(Some(Value::Object(object)))
+    }
+}

@@ -1,0 +1,193 @@
+//! The fields of the workspace's types that a query knows: declared fields, and fields that events had.
+
+use std::cell::Cell;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use super::hint;
+use crate::model::definition::{Definition, Field, FieldType, Fold};
+use crate::model::fields::Fields;
+
+/// The maximum number of types whose fields are searched for a similar name. The search takes much longer than a
+/// lookup.
+const MAX_COMPARED_TYPES: usize = 20;
+/// The maximum number of searches for a similar name in one query.
+const MAX_COMPARISONS: u32 = 50;
+
+/// The names of aggregate types. `None` stands for all types of the workspace.
+pub type TypeNames = Option<Arc<BTreeSet<Arc<str>>>>;
+
+/// The types of a workspace, with their fields.
+pub struct KnownTypes<'a> {
+    definitions: &'a HashMap<Arc<str>, Arc<Definition>>,
+    observed: Observed<'a>,
+    comparisons: Cell<u32>,
+}
+
+/// The functions that look up the fields of events. Their first argument is the name of the type.
+#[derive(Clone, Copy)]
+pub struct Observed<'a> {
+    /// The function that returns whether an event of the type may have had the field.
+    pub has_field: &'a dyn Fn(&str, &str) -> bool,
+    /// The function that returns the fields that events of the type had.
+    pub fields: &'a dyn Fn(&str) -> Vec<String>,
+}
+
+/// The kind of the values that a field has in the states of several types.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FieldKind {
+    /// A date in every type that has the field.
+    Date,
+    /// A decimal in every type that has the field.
+    Decimal,
+    /// A date or decimal in some types, and another value in others.
+    Mixed,
+    /// Objects with declared fields.
+    Objects,
+    /// None of these.
+    Plain,
+}
+
+/// What a definition declares about the values at a path.
+enum Declared<'d> {
+    /// The values are those of a field or of its items.
+    Values(&'d Field),
+    /// The values are inside a field whose objects or items are not described.
+    Undescribed,
+    /// Nothing. The path leads to an object with these other fields, or to a value without fields.
+    Nothing(Option<&'d Fields>),
+}
+
+impl<'a> KnownTypes<'a> {
+    pub fn new(definitions: &'a HashMap<Arc<str>, Arc<Definition>>, observed: Observed<'a>) -> KnownTypes<'a> {
+        KnownTypes { definitions, observed, comparisons: Cell::new(0) }
+    }
+
+    /// Returns the kind of the values that the states of these types have at a path.
+    pub fn field_kind(&self, types: &TypeNames, path: &str) -> FieldKind {
+        let name = first_of(path);
+        let mut known = None;
+        for definition in self.among(types) {
+            let kind = match (definition.field(name), declared(definition, path)) {
+                (Some(field), Declared::Values(inner)) => kind_of(field, inner),
+                (Some(_), Declared::Undescribed) => FieldKind::Plain,
+                (None, _) if (self.observed.has_field)(&definition.type_name, name) => FieldKind::Plain,
+                _ => continue,
+            };
+            known = match known {
+                Some(before) if before != kind => return FieldKind::Mixed,
+                _ => Some(kind),
+            };
+        }
+        known.unwrap_or(FieldKind::Plain)
+    }
+
+    /// Returns whether aggregates of these types may have the field.
+    pub fn has_field(&self, types: &TypeNames, name: &str) -> bool {
+        let has = |definition: &Arc<Definition>| {
+            definition.field(name).is_some() || (self.observed.has_field)(&definition.type_name, name)
+        };
+        self.among(types).any(has)
+    }
+
+    /// Returns whether one of these types declares a value at the path, or leaves open which values are there.
+    pub fn may_have(&self, types: &TypeNames, path: &str) -> bool {
+        let name = first_of(path);
+        self.among(types).any(|definition| match definition.field(name) {
+            Some(_) => !matches!(declared(definition, path), Declared::Nothing(_)),
+            None => (self.observed.has_field)(&definition.type_name, name),
+        })
+    }
+
+    /// Returns the path that differs from `path` in one name and leads to a declared field, in the first of these types
+    /// that declares a similar name. Called if no value may be at the path.
+    pub fn nearest_path(&self, types: &TypeNames, path: &str) -> Option<String> {
+        if self.among(types).count() > MAX_COMPARED_TYPES || self.comparisons.get() >= MAX_COMPARISONS {
+            return None;
+        }
+        self.comparisons.set(self.comparisons.get() + 1);
+        self.among(types).find_map(|definition| {
+            // The shortest beginning of the path that leads nowhere ends with the wrong name.
+            let ends = path.match_indices('.').map(|(end, _)| end).chain([path.len()]);
+            let (wrong, fields) = ends.map(|end| &path[..end]).find_map(|part| match declared(definition, part) {
+                Declared::Nothing(fields) => Some((part, fields)),
+                _ => None,
+            })?;
+            let (before, name) = wrong.rsplit_once('.')?;
+            let nearest = hint::nearest(name, fields?.iter().map(|field| &*field.name))?;
+            Some(format!("{before}.{nearest}{}", &path[wrong.len()..]))
+        })
+    }
+
+    /// Returns the field whose name is most similar to `name`, in the first of these types that has a similar field.
+    /// Called if none of the types has the field `name`.
+    pub fn nearest_field(&self, types: &TypeNames, name: &str) -> Option<String> {
+        if self.among(types).count() > MAX_COMPARED_TYPES || self.comparisons.get() >= MAX_COMPARISONS {
+            return None;
+        }
+        self.comparisons.set(self.comparisons.get() + 1);
+        self.among(types).find_map(|definition| {
+            let observed = (self.observed.fields)(&definition.type_name);
+            let declared = definition.fields().iter().map(|field| &*field.name);
+            let names = declared.chain(observed.iter().map(String::as_str));
+            hint::nearest(name, names).map(str::to_owned)
+        })
+    }
+
+    fn among<'s>(&'s self, types: &'s TypeNames) -> Box<dyn Iterator<Item = &'s Arc<Definition>> + 's> {
+        match types {
+            Some(names) => Box::new(names.iter().filter_map(|name| self.definitions.get(name))),
+            None => Box::new(self.definitions.values()),
+        }
+    }
+}
+
+/// Returns whether the name in a path can be the index of an item.
+pub fn is_index(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn first_of(path: &str) -> &str {
+    path.split_once('.').map_or(path, |(first, _)| first)
+}
+
+/// Returns what a definition declares about the values at a path. An index may follow the name of any field, because
+/// folds collect values in lists.
+fn declared<'d>(definition: &'d Definition, path: &str) -> Declared<'d> {
+    let mut names = path.split('.');
+    let Some(mut field) = names.next().and_then(|name| definition.field(name)) else {
+        return Declared::Nothing(Some(definition.fields()));
+    };
+    if field.fold == Fold::Count && path.contains('.') {
+        return Declared::Nothing(None);
+    }
+    for name in names {
+        if is_index(name) && field.fields.field(name).is_none() {
+            field = field.items.as_deref().unwrap_or(field);
+            continue;
+        }
+        // The name of a field leads through a list to the objects in it.
+        while let Some(item) = field.items.as_deref() {
+            field = item;
+        }
+        match (field.fields.field(name), field.field_type) {
+            (Some(inner), _) => field = inner,
+            (None, FieldType::Object | FieldType::Array) if field.fields.is_empty() => return Declared::Undescribed,
+            (None, FieldType::Object) => return Declared::Nothing(Some(&field.fields)),
+            (None, _) => return Declared::Nothing(None),
+        }
+    }
+    Declared::Values(field)
+}
+
+/// Returns the kind of the values that states have at the field `inner` inside `field`, or in its items.
+fn kind_of(field: &Field, inner: &Field) -> FieldKind {
+    match (inner.field_type, field.fold, &inner.items) {
+        (_, Fold::Count, _) | (FieldType::Date, Fold::Sum, _) => FieldKind::Plain,
+        (FieldType::Array, _, Some(item)) => kind_of(field, item),
+        (FieldType::Date, ..) => FieldKind::Date,
+        (FieldType::Decimal, ..) => FieldKind::Decimal,
+        (FieldType::Object, ..) if !inner.fields.is_empty() => FieldKind::Objects,
+        _ => FieldKind::Plain,
+    }
+}

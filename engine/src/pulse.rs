@@ -1,0 +1,246 @@
+//! The pulse: one query at short intervals that learns what the other servers of a store have appended in all open
+//! workspaces. Also tells the other servers that this one is alive, and how far its workspaces have got.
+//!
+//! The pulse decides nothing. Every read that must see other servers' writes, and every append, checks the end of the
+//! workspace's own log. The pulse only wakes the readers that wait.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rustc_hash::FxHashSet;
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use crate::clock::Clock;
+use crate::error::Result;
+use crate::metric;
+use crate::registry::Usage;
+use crate::state::State;
+use crate::state::peers::{Peers, Unreported};
+use crate::store::servers::{Beat, SCHEMA, WorkspaceProgress};
+use crate::store::{Database, Store};
+
+/// The time after which the server reports again that it is alive, and looks for workspaces whose leader is not.
+const REPORT_AFTER: Duration = Duration::from_secs(2);
+/// The maximum number of workspaces without a living leader that the server opens after each report.
+const TAKEN_OVER: usize = 8;
+/// The maximum duration of a query that sets the clock. During a longer query, the process or the store may have been
+/// suspended, so the moment at which the store read its clock is unknown.
+const MAX_SAMPLE: Duration = Duration::from_secs(2);
+/// The time for which progress is collected before it is reported.
+const GATHER: Duration = Duration::from_millis(5);
+/// The pause after a failed report.
+const PAUSE: Duration = Duration::from_millis(500);
+/// The time after which the log of an open workspace is checked even if no server has reported progress. A server that
+/// was killed may have appended without a report.
+const CHECK_AFTER: Duration = Duration::from_secs(30);
+/// The maximum number of workspaces that are checked after one query.
+const CHECKS: usize = 4;
+
+/// The exchange with the other servers of a store.
+pub struct Pulse {
+    control: Database,
+    peers: Arc<Peers>,
+    clock: Arc<dyn Clock>,
+    /// The store's time when this server began, in milliseconds since the epoch.
+    begun_at: i64,
+    /// Whether a newer program was seen on the store.
+    is_outdated: AtomicBool,
+    /// The interval between two queries.
+    interval: Duration,
+    tasks: Mutex<Vec<AbortHandle>>,
+}
+
+/// The open workspaces that are checked, and the time of the last check of each.
+type Checked = HashMap<Arc<str>, Instant>;
+
+impl Pulse {
+    /// Reports that this server is alive. Returns `None` if no other process writes to the store.
+    pub async fn begin(store: &Store, clock: Arc<dyn Clock>, interval: Duration) -> Result<Option<Arc<Pulse>>> {
+        if store.is_exclusive() {
+            return Ok(None);
+        }
+        let control = store.control().await?;
+        let peers = Arc::new(Peers::new(clock.new_id().to_string().into()));
+        let (is_outdated, tasks) = Default::default();
+        let mut pulse = Pulse { control, peers, clock, begun_at: i64::MAX, is_outdated, interval, tasks };
+        pulse.begun_at = pulse.beat(true, i64::MAX).await?.now_ms;
+        Ok(Some(Arc::new(pulse)))
+    }
+
+    pub fn peers(&self) -> &Arc<Peers> {
+        &self.peers
+    }
+
+    /// Returns the time since the last successful query, in seconds.
+    pub fn age_s(&self) -> f64 {
+        self.peers.beat_age(Instant::now()).as_secs_f64()
+    }
+
+    /// Starts the tasks that read and report. `open` returns the open workspaces, or `None` if the engine is gone.
+    /// `take_over` opens workspaces whose leader is no longer alive.
+    pub fn spawn(
+        self: Arc<Self>,
+        open: impl Fn() -> Option<Vec<Usage>> + Send + Sync + 'static,
+        take_over: impl Fn(Vec<Arc<str>>) + Send + Sync + 'static,
+    ) {
+        let reporting = tokio::spawn(self.clone().keep_reporting());
+        let reading = tokio::spawn({
+            let pulse = self.clone();
+            let reporter = reporting.abort_handle();
+            async move {
+                pulse.keep_reading(open, take_over).await;
+                reporter.abort();
+            }
+        });
+        *self.tasks.lock() = vec![reading.abort_handle(), reporting.abort_handle()];
+    }
+
+    /// Reads until the engine is gone.
+    async fn keep_reading(&self, open: impl Fn() -> Option<Vec<Usage>>, take_over: impl Fn(Vec<Arc<str>>)) {
+        let mut ticks = interval(self.interval);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let learning: Arc<Mutex<FxHashSet<Arc<str>>>> = Arc::default();
+        let (mut since, mut checked) = (self.begun_at, Checked::new());
+        let mut reported_at: Option<Instant> = None;
+        loop {
+            ticks.tick().await;
+            let Some(usage) = open() else { return };
+            let reports = reported_at.is_none_or(|at| at.elapsed() >= REPORT_AFTER);
+            let beat = match self.beat(reports, since).await {
+                Ok(beat) => beat,
+                Err(error) => {
+                    tracing::debug!(%error, "the progress of other servers could not be read");
+                    continue;
+                }
+            };
+            since = beat.since;
+            if reports {
+                reported_at = Some(Instant::now());
+                match self.control.workspaces_left(&self.peers.alive(), TAKEN_OVER).await {
+                    Ok(left) if left.is_empty() => {}
+                    Ok(left) => take_over(left),
+                    Err(error) => tracing::debug!(%error, "the workspaces without a leader could not be read"),
+                }
+            }
+            let changed: HashMap<Arc<str>, WorkspaceProgress> = beat.changed.into_iter().collect();
+            let due = due(&mut checked, &usage);
+            for Usage { id, state, .. } in usage {
+                let progress = changed.get(&id).copied();
+                if (progress.is_some() || due.contains(&id)) && learning.lock().insert(id.clone()) {
+                    let learning = learning.clone();
+                    tokio::spawn(async move {
+                        learn(&state, progress).await;
+                        learning.lock().remove(&id);
+                    });
+                }
+            }
+        }
+    }
+
+    async fn beat(&self, reports: bool, since: i64) -> Result<Beat> {
+        let began = Instant::now();
+        let beat = self.control.beat(&self.peers.server_id, reports, since).await?;
+        let ended = Instant::now();
+        if let Some(now_ms) = sample(beat.now_ms, ended - began) {
+            self.clock.set_time(now_ms);
+        }
+        if let Some(before) = self.peers.set_alive(beat.servers.clone(), ended) {
+            metric::PULSE_SECONDS.record(&[], (ended - before).as_secs_f64());
+        }
+        if beat.schema > SCHEMA && !self.is_outdated.swap(true, Ordering::Relaxed) {
+            tracing::error!(
+                "a server of a newer version uses this store; stop this server and start the newer version"
+            );
+        }
+        Ok(beat)
+    }
+
+    async fn keep_reporting(self: Arc<Self>) {
+        loop {
+            let unreported = self.peers.unreported().await;
+            if let Err(error) = self.report(unreported).await {
+                tracing::debug!(%error, "progress could not be reported to the other servers");
+                tokio::time::sleep(PAUSE).await;
+            }
+            tokio::time::sleep(GATHER).await;
+        }
+    }
+
+    /// Writes progress and leaders to the store. Keeps for the next report what cannot be written.
+    async fn report(&self, Unreported { progress, leaders }: Unreported) -> Result<()> {
+        let mut failed = None;
+        if !progress.is_empty()
+            && let Err(error) = self.control.report_progress(&progress).await
+        {
+            progress.iter().for_each(|(id, progress)| self.peers.advance(id, *progress));
+            failed = Some(error);
+        }
+        if !leaders.is_empty()
+            && let Err(error) = self.control.note_leaders(&leaders).await
+        {
+            self.peers.put_back_leaders(leaders);
+            failed = Some(error);
+        }
+        failed.map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    /// Ends the exchange. Other servers take over at once.
+    pub async fn end(&self) {
+        self.tasks.lock().drain(..).for_each(|task| task.abort());
+        let ended = match self.report(self.peers.take_unreported()).await {
+            Ok(()) => self.control.forget_server(&self.peers.server_id).await.map_err(Into::into),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = ended {
+            tracing::debug!(%error, "the end of this server could not be reported");
+        }
+    }
+}
+
+/// Returns the current time by the store's clock, which a query of the duration `took` has read. Assumes that the store
+/// read its clock in the middle of the query. Returns `None` if the query took too long for this assumption.
+fn sample(read_ms: i64, took: Duration) -> Option<i64> {
+    let half_ms = i64::try_from(took.as_millis() / 2).unwrap_or_default();
+    (took <= MAX_SAMPLE).then(|| read_ms.saturating_add(half_ms))
+}
+
+/// Returns the open workspaces that were not checked for a while, and notes that they are checked now.
+fn due(checked: &mut Checked, usage: &[Usage]) -> Vec<Arc<str>> {
+    checked.retain(|id, _| usage.iter().any(|usage| usage.id == *id));
+    let now = Instant::now();
+    let mut due = Vec::new();
+    for Usage { id, .. } in usage {
+        let last = checked.entry(id.clone()).or_insert(now);
+        if due.len() < CHECKS && now.duration_since(*last) >= CHECK_AFTER {
+            *last = now;
+            due.push(id.clone());
+        }
+    }
+    due
+}
+
+/// Reads what other servers have appended to a workspace.
+async fn learn(state: &State, progress: Option<WorkspaceProgress>) {
+    let learned = match progress {
+        Some(progress) => state.learn(progress).await,
+        None => state.refresh().await,
+    };
+    if let Err(error) = learned {
+        tracing::debug!(%error, workspace = %state.record.id, "events of other servers could not be read");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_is_not_set_after_a_query_during_which_a_process_was_stopped() {
+        assert_eq!(sample(1_000, Duration::from_millis(50)), Some(1_025));
+        assert_eq!(sample(1_000, Duration::from_secs(15)), None);
+    }
+}

@@ -1,0 +1,80 @@
+//! Deletes workspaces after the end of their grace period, and informs their owners beforehand.
+//!
+//! Every server calls [`tend_deletions`] at intervals. The store decides each step, so a step may run on several
+//! servers or be repeated after a crash.
+
+use std::sync::Arc;
+
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::store::workspaces::Deletion;
+use crate::workspace::notices::tell_owners;
+
+/// The time after which every server has closed a removed workspace, because each server has checked for removed
+/// workspaces several times by then.
+const CLOSED_AFTER_MS: i64 = 300_000;
+
+/// Informs owners about the deletion of their workspaces, and deletes the workspaces whose grace period has ended. A
+/// failure is logged, and the next call retries the step.
+pub async fn tend_deletions(engine: &Engine) {
+    let deletions = match engine.access().deletions().await {
+        Ok(deletions) => deletions,
+        Err(error) => {
+            tracing::warn!(%error, "the deletions of workspaces cannot be read");
+            return;
+        }
+    };
+    for deletion in deletions {
+        if let Err(error) = tend_deletion(engine, &deletion).await {
+            let workspace = &deletion.workspace_id;
+            tracing::warn!(%error, cause = ?error, %workspace, "a step in the deletion of a workspace failed");
+        }
+    }
+}
+
+async fn tend_deletion(engine: &Engine, deletion: &Deletion) -> Result<()> {
+    let id = &deletion.workspace_id;
+    if let Some(removed_at) = deletion.removed_at {
+        return match deletion.cleared_at {
+            None => remove_data(engine, id, removed_at).await,
+            Some(cleared_at) => forget(engine, id, cleared_at).await,
+        };
+    }
+    if deletion.delete_at.is_some_and(|delete_at| delete_at <= engine.clock().now_ms()) {
+        if engine.access().remove_due_workspace(id).await? {
+            tracing::info!(workspace = %id, "a workspace is deleted after its grace period");
+            return remove_data(engine, id, engine.clock().now_ms()).await;
+        }
+        return Ok(());
+    }
+    if deletion.told != deletion.delete_at || deletion.delete_at.is_none() {
+        let owners = engine.access().owners_of(id).await?;
+        tell_owners(&*engine.runtime(id).await?, owners, deletion.delete_at, deletion.told).await?;
+        engine.access().settle_deletion(deletion).await?;
+    }
+    Ok(())
+}
+
+/// Closes a removed workspace and deletes its data. If other servers share the store, deletes the data again after
+/// all of them have closed the workspace, because they may have written data until then.
+async fn remove_data(engine: &Engine, id: &Arc<str>, removed_at: i64) -> Result<()> {
+    engine.close_removed(id).await;
+    let opener = engine.opener();
+    opener.remove(id).await?;
+    if opener.is_exclusive() {
+        return engine.access().forget_deletion(id).await;
+    }
+    if engine.clock().now_ms() >= removed_at.saturating_add(CLOSED_AFTER_MS) {
+        engine.access().clear_deletion(id).await?;
+    }
+    Ok(())
+}
+
+/// Deletes the record of a removed workspace, some time after the data was deleted. Until then, the workspace cannot be
+/// created again, because a slow server might still be deleting its data.
+async fn forget(engine: &Engine, id: &Arc<str>, cleared_at: i64) -> Result<()> {
+    if engine.clock().now_ms() >= cleared_at.saturating_add(CLOSED_AFTER_MS) {
+        engine.access().forget_deletion(id).await?;
+    }
+    Ok(())
+}

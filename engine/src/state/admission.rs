@@ -1,0 +1,219 @@
+//! Admission of queries: limits the number of concurrent queries per caller and per workspace, and the memory that they
+//! share.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::error::{Error, Result};
+
+/// The maximum number of queries that wait in one workspace. Further queries are rejected immediately.
+const MAX_WAITING: usize = 256;
+
+/// The limits on concurrent queries and on the bytes that they allocate together. 0 means no limit.
+#[derive(Debug, Clone)]
+pub struct QueryLimits {
+    pub workspace_queries: usize,
+    pub key_queries: usize,
+    pub workspace_bytes: usize,
+    pub key_bytes: usize,
+    /// The longest time that a query waits for other queries to end, in milliseconds. After this time, the query is
+    /// rejected.
+    pub wait_ms: u64,
+}
+
+impl Default for QueryLimits {
+    fn default() -> QueryLimits {
+        QueryLimits {
+            workspace_queries: 8,
+            key_queries: 4,
+            workspace_bytes: 256 << 20,
+            key_bytes: 128 << 20,
+            wait_ms: 2_000,
+        }
+    }
+}
+
+/// The shared capacity of the queries of a workspace, or of one caller in it.
+struct Share {
+    places: Arc<Semaphore>,
+    bytes_left: AtomicUsize,
+}
+
+impl Share {
+    fn new(queries: usize, bytes: usize) -> Share {
+        let (queries, bytes) =
+            (if queries == 0 { usize::MAX } else { queries }, if bytes == 0 { usize::MAX } else { bytes });
+        Share {
+            places: Arc::new(Semaphore::new(queries.min(Semaphore::MAX_PERMITS))),
+            bytes_left: AtomicUsize::new(bytes),
+        }
+    }
+
+    fn take(&self, bytes: usize) -> bool {
+        let taken = |available: usize| available.checked_sub(bytes);
+        self.bytes_left.fetch_update(Ordering::AcqRel, Ordering::Acquire, taken).is_ok()
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.bytes_left.fetch_add(bytes, Ordering::AcqRel);
+    }
+}
+
+/// The admission of the queries of one workspace.
+pub struct Admission {
+    limits: QueryLimits,
+    workspace: Arc<Share>,
+    /// The share of each caller that has running or waiting queries, by the caller's id.
+    callers: Mutex<HashMap<Arc<str>, Weak<Share>>>,
+    waiting: AtomicUsize,
+}
+
+impl Admission {
+    pub fn new(limits: QueryLimits) -> Admission {
+        let workspace = Arc::new(Share::new(limits.workspace_queries, limits.workspace_bytes));
+        Admission { limits, workspace, callers: Mutex::default(), waiting: AtomicUsize::new(0) }
+    }
+
+    /// Waits until a query of this caller may run. Rejects the query if the wait takes longer than
+    /// [`QueryLimits::wait_ms`].
+    pub async fn admit(&self, caller: &Arc<str>) -> Result<Admitted> {
+        let _waiting = Waiting::begin(&self.waiting)?;
+        let (workspace, key) = (self.workspace.clone(), self.share_of(caller));
+        // Acquires the caller's permit before the workspace's permit. A query that waits for other queries of its
+        // caller then holds no permit of the workspace.
+        let places = async {
+            let of_key = key.places.clone().acquire_owned().await.map_err(Error::internal)?;
+            let of_workspace = workspace.places.clone().acquire_owned().await.map_err(Error::internal)?;
+            Ok::<_, Error>([of_key, of_workspace])
+        };
+        match tokio::time::timeout(Duration::from_millis(self.limits.wait_ms), places).await {
+            Ok(places) => Ok(Admitted { _places: places?, workspace, key, granted: AtomicUsize::new(0) }),
+            Err(_) => Err(Error::TooManyQueries("too many queries run at the same time")),
+        }
+    }
+
+    fn share_of(&self, caller: &Arc<str>) -> Arc<Share> {
+        let mut callers = self.callers.lock();
+        if let Some(share) = callers.get(caller).and_then(Weak::upgrade) {
+            return share;
+        }
+        callers.retain(|_, share| share.strong_count() > 0);
+        let share = Arc::new(Share::new(self.limits.key_queries, self.limits.key_bytes));
+        callers.insert(caller.clone(), Arc::downgrade(&share));
+        share
+    }
+}
+
+/// A waiting query. The query counts as waiting until this value is dropped.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl Waiting<'_> {
+    fn begin(waiting: &AtomicUsize) -> Result<Waiting<'_>> {
+        let guard = Waiting(waiting);
+        if waiting.fetch_add(1, Ordering::AcqRel) >= MAX_WAITING {
+            return Err(Error::TooManyQueries("too many queries are waiting"));
+        }
+        Ok(guard)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// The permission of a query to run, and the query's part of the shared memory. Dropping this value releases both.
+pub struct Admitted {
+    _places: [OwnedSemaphorePermit; 2],
+    workspace: Arc<Share>,
+    key: Arc<Share>,
+    granted: AtomicUsize,
+}
+
+impl Admitted {
+    /// Reserves more of the shared memory for the query. Returns `false` if too little memory is left.
+    pub fn grant(&self, bytes: usize) -> bool {
+        if !self.key.take(bytes) {
+            return false;
+        }
+        if !self.workspace.take(bytes) {
+            self.key.give_back(bytes);
+            return false;
+        }
+        self.granted.fetch_add(bytes, Ordering::AcqRel);
+        true
+    }
+
+    /// Returns the error for a query that could not reserve more memory.
+    pub fn out_of_memory() -> Error {
+        Error::TooManyQueries("the concurrent queries have used up their shared memory")
+    }
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        let granted = self.granted.load(Ordering::Acquire);
+        self.key.give_back(granted);
+        self.workspace.give_back(granted);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits() -> QueryLimits {
+        QueryLimits { workspace_queries: 2, key_queries: 1, workspace_bytes: 100, key_bytes: 70, wait_ms: 0 }
+    }
+
+    fn is_rejected(admitted: Result<Admitted>) -> bool {
+        matches!(admitted, Err(Error::TooManyQueries(_)))
+    }
+
+    #[tokio::test]
+    async fn concurrent_queries_are_limited_per_caller_and_workspace() {
+        let admission = Admission::new(limits());
+        let [a, b, c]: [Arc<str>; 3] = ["a", "b", "c"].map(Arc::from);
+        let of_a = admission.admit(&a).await.expect("a place");
+        assert!(is_rejected(admission.admit(&a).await), "the caller has one already");
+        let of_b = admission.admit(&b).await.expect("a place");
+        assert!(is_rejected(admission.admit(&c).await), "the workspace has two already");
+        drop(of_a);
+        drop(admission.admit(&c).await.expect("a place"));
+        drop(of_b);
+        assert!(admission.admit(&b).await.is_ok());
+        assert_eq!(admission.waiting.load(Ordering::Acquire), 0);
+    }
+
+    #[tokio::test]
+    async fn queries_share_the_memory_of_their_caller_and_workspace() {
+        let admission = Admission::new(limits());
+        let of_a = admission.admit(&Arc::from("a")).await.expect("a place");
+        let of_b = admission.admit(&Arc::from("b")).await.expect("a place");
+        assert!(of_a.grant(60) && !of_a.grant(20), "a caller has 70");
+        assert!(!of_b.grant(50) && of_b.grant(40), "the workspace has 100");
+        drop(of_a);
+        assert!(of_b.grant(30) && !of_b.grant(1));
+        drop(of_b);
+        let again = admission.admit(&Arc::from("a")).await.expect("a place");
+        assert!(again.grant(70));
+    }
+
+    #[tokio::test]
+    async fn a_query_waits_until_another_one_ends() {
+        let admission = Arc::new(Admission::new(QueryLimits { wait_ms: 60_000, ..limits() }));
+        let caller: Arc<str> = "a".into();
+        let first = admission.admit(&caller).await.expect("a place");
+        let (waiting, of) = (admission.clone(), caller.clone());
+        let second = tokio::spawn(async move { waiting.admit(&of).await.map(drop) });
+        tokio::task::yield_now().await;
+        drop(first);
+        assert!(second.await.expect("a task").is_ok());
+    }
+}

@@ -1,0 +1,134 @@
+//! Checks of a new event against the types and streams at the end of the log. The appender runs these checks. Decisions
+//! on effects also run them, because an effect may be appended later.
+
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::model::aggregate::Aggregate;
+use crate::model::definition::Definition;
+use crate::model::depth::{self, MAX_KEPT_DEPTH};
+use crate::model::event::{self, NewEvent};
+use crate::model::id::{self, AggregateId};
+use crate::model::pattern::Matching;
+use crate::model::payload::{self, Checking};
+use crate::model::view;
+use crate::model::violation::Violations;
+use crate::offload::offload;
+use crate::state::view::View;
+
+/// Returns the id of the event's aggregate. Fails if the id is invalid.
+pub(super) fn aggregate_id(new: &NewEvent) -> Result<AggregateId> {
+    AggregateId::parse(&new.aggregate_id).ok_or_else(|| {
+        let allowed = "expected a letter or digit, then up to 127 letters, digits and . _ : -";
+        Error::invalid_at("/aggregate_id", format!("invalid aggregate id: {allowed}"))
+    })
+}
+
+/// Returns whether the event creates or recreates its aggregate. Such an event must have the required fields, and gets
+/// the defaults of missing fields.
+///
+/// An event with the verb `created` always counts. The first event of a stream counts as well, with two exceptions: an
+/// event that was recorded in another log, because a part of that log may begin in the middle of a stream, and an event
+/// of a built-in type, because such streams existed before this rule.
+pub(super) fn is_first(new: &NewEvent, before: Option<&Aggregate>, definition: &Definition) -> bool {
+    let begins = before.is_none() && new.recorded.is_none() && !definition.builtin;
+    begins || event::verb(&new.event_type) == payload::CREATED
+}
+
+impl View<'_> {
+    /// Checks whether the log would accept an event of a client now. Does not check the expected version, and accepts
+    /// an event on a deleted aggregate.
+    pub fn check_event(&self, new: &NewEvent) -> Result<()> {
+        let aggregate_id = aggregate_id(new)?;
+        let before = self.aggregate(aggregate_id.as_str());
+        self.check_type(new, before.as_deref(), false)?;
+        self.check_stream(new, before.as_deref()).map(drop)
+    }
+
+    /// Checks that the type exists, that the append may write to it, and that the event type and payload are valid. An
+    /// event without a type has the type of its stream. `before` is the stream's aggregate.
+    pub(super) fn check_type(
+        &self,
+        new: &NewEvent,
+        before: Option<&Aggregate>,
+        managed: bool,
+    ) -> Result<Arc<Definition>> {
+        let mut wrong = Violations::default();
+        let type_name = match (&*new.aggregate_type, before) {
+            ("", Some(before)) => &*before.aggregate_type,
+            ("", None) => {
+                let message = format!("required, because no aggregate has the id '{}' yet", new.aggregate_id);
+                return Err(Error::invalid_at("/aggregate_type", message));
+            }
+            (given, _) => given,
+        };
+        let Some(definition) = self.definition(type_name) else {
+            let shown: String = type_name.chars().take(64).collect();
+            wrong.add("/aggregate_type", format!("unknown aggregate type '{shown}'"));
+            return Err(wrong.into_vec().into());
+        };
+        if definition.managed && !managed {
+            let message = format!("only its own operations may append to the type '{}'", definition.type_name);
+            return Err(Error::Forbidden { code: "managed_type", message });
+        }
+        if new.recorded.is_some() && !managed {
+            let message = "only an import may append an event with the actor and the time of another log";
+            return Err(Error::forbidden("recorded_elsewhere", message));
+        }
+        let verb = new.event_type.strip_prefix(&*definition.type_name).and_then(|rest| rest.strip_prefix('.'));
+        if !verb.is_some_and(id::is_valid_name) {
+            let message = format!("expected {}.<verb> of lower-case letters, digits, _ and -", definition.type_name);
+            wrong.add("/event_type", message);
+        }
+        let matching = Matching::new(&self.state.patterns);
+        let target = |id: &str| {
+            let found = self.aggregate(id).filter(|found| !found.deleted);
+            found.map(|found| found.aggregate_type.clone())
+        };
+        let is_first = is_first(new, before, definition);
+        let mut check = || {
+            let at = "/payload";
+            // The type may have been redefined since another log recorded the event. Managed types have one definition,
+            // and their operations rely on it.
+            if new.recorded.is_some() && !definition.managed {
+                payload::check_shape(&new.payload, definition, at, &mut wrong);
+            } else {
+                let mut checking = Checking::new(&mut wrong);
+                checking.matching = Some(&matching);
+                checking.targets = Some(&target);
+                checking.check(&new.payload, is_first, definition, at);
+                view::check_stages(&new.payload, definition, at, &mut wrong);
+            }
+        };
+        if payload::is_quick(&new.payload, definition, &matching) {
+            check()
+        } else {
+            offload(check)
+        }
+        if !new.metadata.nests_within(MAX_KEPT_DEPTH) {
+            wrong.add("/metadata", depth::too_deep(MAX_KEPT_DEPTH));
+        }
+        wrong.finish(definition.clone()).map_err(Error::from)
+    }
+
+    /// Checks the type and project of a stream: a new stream must have a known project, and an existing stream must
+    /// match both. Returns the project's id.
+    pub(super) fn check_stream(&self, new: &NewEvent, before: Option<&Aggregate>) -> Result<Option<Arc<str>>> {
+        let project_id = match new.project.as_deref() {
+            None => None,
+            Some(project) => Some(self.project_id(project).ok_or_else(|| {
+                let shown: String = project.chars().take(64).collect();
+                Error::invalid_at("/project_id", format!("unknown project '{shown}'"))
+            })?),
+        };
+        let Some(before) = before else { return Ok(project_id) };
+        if !new.aggregate_type.is_empty() && *before.aggregate_type != *new.aggregate_type {
+            let message = format!("the stream is of type '{}'", before.aggregate_type);
+            return Err(Error::conflict("aggregate_type_mismatch", message));
+        }
+        if project_id.is_some() && project_id != before.project_id {
+            return Err(Error::conflict("project_mismatch", "the stream belongs to another project"));
+        }
+        Ok(before.project_id.clone())
+    }
+}

@@ -1,0 +1,118 @@
+//! Looks up the parts of appends that the store may already contain: events with ids chosen by clients, and responses
+//! to requests with an idempotency key.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::model::event::Event;
+use crate::state::State;
+use crate::state::append::{Append, Appended};
+use crate::state::request::{self, KEPT_MS, RequestId};
+use crate::store::responses::Run;
+use crate::store::{self, Database};
+
+/// The events, responses and uploads that were found in the store.
+#[derive(Default)]
+pub struct Known {
+    pub events: HashMap<Arc<str>, Event>,
+    pub responses: HashMap<Arc<str>, KnownResponse>,
+    /// The ids of cancelled uploads. A file must not refer to a cancelled upload.
+    pub lost_uploads: HashSet<Arc<str>>,
+}
+
+/// The response stored under an idempotency key.
+pub struct KnownResponse {
+    /// The fingerprint of the request that got this response.
+    pub fingerprint: Arc<str>,
+    /// The events of the response. `None` if no request of the batch matches the fingerprint, or if the stored request
+    /// was not an append.
+    pub appended: Option<Appended>,
+}
+
+impl KnownResponse {
+    /// Returns the result of the append. Fails if the idempotency key was used for another request.
+    pub fn appended_for(&self, request: &RequestId) -> Result<Appended> {
+        let appended = self.appended.as_ref().filter(|_| self.fingerprint == request.fingerprint);
+        appended.cloned().ok_or_else(request::mismatch)
+    }
+}
+
+impl State {
+    /// Returns the result of an earlier append for the same request, or `None` if there was none. Fails if the
+    /// idempotency key was used for another request.
+    pub async fn earlier_append(&self, db: &Database, request: &RequestId) -> Result<Option<Appended>> {
+        let mut known = Known::default();
+        known.look_up_responses(self, db, &[request]).await?;
+        known.responses.get(&request.key).map(|response| response.appended_for(request)).transpose()
+    }
+}
+
+impl Known {
+    /// Looks up the client-chosen event ids, idempotency keys and uploads of these appends.
+    pub async fn look_up<'a>(
+        &mut self,
+        state: &State,
+        db: &Database,
+        appends: impl Iterator<Item = &'a Append> + Clone,
+    ) -> store::Result<()> {
+        let ids: Vec<Arc<str>> = appends.clone().flat_map(|append| append.event_ids.iter().cloned()).collect();
+        if !ids.is_empty() {
+            self.events = state.db.find_chosen(&ids).await?;
+        }
+        let uploads: Vec<Arc<str>> = appends.clone().filter_map(|append| append.upload.clone()).collect();
+        if !uploads.is_empty() {
+            let under_way = state.db.uploads_under_way(&uploads).await?;
+            self.lost_uploads = uploads.into_iter().filter(|id| !under_way.contains(id)).collect();
+        }
+        let requests: Vec<&RequestId> = appends.filter_map(|append| append.request.as_ref()).collect();
+        if !requests.is_empty() {
+            self.look_up_responses(state, db, &requests).await?;
+        }
+        Ok(())
+    }
+
+    async fn look_up_responses(&mut self, state: &State, db: &Database, requests: &[&RequestId]) -> store::Result<()> {
+        let keys: Vec<Arc<str>> = requests.iter().map(|request| request.key.clone()).collect();
+        let expired = state.clock.now_ms() - KEPT_MS;
+        for (key, kept) in db.read_responses(&keys).await? {
+            if kept.created_at <= expired {
+                db.forget_response(&key, expired, false).await?;
+                continue;
+            }
+            let is_asked = requests.iter().any(|request| request.key == key && request.check(&kept).is_ok());
+            let appended = match &kept.events {
+                Some(runs) if is_asked => Some(read(state, runs).await?),
+                _ => None,
+            };
+            self.responses.insert(key, KnownResponse { fingerprint: kept.fingerprint, appended });
+        }
+        Ok(())
+    }
+}
+
+/// Reads the events of a stored response from the log.
+async fn read(state: &State, runs: &[Run]) -> store::Result<Appended> {
+    let mut appended = Appended { events: Vec::new(), repeated: Vec::new(), states: Vec::new(), replayed: true };
+    for run in runs {
+        let events = state.db.read_run(*run).await?;
+        if events.len() as u64 != run.count {
+            return Err(store::Error::Corrupt("events of a stored response are missing".into()));
+        }
+        appended.repeated.extend(events.iter().map(|_| run.repeated));
+        appended.events.extend(events.into_iter().map(Arc::new));
+    }
+    Ok(appended)
+}
+
+/// Returns the positions of a response's events as runs of consecutive positions.
+pub fn runs(appended: &Appended) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    for (event, repeated) in appended.events.iter().zip(&appended.repeated) {
+        match runs.last_mut() {
+            Some(run) if run.first + run.count == event.position && run.repeated == *repeated => run.count += 1,
+            _ => runs.push(Run { first: event.position, count: 1, repeated: *repeated }),
+        }
+    }
+    runs
+}

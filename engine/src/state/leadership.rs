@@ -1,0 +1,225 @@
+//! The leadership of a workspace: which of several servers runs the workspace's plugins, timers and snapshots.
+//!
+//! A server leads as long as it is alive. Another server takes over when the leader has stopped or has not reported for
+//! ten seconds, or when an operation of that other server changes the graph. The store rejects writes of a leader that
+//! was overtaken.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use super::peers::Peers;
+use crate::error::{Error, Result};
+use crate::metric;
+use crate::store::leader::Leader;
+use crate::store::servers::LeaderNote;
+use crate::store::{self, Database};
+
+/// The interval at which a server that waits for the leader checks whether the leader has changed.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The leadership of one open workspace.
+pub struct Leadership {
+    workspace_id: Arc<str>,
+    db: Database,
+    /// The servers of the store. `None` if no other server writes to the store; this server then always leads.
+    peers: Option<Arc<Peers>>,
+    known: Mutex<Option<Known>>,
+}
+
+/// The leader when the store was last read.
+struct Known {
+    leader: Leader,
+    read_at: Instant,
+    /// The number of gaps of this server's pulse at that time.
+    gaps: u64,
+}
+
+/// The leader of a workspace, as the store has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaderStatus {
+    pub leader: Leader,
+    /// Whether this server leads.
+    pub is_here: bool,
+    /// The time since this server last read the appends of other servers.
+    pub beat_age: Duration,
+}
+
+/// The right to process the log of a workspace. A leader of a shared store has an epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lead {
+    pub epoch: Option<u64>,
+}
+
+impl Leadership {
+    pub fn new(workspace_id: Arc<str>, db: Database, peers: Option<Arc<Peers>>) -> Leadership {
+        Leadership { workspace_id, db, peers, known: Mutex::default() }
+    }
+
+    /// Returns the right to process the log, or `None` if another server leads. Takes over from a server that has
+    /// stopped. While `is_waiting` is set, because work is left undone, regularly checks whether the leader has changed.
+    pub async fn acquire(&self, is_waiting: bool) -> Result<Option<Lead>> {
+        let Some(peers) = &self.peers else { return Ok(Some(Lead { epoch: None })) };
+        if let Some(known) = &*self.known.lock() {
+            let server = known.leader.server.as_deref().unwrap_or_default();
+            // After a gap, another server may have taken over.
+            if *server == *peers.server_id && known.gaps == peers.gaps(Instant::now()) {
+                return Ok(Some(Lead { epoch: Some(known.leader.epoch) }));
+            }
+            let is_recent = known.read_at.elapsed() < CHECK_INTERVAL;
+            let is_other = *server != *peers.server_id && !server.is_empty();
+            if is_other && peers.is_alive(server) && (is_recent || !is_waiting) {
+                return Ok(None);
+            }
+        }
+        self.lead(peers, false).await
+    }
+
+    /// Takes over from any server, and returns the right to process the log.
+    pub async fn take(&self) -> Result<Lead> {
+        match &self.peers {
+            Some(peers) => {
+                let lead = self.lead(peers, true).await?;
+                lead.ok_or(Error::Unavailable(store::Error::Conflict))
+            }
+            None => Ok(Lead { epoch: None }),
+        }
+    }
+
+    async fn lead(&self, peers: &Peers, force: bool) -> Result<Option<Lead>> {
+        let read_at = Instant::now();
+        let gaps = peers.gaps(read_at);
+        let leader = self.db.lead(&peers.server_id, &peers.alive(), force).await?;
+        let is_own = leader.server.as_ref() == Some(&peers.server_id);
+        let lead = is_own.then_some(Lead { epoch: Some(leader.epoch) });
+        if is_own {
+            let note = LeaderNote { server: leader.server.clone(), epoch: leader.epoch };
+            peers.note_leader(&self.workspace_id, note);
+        }
+        let was_own = self.known.lock().replace(Known { leader, read_at, gaps });
+        let was_own = was_own.is_some_and(|known| known.leader.server.as_ref() == Some(&peers.server_id));
+        if is_own && !was_own {
+            metric::LEADER_CHANGES.add(&[], 1);
+        }
+        Ok(lead)
+    }
+
+    /// Forgets the known leader, because the store has rejected a write of this server.
+    pub fn forget(&self) {
+        *self.known.lock() = None;
+    }
+
+    /// Returns whether this server led when the leadership was last checked.
+    pub fn is_own(&self) -> bool {
+        let Some(peers) = &self.peers else { return true };
+        self.known.lock().as_ref().is_some_and(|known| known.leader.server.as_ref() == Some(&peers.server_id))
+    }
+
+    /// Reads the leader from the store. `None` if no other server writes to the store.
+    pub async fn read(&self) -> Result<Option<LeaderStatus>> {
+        let Some(peers) = &self.peers else { return Ok(None) };
+        let leader = self.db.read_leader().await?.unwrap_or_default();
+        let is_here = leader.server.as_ref() == Some(&peers.server_id);
+        Ok(Some(LeaderStatus { leader, is_here, beat_age: peers.beat_age(Instant::now()) }))
+    }
+
+    /// Ends the leadership of this server, so that another server can take over at once. Repeats a release that
+    /// fails, because no other server takes over from a server that is alive.
+    ///
+    /// `is_needed` is whether the workspace still needs a leader. Other servers leave a workspace closed that needs none.
+    pub async fn release(&self, is_needed: bool) {
+        let Some(peers) = &self.peers else { return };
+        let known = self.known.lock().take();
+        let Some(Known { leader: Leader { server: Some(server), epoch }, .. }) = known else { return };
+        if server != peers.server_id {
+            return;
+        }
+        if !is_needed {
+            peers.note_leader(&self.workspace_id, LeaderNote { server: None, epoch });
+        }
+        if let Err(error) = self.db.release_leadership(&server, epoch).await {
+            tracing::debug!(%error, workspace = %self.workspace_id, "the leadership is not released yet");
+            let (db, peers) = (self.db.clone(), Arc::downgrade(peers));
+            tokio::spawn(async move {
+                while peers.strong_count() > 0 && db.release_leadership(&server, epoch).await.is_err() {
+                    tokio::time::sleep(CHECK_INTERVAL).await;
+                }
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Store;
+
+    async fn twins() -> [(Leadership, Arc<Peers>); 2] {
+        let store = Store::connect("mem://").await.expect("memory").share();
+        let mut twins = Vec::new();
+        for name in ["a", "b"] {
+            let peers = Arc::new(Peers::new(name.into()));
+            peers.set_alive(vec!["a".into(), "b".into()], Instant::now());
+            let db = store.workspace("0-1").await.expect("a database");
+            twins.push((Leadership::new("0-1".into(), db, Some(peers.clone())), peers));
+        }
+        twins.try_into().unwrap_or_else(|_| panic!("two servers"))
+    }
+
+    #[tokio::test]
+    async fn one_server_leads_until_it_stops_or_dies() {
+        let [(a, _), (b, of_b)] = twins().await;
+        assert_eq!(a.acquire(true).await.expect("asked"), Some(Lead { epoch: Some(1) }));
+        assert_eq!(b.acquire(true).await.expect("asked"), None);
+        assert!(a.is_own() && !b.is_own());
+        of_b.set_alive(vec!["b".into()], Instant::now());
+        assert_eq!(b.acquire(true).await.expect("asked"), Some(Lead { epoch: Some(2) }));
+        a.forget();
+        assert_eq!(a.acquire(true).await.expect("asked"), None);
+        b.release(true).await;
+        a.forget();
+        assert_eq!(a.acquire(true).await.expect("asked"), Some(Lead { epoch: Some(3) }));
+    }
+
+    #[tokio::test]
+    async fn a_leader_that_slept_learns_that_another_server_has_taken_over() {
+        let [(a, of_a), (b, of_b)] = twins().await;
+        a.acquire(false).await.expect("asked");
+        of_b.set_alive(vec!["b".into()], Instant::now());
+        b.acquire(true).await.expect("asked");
+        assert_eq!(a.acquire(false).await.expect("asked"), Some(Lead { epoch: Some(1) }), "nothing is read again");
+        let later = Instant::now() + Duration::from_secs(11);
+        of_a.set_alive(vec!["a".into(), "b".into()], later);
+        assert_eq!(a.acquire(false).await.expect("asked"), None);
+        assert!(!a.is_own());
+    }
+
+    #[tokio::test]
+    async fn other_servers_learn_who_leads_and_whether_a_leader_is_needed() {
+        let [(a, of_a), _] = twins().await;
+        a.acquire(false).await.expect("asked");
+        let note = |server: Option<&str>| LeaderNote { server: server.map(Arc::from), epoch: 1 };
+        assert_eq!(of_a.unreported().await.leaders, [("0-1".into(), note(Some("a")))]);
+        a.release(false).await;
+        assert_eq!(of_a.unreported().await.leaders, [("0-1".into(), note(None))]);
+    }
+
+    #[tokio::test]
+    async fn an_operation_takes_over_from_a_living_leader() {
+        let [(a, _), (b, _)] = twins().await;
+        a.acquire(true).await.expect("asked");
+        assert_eq!(b.take().await.expect("taken"), Lead { epoch: Some(2) });
+        assert!(b.is_own());
+    }
+
+    #[tokio::test]
+    async fn a_server_alone_on_its_store_leads_without_a_record() {
+        let db = Store::connect("mem://").await.expect("memory").workspace("0-1").await.expect("a database");
+        let alone = Leadership::new("0-1".into(), db, None);
+        assert_eq!(alone.acquire(true).await.expect("asked"), Some(Lead { epoch: None }));
+        assert!(alone.is_own());
+        assert_eq!(alone.db.read_leader().await.expect("read"), None);
+    }
+}

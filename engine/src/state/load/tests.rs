@@ -1,0 +1,45 @@
+//! Tests loading while another server defines types.
+
+use super::*;
+use crate::clock::SystemClock;
+use crate::model::definition::{Field, FieldType};
+use crate::state::peers::Peers;
+use crate::state::plugins::Plugins;
+use crate::state::releases::Releases;
+use crate::state::storage::SharedStorage;
+use crate::store::Store;
+use crate::store::append::Batch;
+
+#[tokio::test]
+async fn a_type_that_is_defined_and_used_while_the_state_loads_is_known() {
+    let store = Store::connect("mem://").await.expect("memory").share();
+    let db = store.workspace("0-1").await.expect("a database");
+    let plugins = Arc::new(Plugins::none().expect("no plugins"));
+    let environment = Environment {
+        clock: Arc::new(SystemClock),
+        settings: Arc::default(),
+        releases: Arc::new(Releases::open(&store, plugins).await.expect("the releases")),
+        patterns: Arc::default(),
+        embed: None,
+        storage: SharedStorage::new(store.blobs()),
+        peers: Some(Arc::new(Peers::new("s".into()))),
+    };
+    let record =
+        WorkspaceRecord { id: "0-1".into(), name: "w".into(), slug: "w".into(), owner_id: "u".into(), created_at: 0 };
+    let state = State::begin(record, &db, environment).await.expect("the definitions");
+    let define = async |field: &str, changed| {
+        let fields = vec![Field::new(field, FieldType::String)];
+        let mut definition = Definition::new("trip", "Trip", Vec::new(), fields);
+        definition.revision = changed + 1;
+        db.replace_definition(&definition, changed, 0).await.expect("written");
+    };
+    define("to", 0).await;
+    let event = Event { aggregate_type: "trip".into(), ..Event::sample("t", "trip.created", 1) };
+    db.append(Batch { events: &[Arc::new(event)], types_changed: 1, ..Batch::default() }).await.expect("appended");
+    state.load_states().await.expect("loaded");
+    assert_eq!(state.folded.get("t").map(|trip| trip.version), Some(1));
+    // The next check of the head still detects what has changed.
+    define("via", 1).await;
+    state.refresh().await.expect("read");
+    assert_eq!((state.types.changed(), state.types.get("trip").map(|trip| trip.revision)), (2, Some(2)));
+}

@@ -1,0 +1,155 @@
+//! This server among the servers that share a store: its id, the servers that are alive, and the progress of workspaces
+//! that this server has yet to report to the others.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::store::servers::{ALIVE_MS, LeaderNote, WorkspaceProgress};
+
+/// The servers of a store, as this server knows them.
+pub struct Peers {
+    /// The id of this server, which is new at each start.
+    pub server_id: Arc<str>,
+    beaten: Mutex<Beaten>,
+    unreported: Mutex<FxHashMap<Arc<str>, WorkspaceProgress>>,
+    /// The leaders of workspaces that other servers have yet to learn.
+    unnoted: Mutex<FxHashMap<Arc<str>, LeaderNote>>,
+    /// Notifies the reporter that progress is waiting.
+    advanced: Notify,
+}
+
+/// What this server has yet to report to the others.
+#[derive(Debug, PartialEq)]
+pub struct Unreported {
+    pub progress: Vec<(Arc<str>, WorkspaceProgress)>,
+    pub leaders: Vec<(Arc<str>, LeaderNote)>,
+}
+
+/// What the last beat of the pulse has read.
+#[derive(Default)]
+struct Beaten {
+    alive: Vec<Arc<str>>,
+    /// `None` before the first beat.
+    at: Option<Instant>,
+    /// The number of gaps between two beats after which other servers may have counted this one as dead.
+    gaps: u64,
+}
+
+/// The time without a beat after which other servers may count this one as dead.
+const GAP: Duration = Duration::from_millis(ALIVE_MS as u64);
+
+impl Peers {
+    pub fn new(server_id: Arc<str>) -> Peers {
+        let (beaten, unreported, unnoted, advanced) = Default::default();
+        Peers { server_id, beaten, unreported, unnoted, advanced }
+    }
+
+    /// Sets the ids of the servers that are alive, as read at a time. Returns the time of the read before it.
+    pub fn set_alive(&self, servers: Vec<Arc<str>>, at: Instant) -> Option<Instant> {
+        let mut beaten = self.beaten.lock();
+        if beaten.at.is_some_and(|before| at.saturating_duration_since(before) >= GAP) {
+            beaten.gaps += 1;
+        }
+        beaten.alive = servers;
+        beaten.at.replace(at)
+    }
+
+    /// Returns the ids of the servers that are alive, including this one.
+    pub fn alive(&self) -> Vec<Arc<str>> {
+        let mut alive = self.beaten.lock().alive.clone();
+        if !alive.contains(&self.server_id) {
+            alive.push(self.server_id.clone());
+        }
+        alive
+    }
+
+    pub fn is_alive(&self, server: &str) -> bool {
+        *server == *self.server_id || self.beaten.lock().alive.iter().any(|alive| **alive == *server)
+    }
+
+    /// Returns the number of times that other servers may have counted this one as dead, including a gap that lasts.
+    pub fn gaps(&self, now: Instant) -> u64 {
+        let beaten = self.beaten.lock();
+        let lasts = beaten.at.is_some_and(|at| now.saturating_duration_since(at) >= GAP);
+        beaten.gaps + u64::from(lasts)
+    }
+
+    /// Returns the time since the last beat.
+    pub fn beat_age(&self, now: Instant) -> Duration {
+        self.beaten.lock().at.map_or(Duration::ZERO, |at| now.saturating_duration_since(at))
+    }
+
+    /// Notes the leader of a workspace for the other servers.
+    pub fn note_leader(&self, workspace_id: &Arc<str>, note: LeaderNote) {
+        self.unnoted.lock().insert(workspace_id.clone(), note);
+        self.advanced.notify_one();
+    }
+
+    /// Puts back leaders that could not be noted, unless they have changed since.
+    pub fn put_back_leaders(&self, notes: Vec<(Arc<str>, LeaderNote)>) {
+        let mut unnoted = self.unnoted.lock();
+        for (workspace_id, note) in notes {
+            unnoted.entry(workspace_id).or_insert(note);
+        }
+    }
+
+    /// Adds progress of a workspace to the next report.
+    pub fn advance(&self, workspace_id: &Arc<str>, progress: WorkspaceProgress) {
+        let mut unreported = self.unreported.lock();
+        let known = unreported.entry(workspace_id.clone()).or_default();
+        *known = known.merged(progress);
+        self.advanced.notify_one();
+    }
+
+    /// Waits for progress or leaders, and returns what was added since the last call.
+    pub async fn unreported(&self) -> Unreported {
+        loop {
+            let advanced = self.advanced.notified();
+            let unreported = self.take_unreported();
+            if !unreported.progress.is_empty() || !unreported.leaders.is_empty() {
+                return unreported;
+            }
+            advanced.await;
+        }
+    }
+
+    /// Returns what was added since the last call, which may be nothing.
+    pub fn take_unreported(&self) -> Unreported {
+        let progress = std::mem::take(&mut *self.unreported.lock()).into_iter().collect();
+        let leaders = std::mem::take(&mut *self.unnoted.lock()).into_iter().collect();
+        Unreported { progress, leaders }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn reports_of_a_workspace_are_merged() {
+        let peers = Peers::new("s".into());
+        assert!(peers.is_alive("s") && !peers.is_alive("t"));
+        let at = |position, consumed| WorkspaceProgress { position, consumed, ..WorkspaceProgress::default() };
+        peers.advance(&"w".into(), at(3, 0));
+        peers.advance(&"w".into(), at(2, 1));
+        assert_eq!(peers.unreported().await.progress, [("w".into(), at(3, 1))]);
+    }
+
+    #[test]
+    fn a_gap_between_two_beats_is_counted_once_and_while_it_lasts() {
+        let (peers, begin) = (Peers::new("s".into()), Instant::now());
+        assert_eq!(peers.gaps(begin), 0);
+        peers.set_alive(Vec::new(), begin);
+        assert_eq!(peers.gaps(begin + GAP / 2), 0);
+        assert_eq!(peers.gaps(begin + GAP), 1);
+        peers.set_alive(Vec::new(), begin + GAP);
+        assert_eq!(peers.gaps(begin + GAP), 1);
+        peers.set_alive(Vec::new(), begin + GAP + GAP / 2);
+        assert_eq!(peers.gaps(begin + GAP + GAP / 2), 1);
+    }
+}

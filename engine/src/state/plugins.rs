@@ -1,0 +1,233 @@
+//! The plugins of an engine, and the threads that run their hooks.
+
+mod host;
+
+use std::ops::{Deref, Index, IndexMut};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use tokio::sync::oneshot;
+
+use super::meter::Meter;
+use super::progress::Progress;
+use crate::clock::Clock;
+use crate::error::{Error, Result};
+use crate::hook::{About, Failure, FailureKind, Loader, Outcome, Plugin};
+
+pub use host::PluginHost;
+
+/// The stack size of a plugin thread, in bytes. Scripts may nest values deeply, and unused stack takes no memory.
+const STACK: usize = 80 << 20;
+
+/// The maximum number of inputs that a plugin processes before other plugins run on its thread.
+const PORTION: usize = 64;
+/// The maximum time for which a plugin runs before other plugins run on its thread, in microseconds.
+const PORTION_US: u64 = 5_000;
+
+/// A version of a plugin.
+pub struct Version {
+    plugin: Arc<dyn Plugin>,
+    /// The digest of the version's source. `None` for a plugin that is compiled into the program.
+    pub digest: Option<Arc<str>>,
+}
+
+impl Version {
+    pub fn new(plugin: Arc<dyn Plugin>) -> Version {
+        Version { digest: plugin.source().map(|source| source.digest()), plugin }
+    }
+
+    pub fn plugin(&self) -> &Arc<dyn Plugin> {
+        &self.plugin
+    }
+
+    /// Returns whether `other` is the same version.
+    pub fn is(&self, other: &Version) -> bool {
+        self.digest == other.digest
+    }
+}
+
+impl Deref for Version {
+    type Target = About;
+
+    fn deref(&self) -> &About {
+        self.plugin.about()
+    }
+}
+
+/// All plugins, in the order of execution. Their hooks run on dedicated threads, so that a slow plugin delays no
+/// request.
+pub struct Plugins {
+    slots: Vec<Slot>,
+    threads: rayon::ThreadPool,
+    loader: Option<Arc<dyn Loader>>,
+    /// The number of versions that were replaced by newer ones.
+    replaced: Progress,
+}
+
+/// The place of a plugin in the order of execution, with the plugin's newest version.
+struct Slot {
+    name: Arc<str>,
+    newest: ArcSwap<Version>,
+}
+
+impl Plugins {
+    /// Starts the threads for plugins. `list` contains the plugins in the order of execution.
+    pub fn new(list: Vec<Arc<dyn Plugin>>, threads: usize) -> Result<Plugins> {
+        let threads = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads.max(1))
+            .stack_size(STACK)
+            .thread_name(|number| format!("plugin-{number}"))
+            .build()
+            .map_err(Error::internal)?;
+        let slot = |plugin: Arc<dyn Plugin>| Slot {
+            name: plugin.about().name.clone(),
+            newest: ArcSwap::from_pointee(Version::new(plugin)),
+        };
+        let slots = list.into_iter().map(slot).collect();
+        Ok(Plugins { slots, threads, loader: None, replaced: Progress::default() })
+    }
+
+    /// Returns an empty set of plugins.
+    pub fn none() -> Result<Plugins> {
+        Plugins::new(Vec::new(), 1)
+    }
+
+    /// Sets the loader, which can load other versions of the plugins.
+    pub fn with_loader(self, loader: Arc<dyn Loader>) -> Plugins {
+        Plugins { loader: Some(loader), ..self }
+    }
+
+    pub fn loader(&self) -> Option<&Arc<dyn Loader>> {
+        self.loader.as_ref()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// Returns the indexes of the plugins in the order of execution.
+    pub fn indexes(&self) -> impl ExactSizeIterator<Item = PluginIndex> + use<> {
+        (0..self.slots.len()).map(PluginIndex)
+    }
+
+    /// Returns the plugin with this name.
+    pub fn find(&self, name: &str) -> Option<PluginIndex> {
+        self.indexes().find(|plugin| **self.name(*plugin) == *name)
+    }
+
+    pub fn name(&self, plugin: PluginIndex) -> &Arc<str> {
+        &self.slots[plugin.0].name
+    }
+
+    /// Returns the newest version of a plugin. A workspace may not have adopted it yet.
+    pub fn newest(&self, plugin: PluginIndex) -> Arc<Version> {
+        self.slots[plugin.0].newest.load_full()
+    }
+
+    /// Replaces the newest version of a plugin. Each workspace adopts it between two events.
+    pub(super) fn replace(&self, plugin: PluginIndex, version: Version) {
+        self.slots[plugin.0].newest.store(Arc::new(version));
+        self.replaced.increment();
+    }
+
+    /// Returns a receiver that changes when a version is replaced.
+    pub fn follow_versions(&self) -> tokio::sync::watch::Receiver<u64> {
+        self.replaced.follow()
+    }
+
+    /// Calls a hook for each input in turn. Stops after `streak` failures in a row. A panic counts as a failure of its
+    /// call. The meter records the duration of each call.
+    ///
+    /// The calls are passed to the threads in portions. Other plugins can run between two portions, even if this plugin
+    /// is slow or has many inputs.
+    async fn call<I, T>(
+        &self,
+        plugin: &Arc<dyn Plugin>,
+        inputs: Vec<Arc<I>>,
+        hook: HookCall<I, T>,
+        streak: usize,
+        meter: Arc<Meter>,
+        clock: Arc<dyn Clock>,
+    ) -> Vec<Outcome<T>>
+    where
+        I: Send + Sync + 'static,
+        T: Send + 'static,
+    {
+        let inputs: Arc<[Arc<I>]> = inputs.into();
+        let mut outcomes = Vec::with_capacity(inputs.len());
+        let mut failed = 0;
+        while outcomes.len() < inputs.len() && failed < streak {
+            let (sender, receiver) = oneshot::channel();
+            let (plugin, from, inputs) = (plugin.clone(), outcomes.len(), inputs.clone());
+            let (meter, clock) = (meter.clone(), clock.clone());
+            self.threads.spawn(move || {
+                let began = clock.monotonic_us();
+                let mut portion = Vec::new();
+                for input in inputs.iter().skip(from).take(PORTION) {
+                    let called = clock.monotonic_us();
+                    let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| hook(&*plugin, input)));
+                    let outcome = outcome.unwrap_or_else(|panic| Err(panicked(&*panic)));
+                    let now = clock.monotonic_us();
+                    meter.note(&plugin.about().name, now.saturating_sub(called), &outcome);
+                    failed = if outcome.is_err() { failed + 1 } else { 0 };
+                    portion.push(outcome);
+                    if failed >= streak || now.saturating_sub(began) >= PORTION_US {
+                        break;
+                    }
+                }
+                // The send fails if the caller has stopped waiting.
+                let _ = sender.send((portion, failed));
+            });
+            let Ok((portion, failures)) = receiver.await else { break };
+            outcomes.extend(portion);
+            failed = failures;
+        }
+        outcomes
+    }
+}
+
+/// A function that calls a hook of a plugin with a prepared input.
+pub type HookCall<I, T> = fn(&dyn Plugin, &I) -> Outcome<T>;
+
+/// The index of a plugin in the order of execution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PluginIndex(usize);
+
+/// A map with one value per plugin.
+#[derive(Debug, Clone, Default)]
+pub struct PluginMap<T>(Vec<T>);
+
+impl<T> PluginMap<T> {
+    pub fn new(plugins: &Plugins, make: impl FnMut(PluginIndex) -> T) -> PluginMap<T> {
+        PluginMap(plugins.indexes().map(make).collect())
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (PluginIndex, &T)> {
+        self.0.iter().enumerate().map(|(index, each)| (PluginIndex(index), each))
+    }
+
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (PluginIndex, &mut T)> {
+        self.0.iter_mut().enumerate().map(|(index, each)| (PluginIndex(index), each))
+    }
+}
+
+impl<T> Index<PluginIndex> for PluginMap<T> {
+    type Output = T;
+
+    fn index(&self, plugin: PluginIndex) -> &T {
+        &self.0[plugin.0]
+    }
+}
+
+impl<T> IndexMut<PluginIndex> for PluginMap<T> {
+    fn index_mut(&mut self, plugin: PluginIndex) -> &mut T {
+        &mut self.0[plugin.0]
+    }
+}
+
+fn panicked(panic: &(dyn std::any::Any + Send)) -> Failure {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+    Failure { kind: FailureKind::Panic, message: format!("the plugin panicked: {text}"), line: None, column: None }
+}

@@ -1,0 +1,277 @@
+//! The plugins of one workspace: the versions that it has adopted, and calls of their hooks.
+
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use arc_swap::ArcSwap;
+use tokio::sync::Mutex;
+
+use super::{HookCall, PluginIndex, PluginMap, Plugins, Version};
+use crate::clock::Clock;
+use crate::hook::{About, Failure, FailureKind, Hook, Outcome};
+use crate::state::meter::{Measures, Meter};
+use crate::state::releases::Releases;
+
+/// The plugins of one workspace, each in the version that the workspace has adopted. They run on the engine's threads
+/// and are measured per workspace.
+pub struct PluginHost {
+    releases: Arc<Releases>,
+    adopted: PluginMap<ArcSwap<Version>>,
+    meters: PluginMap<Arc<Meter>>,
+    /// Whether each plugin is stopped, as of the consumer's last commit.
+    stopped: PluginMap<AtomicBool>,
+    /// Whether parked steps have changed since they were last counted.
+    parking_changed: AtomicBool,
+    /// The lock that a dry run holds. The dry runs of a workspace wait for each other, because the threads are shared.
+    trying: Mutex<()>,
+    clock: Arc<dyn Clock>,
+}
+
+impl PluginHost {
+    pub fn new(releases: Arc<Releases>, clock: Arc<dyn Clock>) -> PluginHost {
+        let plugins = releases.plugins();
+        PluginHost {
+            adopted: PluginMap::new(plugins, |plugin| ArcSwap::new(plugins.newest(plugin))),
+            meters: PluginMap::new(plugins, |_| Arc::default()),
+            stopped: PluginMap::new(plugins, |_| AtomicBool::new(false)),
+            parking_changed: AtomicBool::new(true),
+            trying: Mutex::default(),
+            releases,
+            clock,
+        }
+    }
+
+    /// Returns the versions that all servers of the store use.
+    pub fn releases(&self) -> &Releases {
+        &self.releases
+    }
+
+    /// Returns the version of a plugin that the workspace has adopted.
+    pub fn about(&self, plugin: PluginIndex) -> Arc<Version> {
+        self.adopted[plugin].load_full()
+    }
+
+    /// Waits until no other dry run is running in the workspace.
+    pub async fn begin_trial(&self) -> impl Drop + Send {
+        self.trying.lock().await
+    }
+
+    /// Returns whether the workspace has adopted the newest version of every plugin.
+    pub fn is_newest(&self) -> bool {
+        self.adopted.iter().all(|(plugin, adopted)| adopted.load().is(&self.newest(plugin)))
+    }
+
+    /// Adopts versions. Only the workspace's worker calls this, between two events. Returns whether a version changed.
+    pub fn adopt(&self, versions: &PluginMap<Arc<Version>>) -> bool {
+        let mut has_changed = false;
+        for (plugin, version) in versions.iter() {
+            has_changed |= !self.adopted[plugin].swap(version.clone()).is(version);
+        }
+        has_changed
+    }
+
+    /// Returns the plugins whose hook is called for an event type with these traits.
+    pub fn called(&self, hook: Hook, event_type: &str, traits: &[Arc<str>]) -> impl Iterator<Item = PluginIndex> {
+        let called = move |about: &About| about.hooks.contains(&hook) && about.on.admits(event_type, traits);
+        self.indexes().filter(move |plugin| called(&self.adopted[*plugin].load()))
+    }
+
+    /// Calls a hook for each input in turn. Stops after `streak` failures in a row.
+    pub async fn call<I, T>(
+        &self,
+        plugin: PluginIndex,
+        inputs: Vec<Arc<I>>,
+        hook: HookCall<I, T>,
+        streak: usize,
+    ) -> Vec<Outcome<T>>
+    where
+        I: Send + Sync + 'static,
+        T: Send + 'static,
+    {
+        self.call_with(plugin, &self.about(plugin), inputs, hook, streak).await
+    }
+
+    async fn call_with<I, T>(
+        &self,
+        plugin: PluginIndex,
+        version: &Version,
+        inputs: Vec<Arc<I>>,
+        hook: HookCall<I, T>,
+        streak: usize,
+    ) -> Vec<Outcome<T>>
+    where
+        I: Send + Sync + 'static,
+        T: Send + 'static,
+    {
+        let meter = self.meters[plugin].clone();
+        self.releases.plugins().call(version.plugin(), inputs, hook, streak, meter, self.clock.clone()).await
+    }
+
+    /// Calls a hook of a version once. The workspace need not have adopted the version.
+    pub async fn call_version<I, T>(
+        &self,
+        plugin: PluginIndex,
+        version: &Version,
+        input: Arc<I>,
+        hook: HookCall<I, T>,
+    ) -> Outcome<T>
+    where
+        I: Send + Sync + 'static,
+        T: Send + 'static,
+    {
+        only(self.call_with(plugin, version, vec![input], hook, 1).await)
+    }
+
+    /// Calls a hook once.
+    pub async fn call_once<I, T>(&self, plugin: PluginIndex, input: Arc<I>, hook: HookCall<I, T>) -> Outcome<T>
+    where
+        I: Send + Sync + 'static,
+        T: Send + 'static,
+    {
+        only(self.call(plugin, vec![input], hook, 1).await)
+    }
+
+    /// Calls a hook of a version once, without counting the call in the measures. The version need not be adopted. Also
+    /// returns the call's duration in milliseconds.
+    pub async fn try_once<I, T>(&self, version: &Version, input: Arc<I>, hook: HookCall<I, T>) -> (Outcome<T>, f64)
+    where
+        I: Send + Sync + 'static,
+        T: Send + 'static,
+    {
+        let meter: Arc<Meter> = Arc::default();
+        let call =
+            self.releases.plugins().call(version.plugin(), vec![input], hook, 1, meter.clone(), self.clock.clone());
+        let outcomes = call.await;
+        (only(outcomes), meter.read().p50_ms)
+    }
+
+    /// Returns whether a plugin is stopped, as of the consumer's last commit.
+    pub fn is_stopped(&self, plugin: PluginIndex) -> bool {
+        self.stopped[plugin].load(Ordering::Relaxed)
+    }
+
+    pub fn set_stopped(&self, plugin: PluginIndex, stopped: bool) {
+        self.stopped[plugin].store(stopped, Ordering::Relaxed);
+    }
+
+    /// Records that steps were parked or released.
+    pub fn note_parking(&self) {
+        self.parking_changed.store(true, Ordering::Release);
+    }
+
+    /// Returns whether steps were parked or released since the last call. Also returns `true` in the first call.
+    pub fn take_parking_changed(&self) -> bool {
+        self.parking_changed.swap(false, Ordering::AcqRel)
+    }
+
+    /// Returns the measures of the plugin's calls in this workspace since it was opened.
+    pub fn measures(&self, plugin: PluginIndex) -> Measures {
+        self.meters[plugin].read()
+    }
+}
+
+impl Deref for PluginHost {
+    type Target = Plugins;
+
+    fn deref(&self) -> &Plugins {
+        self.releases.plugins()
+    }
+}
+
+fn only<T>(outcomes: Vec<Outcome<T>>) -> Outcome<T> {
+    let message = || "the plugin's thread ended before it returned a result".to_owned();
+    let lost = || Failure { kind: FailureKind::Panic, message: message(), line: None, column: None };
+    outcomes.into_iter().next().unwrap_or_else(|| Err(lost()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex as BlockingMutex;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc;
+
+    use tokio::sync::oneshot;
+
+    use super::*;
+    use crate::clock::SystemClock;
+    use crate::hook::{Candidates, Done, OnError, Plugin, Subscription};
+    use crate::model::value::Object;
+    use crate::state::plugins::PORTION;
+    use crate::store::Store;
+
+    struct Named(About);
+
+    impl Plugin for Named {
+        fn about(&self) -> &About {
+            &self.0
+        }
+    }
+
+    fn named(name: &str) -> Arc<dyn Plugin> {
+        Arc::new(Named(About {
+            name: name.into(),
+            version: "1.0.0".into(),
+            description: String::new(),
+            hooks: vec![Hook::Enrich],
+            on: Subscription::default(),
+            on_error: OnError::Park,
+            settings: Object::new(),
+            agent: None,
+            tool: None,
+            candidates: Candidates::default(),
+        }))
+    }
+
+    /// The input shared by the calls of both plugins.
+    struct Input {
+        calls: Arc<AtomicUsize>,
+        began: BlockingMutex<Option<oneshot::Sender<()>>>,
+        gate: BlockingMutex<Option<mpsc::Receiver<()>>>,
+    }
+
+    fn much(_: &dyn Plugin, input: &Input) -> Outcome<()> {
+        if let Some(began) = input.began.lock().expect("a lock").take() {
+            let _ = began.send(());
+        }
+        if let Some(gate) = input.gate.lock().expect("a lock").take() {
+            let _ = gate.recv();
+        }
+        input.calls.fetch_add(1, Ordering::SeqCst);
+        Ok(Done::default())
+    }
+
+    fn little(_: &dyn Plugin, input: &Input) -> Outcome<usize> {
+        Ok(Done { value: input.calls.load(Ordering::SeqCst), operations: 0 })
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_busy_plugin_does_not_starve_others() {
+        const INPUTS: usize = 512;
+        let plugins = Arc::new(Plugins::new(vec![named("much"), named("little")], 1).expect("a thread"));
+        let store = Store::connect("mem://").await.expect("a store");
+        let releases = Arc::new(Releases::open(&store, plugins).await.expect("releases"));
+        let host = Arc::new(PluginHost::new(releases, Arc::new(SystemClock)));
+        let calls: Arc<AtomicUsize> = Arc::default();
+        let (began, has_begun) = oneshot::channel();
+        let (open, gate) = mpsc::channel();
+        let input = |began, gate| {
+            let (began, gate) = (BlockingMutex::new(began), BlockingMutex::new(gate));
+            Arc::new(Input { calls: calls.clone(), began, gate })
+        };
+        let mut inputs = vec![input(Some(began), Some(gate))];
+        inputs.extend((1..INPUTS).map(|_| input(None, None)));
+        let index = |name| host.find(name).expect("a plugin");
+        let (first, second) = (index("much"), index("little"));
+        let kept = host.clone();
+        let much = tokio::spawn(async move { kept.call(first, inputs, much, usize::MAX).await.len() });
+        has_begun.await.expect("a call");
+
+        let mut call = std::pin::pin!(host.call_once(second, input(None, None), little));
+        assert!(futures_util::poll!(&mut call).is_pending(), "the only thread is busy");
+        open.send(()).expect("the gate opens");
+        let before = call.await.expect("called").value;
+        assert!((1..=PORTION).contains(&before), "{before} calls ran first");
+        assert_eq!(much.await.expect("all calls"), INPUTS);
+    }
+}

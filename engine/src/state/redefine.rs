@@ -1,0 +1,186 @@
+//! Redefinition of types. If the new definition folds differently, the type's aggregates are folded again into separate
+//! states. These then replace the old states in one step. Appends continue while the aggregates are folded.
+//!
+//! The definition in the store is authoritative. Each snapshot contains the revision of the definition that it was
+//! folded under. Therefore, after a crash at any moment, the next process folds all states under one definition, either
+//! the old or the new one.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use tokio::sync::MutexGuard;
+
+use super::State;
+use super::batches::BATCH;
+use super::load::{FoldGuard, fold_event};
+use crate::error::Result;
+use crate::model::aggregate::Aggregate;
+use crate::model::definition::Definition;
+use crate::model::id::AggregateId;
+use crate::store::Database;
+use crate::store::definitions::StoredDefinition;
+
+/// The maximum number of events that are folded while appends wait.
+const MAX_BLOCKING_EVENTS: u64 = 64;
+/// The maximum number of rounds that fold new events while appends continue. Each round folds the events appended
+/// during the previous round. Reading events takes less time than writing them, so the rounds get shorter.
+const ROUNDS: usize = 16;
+
+/// The aggregates of a type, folded under a definition that is not in use yet.
+pub struct Refolded {
+    definition: Arc<Definition>,
+    states: FxHashMap<AggregateId, Arc<Aggregate>>,
+    /// The position of the last event folded into the states. `None` if no aggregate is folded yet.
+    position: Option<u64>,
+}
+
+/// A definition to write, together with the number of changes to definitions that the decision was based on.
+pub struct Redefinition {
+    pub refolded: Refolded,
+    /// The number of changes to definitions at the time of the decision.
+    pub types_changed: u64,
+}
+
+impl Refolded {
+    /// Creates an empty set of refolded aggregates for a definition.
+    pub fn under(definition: Arc<Definition>) -> Refolded {
+        Refolded { definition, states: FxHashMap::default(), position: None }
+    }
+}
+
+/// The types that other servers redefined, folded into separate states while the old states stay in use.
+pub struct Refolding<'a> {
+    refolded: Vec<Refolded>,
+    _one: Option<MutexGuard<'a, ()>>,
+}
+
+impl Refolding<'_> {
+    pub fn none() -> Refolding<'static> {
+        Refolding { refolded: Vec::new(), _one: None }
+    }
+}
+
+impl State {
+    /// Folds the aggregates of a type under a definition that is not in use yet. Then folds the events that were
+    /// appended in the meantime, round by round, until at most [`MAX_BLOCKING_EVENTS`] are new.
+    pub async fn fold_separately(&self, definition: &Arc<Definition>) -> Result<Refolded> {
+        let mut refolded = Refolded::under(definition.clone());
+        for _ in 0..ROUNDS {
+            if self.fold_changed(&mut refolded).await? <= MAX_BLOCKING_EVENTS {
+                break;
+            }
+        }
+        Ok(refolded)
+    }
+
+    /// Folds the type's visible events that are not folded yet. On the first call, folds all aggregates first. Returns
+    /// the number of events of any type that were appended since the last call, or since the start of the first call.
+    async fn fold_changed(&self, refolded: &mut Refolded) -> Result<u64> {
+        let first = match refolded.position {
+            Some(position) => position,
+            None => self.fold_all(refolded).await?,
+        };
+        let (mut position, end) = (first, self.folded.position());
+        while position < end {
+            let events = self.batch_after(position, BATCH).await?;
+            let visible = events.iter().take_while(|event| event.position <= end);
+            for event in visible.filter(|event| event.aggregate_type == refolded.definition.type_name) {
+                fold_event(&mut refolded.states, event, &refolded.definition);
+            }
+            position = events.last().map_or(end, |last| last.position);
+            tokio::task::yield_now().await;
+        }
+        refolded.position = Some(end);
+        Ok(end - first)
+    }
+
+    /// Folds all aggregates of the type. Returns a position up to which the states include all events.
+    async fn fold_all(&self, refolded: &mut Refolded) -> Result<u64> {
+        // Reads the position before the states, because some states may include later events.
+        let position = self.folded.position();
+        let Refolded { definition, states, .. } = refolded;
+        let snapshot = self.folded.snapshot();
+        for current in snapshot.iter().filter(|aggregate| aggregate.aggregate_type == definition.type_name) {
+            let folded = self.fold_stream(&current.id, current.version, None, definition).await?;
+            states.extend(folded.map(|folded| (folded.id.clone(), Arc::new(folded))));
+        }
+        Ok(position)
+    }
+
+    /// Writes a definition and puts it into use. If the definition folds differently, also publishes the refolded
+    /// aggregates of the type. If the write fails, nothing changes.
+    pub(super) async fn define(&self, db: &Database, redefinition: Redefinition) -> Result<()> {
+        let Redefinition { mut refolded, types_changed } = redefinition;
+        let folding = self.folding().await;
+        if self.needs_refold(&refolded.definition) {
+            self.fold_changed(&mut refolded).await?;
+        }
+        db.replace_definition(&refolded.definition, types_changed, self.folded.position()).await?;
+        self.types.set_changed(types_changed + 1);
+        self.show_defined(refolded, &folding);
+        self.report_log();
+        Ok(())
+    }
+
+    /// Refolds the aggregates of types that other servers redefined, separately from the published states. Only one
+    /// call runs at a time.
+    pub(super) async fn fold_redefined(&self) -> Result<Refolding<'_>> {
+        if self.is_exclusive() {
+            return Ok(Refolding::none());
+        }
+        let one = self.types.refolding().await;
+        let mut refolded = Vec::new();
+        if self.db.types_changed().await? != self.types.changed() {
+            for StoredDefinition { definition, .. } in self.db.read_definitions().await? {
+                if self.needs_refold(&definition) {
+                    refolded.push(self.fold_separately(&Arc::new(definition)).await?);
+                }
+            }
+        }
+        Ok(Refolding { refolded, _one: Some(one) })
+    }
+
+    /// Puts the definitions in the store into use, if other servers have changed any.
+    pub(super) async fn reload_definitions(&self, refolding: Refolding<'_>, folding: &FoldGuard<'_>) -> Result<()> {
+        if self.is_exclusive() {
+            return Ok(());
+        }
+        // Reads the change counter before the definitions, so that the next check detects a change in between.
+        let changed = self.db.types_changed().await?;
+        if changed == self.types.changed() {
+            return Ok(());
+        }
+        let mut refolding = refolding.refolded;
+        for StoredDefinition { definition, .. } in self.db.read_definitions().await? {
+            let definition = Arc::new(definition);
+            let index = refolding.iter().position(|refolded| refolded.definition == definition);
+            let mut refolded = match index {
+                Some(index) => refolding.swap_remove(index),
+                None => Refolded::under(definition.clone()),
+            };
+            if self.needs_refold(&definition) {
+                self.fold_changed(&mut refolded).await?;
+            }
+            self.show_defined(refolded, folding);
+        }
+        self.types.set_changed(changed);
+        Ok(())
+    }
+
+    fn needs_refold(&self, definition: &Definition) -> bool {
+        let current = self.types.get(&definition.type_name);
+        current.is_some_and(|current| current.revision != definition.revision)
+    }
+
+    fn show_defined(&self, refolded: Refolded, _: &FoldGuard<'_>) {
+        let Refolded { definition, states, .. } = refolded;
+        let mut states: Vec<Arc<Aggregate>> = states.into_values().collect();
+        states.sort_unstable_by_key(|aggregate| aggregate.first_position);
+        // The states are published before the definition. A snapshot written in between may carry a revision older than
+        // the one that it was folded under, so it is folded again when it is loaded. A snapshot with a revision that is
+        // too new would be trusted.
+        self.folded.replace(&states);
+        self.search.touch(states.iter().map(|aggregate| &aggregate.id));
+        self.set_definition(definition);
+    }
+}

@@ -1,0 +1,163 @@
+//! The versions of scripted plugins that all servers of a store use.
+//!
+//! A server releases a version when it starts with files that differ from the newest release, and when an operator
+//! reloads a changed plugin. The control database stores the newest release of each plugin. Each workspace adopts this
+//! release between two events. The checkpoint of the graph stores the adopted version and the position of its first
+//! event, so exactly one version processes each event of the workspace.
+
+use std::sync::Arc;
+
+use tokio::sync::Mutex;
+
+use super::plugins::{PluginIndex, PluginMap, Plugins, Version};
+use crate::error::{Error, Result};
+use crate::hook::{Loader, Refused};
+use crate::model::value::{Object, Value};
+use crate::store::{self, Database, Store};
+
+/// The error code for a version that the checks reject.
+pub const PLUGIN_REFUSED: &str = "plugin_refused";
+
+/// The plugins of an engine, with the releases in its store.
+pub struct Releases {
+    control: Database,
+    plugins: Arc<Plugins>,
+    /// Whether no other process writes to the store.
+    exclusive: bool,
+    /// The lock that is held while a release is read or written.
+    one: Mutex<()>,
+}
+
+impl Releases {
+    /// Opens the releases of a store, and releases the versions that this process was started with.
+    pub async fn open(store: &Store, plugins: Arc<Plugins>) -> Result<Releases> {
+        let (control, exclusive) = (store.control().await?, store.is_exclusive());
+        let releases = Releases { control, plugins, exclusive, one: Mutex::default() };
+        let released = releases.control.read_released().await?;
+        for plugin in releases.plugins.indexes() {
+            let version = releases.plugins.newest(plugin);
+            let is_released = |digest: &Arc<str>| released.contains(&(version.name.clone(), digest.clone()));
+            if version.digest.as_ref().is_some_and(|digest| !is_released(digest)) {
+                releases.write(&version).await?;
+            }
+        }
+        Ok(releases)
+    }
+
+    pub fn plugins(&self) -> &Arc<Plugins> {
+        &self.plugins
+    }
+
+    /// Loads a plugin from its current files, and releases the version if it differs from the newest one. Returns
+    /// whether it differs.
+    pub async fn reload(&self, plugin: PluginIndex) -> Result<bool> {
+        let _one = self.one.lock().await;
+        let name = self.plugins.name(plugin).clone();
+        let loaded = self.load(move |loader| loader.load(&name)).await?;
+        let Some(loaded) = loaded.map_err(|refused| conflict(&refused))? else {
+            let name = self.plugins.name(plugin);
+            let message = format!("the plugin '{name}' is a part of the program and has no files");
+            return Err(Error::invalid_with_code("plugin_without_files", message));
+        };
+        let version = Version::new(loaded);
+        if version.is(&self.plugins.newest(plugin)) {
+            return Ok(false);
+        }
+        self.write(&version).await?;
+        self.replace(plugin, version);
+        Ok(true)
+    }
+
+    /// Loads the versions that other servers have released.
+    pub async fn refresh(&self) -> Result<()> {
+        if self.exclusive {
+            return Ok(());
+        }
+        let _one = self.one.lock().await;
+        for (name, digest) in self.control.read_released().await? {
+            let Some(plugin) = self.plugins.find(&name) else { continue };
+            if self.plugins.newest(plugin).digest.as_ref().is_none_or(|known| *known == digest) {
+                continue;
+            }
+            let Some(source) = self.control.find_release(&name).await? else { continue };
+            let restored = self.load(move |loader| loader.restore(&source).map(Some)).await?;
+            // This server cannot process events as the other servers do, so its workers wait.
+            let restored = restored.map_err(|refused| {
+                tracing::error!(%refused, plugin = %name, "could not load the version of a plugin that another server released");
+                Error::Unavailable(store::Error::Opening(refused.to_string()))
+            })?;
+            let restored = restored.ok_or_else(|| Error::not_found("plugin", &name))?;
+            self.replace(plugin, Version::new(restored));
+        }
+        Ok(())
+    }
+
+    /// Runs the loader on a thread for blocking work.
+    pub async fn load<T: Send + 'static>(
+        &self,
+        load: impl FnOnce(&dyn Loader) -> Result<Option<T>, Refused> + Send + 'static,
+    ) -> Result<Result<Option<T>, Refused>> {
+        let Some(loader) = self.plugins.loader().cloned() else { return Ok(Ok(None)) };
+        tokio::task::spawn_blocking(move || load(&*loader)).await.map_err(Error::internal)
+    }
+
+    async fn write(&self, version: &Version) -> Result<()> {
+        if let (Some(source), Some(digest)) = (version.plugin().source(), &version.digest) {
+            self.control.write_release(source, digest).await?;
+        }
+        Ok(())
+    }
+
+    fn replace(&self, plugin: PluginIndex, version: Version) {
+        tracing::info!(plugin = %version.name, version = version.version, digest = ?version.digest, "plugin reloaded");
+        self.plugins.replace(plugin, version);
+    }
+}
+
+/// Returns the error for a version that the checks reject, with the place of the mistake.
+fn conflict(refused: &Refused) -> Error {
+    let number = |number: Option<usize>| Value::from(number.and_then(|number| i64::try_from(number).ok()));
+    let details = Object::from_iter([
+        ("file", Value::from(refused.file.as_str())),
+        ("line", number(refused.line)),
+        ("column", number(refused.column)),
+    ]);
+    Error::conflict_with(PLUGIN_REFUSED, refused.to_string(), details)
+}
+
+/// A plugin version that a workspace has adopted, as the workspace's checkpoint stores it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Adopted {
+    /// The digest of the version's source.
+    pub digest: Arc<str>,
+    /// The position of the first event that the version processes.
+    pub from_position: u64,
+}
+
+const DIGEST: &str = "digest";
+const FROM: &str = "from";
+
+impl Adopted {
+    /// Returns the version of a plugin that a checkpoint names.
+    pub fn of(stored: &Object, plugin: &str) -> Option<Adopted> {
+        let entry = stored.get(plugin).and_then(Value::as_object)?;
+        let from = entry.get(FROM).and_then(Value::as_int).unwrap_or_default();
+        Some(Adopted { digest: entry.get(DIGEST)?.as_str()?.into(), from_position: u64::try_from(from).unwrap_or(0) })
+    }
+
+    /// Returns the stored form of the adopted versions, if they differ from the stored ones. New versions begin with
+    /// the event after `position`. Versions of plugins that are not enabled stay unchanged.
+    pub fn changed(stored: &Object, versions: &PluginMap<Arc<Version>>, position: u64) -> Option<Object> {
+        let mut changed = stored.clone();
+        for (_, version) in versions.iter() {
+            let Some(digest) = &version.digest else { continue };
+            if Adopted::of(stored, &version.name).is_some_and(|adopted| adopted.digest == *digest) {
+                continue;
+            }
+            let from = i64::try_from(position + 1).unwrap_or(i64::MAX);
+            let entry = Object::from_iter([(DIGEST, Value::from(digest.clone())), (FROM, from.into())]);
+            changed.insert(version.name.clone(), Value::from(entry));
+        }
+        (changed != *stored).then_some(changed)
+    }
+}

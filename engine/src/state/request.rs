@@ -1,0 +1,44 @@
+//! The identity of requests that may be repeated, and the retention of their responses.
+
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use crate::error::{Error, IDEMPOTENCY_MISMATCH, Result};
+use crate::store::responses::StoredResponse;
+
+/// The time for which the response to a request with an idempotency key is kept, in milliseconds.
+pub const KEPT_MS: i64 = 24 * 60 * 60 * 1_000;
+/// The maximum length of an idempotency key, in bytes.
+const MAX_KEY: usize = 255;
+
+/// The identity of a request that must be carried out only once: user, idempotency key and fingerprint. The fingerprint
+/// is the SHA-256 of the operation and the body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestId {
+    pub(crate) key: Arc<str>,
+    pub(crate) fingerprint: Arc<str>,
+}
+
+impl RequestId {
+    /// Creates the identity of a request from the user, the idempotency key, the name of the operation and the body.
+    /// The stored key includes the user, so users who choose the same key do not affect each other.
+    pub fn new(user_id: &str, key: &str, operation: &str, body: &[u8]) -> Result<RequestId> {
+        if key.is_empty() || key.len() > MAX_KEY || key.chars().any(char::is_control) {
+            return Err(Error::invalid("the idempotency key must have 1 to 255 characters"));
+        }
+        let fingerprint = Sha256::new().chain_update(operation).chain_update([0]).chain_update(body).finalize();
+        // User ids contain no slash, so two users cannot have the same stored key.
+        Ok(RequestId { key: format!("{user_id}/{key}").into(), fingerprint: hex::encode(fingerprint).into() })
+    }
+
+    /// Checks that a stored response belongs to the same request, by its fingerprint.
+    pub(crate) fn check(&self, kept: &StoredResponse) -> Result<()> {
+        if kept.fingerprint == self.fingerprint { Ok(()) } else { Err(mismatch()) }
+    }
+}
+
+/// Returns the error for a key that was used for another request.
+pub fn mismatch() -> Error {
+    Error::conflict(IDEMPOTENCY_MISMATCH, "the idempotency key was used for another request")
+}

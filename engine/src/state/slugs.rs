@@ -1,0 +1,130 @@
+//! Slugs of articles. No two articles of a project have the same slug: every append is checked.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::model::aggregate::Aggregate;
+use crate::model::builtin::{AGENT, ARTICLE, PROJECT};
+use crate::model::event::{Event, NewEvent, SlugsInLog};
+use crate::model::id::AggregateId;
+use crate::model::slug::{self, SLUG};
+use crate::model::value::{Object, Value};
+use crate::state::view::View;
+
+/// The error code for a slug that another aggregate has.
+pub const SLUG_TAKEN: &str = "slug_taken";
+/// The types whose slugs are looked up.
+const TYPES: [&str; 3] = [ARTICLE, PROJECT, AGENT];
+
+/// The ids of aggregates that had a slug at some time during a batch, by slug.
+#[derive(Default)]
+pub struct ChangedSlugs {
+    ids: HashMap<Arc<str>, Vec<AggregateId>>,
+}
+
+impl ChangedSlugs {
+    /// Returns the ids of the aggregates that may have this slug.
+    pub fn candidates(&self, slug: &str) -> &[AggregateId] {
+        self.ids.get(slug).map_or(&[], Vec::as_slice)
+    }
+
+    /// Adds an aggregate after an event. `has` returns whether an aggregate of the batch still has the slug.
+    pub fn note(&mut self, after: &Aggregate, has: impl Fn(&AggregateId, &str) -> bool) {
+        let Some(Value::String(slug)) = after.state.get(SLUG).filter(|_| is_looked_up(after)) else { return };
+        let ids = self.ids.entry(slug.clone()).or_default();
+        if !ids.contains(&after.id) {
+            ids.retain(|id| has(id, slug));
+            ids.push(after.id.clone());
+        }
+    }
+}
+
+fn is_looked_up(aggregate: &Aggregate) -> bool {
+    !aggregate.deleted && TYPES.contains(&&*aggregate.aggregate_type)
+}
+
+/// Returns the slug of an aggregate that is not deleted.
+pub fn slug_of(aggregate: &Aggregate) -> Option<&str> {
+    aggregate.state.get(SLUG).filter(|_| !aggregate.deleted).and_then(Value::as_str)
+}
+
+/// What becomes of a slug that is taken or not valid.
+#[derive(Clone, Copy)]
+pub struct Choice<'a> {
+    /// Whether the article gets another slug. Otherwise the event is rejected.
+    pub renames: bool,
+    /// The slugs of the log from which the event is imported.
+    pub in_log: Option<&'a SlugsInLog>,
+    /// Whether another log has recorded the event. Then an article of that log may have the same slug.
+    pub is_imported: bool,
+}
+
+/// Checks the slug of an article after an event: it must have the form of a slug, and no other article of the project
+/// may have it. A slug that the event does not change is accepted, because articles of older logs may share one.
+///
+/// The result is the slug that the article must get instead, if the choice renames articles.
+pub fn decide(
+    view: &View<'_>,
+    before: Option<&Aggregate>,
+    after: &Aggregate,
+    choice: Choice<'_>,
+) -> Result<Option<String>> {
+    let Some(slug) = slug_of(after).filter(|slug| before.and_then(slug_of) != Some(slug)) else { return Ok(None) };
+    let project_id = after.project_id.as_deref();
+    if choice.is_imported {
+        let is_in_log = |id: &str| choice.in_log.is_some_and(|log| log.get(slug).is_some_and(|ids| ids.contains(id)));
+        let other = view.by_slug(ARTICLE, project_id, slug).filter(|other| other.id != after.id);
+        if !choice.renames || other.is_none_or(|other| is_in_log(other.id.as_str())) {
+            return Ok(None);
+        }
+    }
+    if choice.renames {
+        let free = view.free_slug(project_id, &slug::valid(slug, ARTICLE), Some(after.id.as_str()));
+        return Ok(Some(free).filter(|free| free != slug));
+    }
+    let kept = before.and_then(|before| before.state.get(SLUG)).and_then(Value::as_str) == Some(slug);
+    if !kept && !slug::is_valid(slug) {
+        return Err(Error::invalid_at(format!("/payload/{SLUG}"), slug::EXPECTED));
+    }
+    match view.by_slug(ARTICLE, project_id, slug) {
+        Some(other) if other.id != after.id => Err(taken(&other, slug, kept)),
+        _ => Ok(None),
+    }
+}
+
+/// Returns the slug that an event got when it was appended with `renames`, if `new` may be a repeat of the event.
+pub fn given_to(first: &Event, new: &NewEvent) -> Option<Value> {
+    if !new.renames_slug || *first.aggregate_type != *ARTICLE {
+        return None;
+    }
+    let given = first.payload.get(SLUG)?;
+    let may_be_given = match new.payload.get(SLUG) {
+        Some(chosen) => slug::is_numbered(given.as_str()?, &slug::valid(chosen.as_str()?, ARTICLE)),
+        // An article that is restored got another slug although its event has none.
+        None => new.restores(),
+    };
+    may_be_given.then(|| given.clone())
+}
+
+fn taken(other: &Aggregate, slug: &str, restores: bool) -> Error {
+    let message = match restores {
+        true => format!(
+            "another article of the project got the slug '{slug}' of this deleted article; restore this one with another slug"
+        ),
+        false => format!("another article of the project already has the slug '{slug}'"),
+    };
+    let details = Object::from_iter([("aggregate_id", other.id.text())]);
+    Error::conflict_with(SLUG_TAKEN, message, details)
+}
+
+impl View<'_> {
+    /// Returns a slug that no other article of the project has: `slug`, or `slug` with a number.
+    pub fn free_slug(&self, project_id: Option<&str>, slug: &str, own_id: Option<&str>) -> String {
+        let is_free = |slug: &String| {
+            let found = self.by_slug(ARTICLE, project_id, slug);
+            found.is_none_or(|found| own_id == Some(found.id.as_str()))
+        };
+        slug::numbered(slug).find(is_free).unwrap_or_else(|| slug.to_owned())
+    }
+}

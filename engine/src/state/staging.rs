@@ -1,0 +1,281 @@
+//! Staging of appends: checks, numbers and folds the events of one append after another, before the batch is committed.
+
+mod repeats;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::error::{Error, Result};
+use crate::model::aggregate::Aggregate;
+use crate::model::article;
+use crate::model::builtin::{ARTICLE, FILE};
+use crate::model::event::{Event, NewEvent};
+use crate::model::feed;
+use crate::model::file;
+use crate::model::id::{self, AggregateId};
+use crate::model::payload;
+use crate::model::slug::SLUG;
+use crate::model::value::Object;
+use crate::state::State;
+use crate::state::append::{Append, Appended};
+use crate::state::checks;
+use crate::state::known::{self, Known, KnownResponse};
+use crate::state::request::RequestId;
+use crate::state::slugs;
+use crate::state::types::Definitions;
+use crate::state::view::View;
+use crate::store;
+use crate::store::responses::StoredResponse;
+
+/// A batch that is being assembled.
+pub struct Staging<'a> {
+    view: View<'a>,
+    known: &'a Known,
+    events: Vec<Arc<Event>>,
+    /// The event ids chosen by clients, each with the index of the event.
+    chosen_ids: FxHashMap<Arc<str>, usize>,
+    /// The responses to requests of this batch, by idempotency key.
+    responses: HashMap<Arc<str>, KnownResponse>,
+    /// The ids of uploads to which an event of the batch adds the first reference, each with the index of that event.
+    taken: Vec<(usize, Arc<str>)>,
+    /// The ids and sizes in bytes of uploads from which an event removes the last reference, each with the index of
+    /// that event.
+    freed: Vec<(usize, (Arc<str>, u64))>,
+    /// The agents concerned by events, each with the index of the event.
+    feed: Vec<(Arc<str>, usize)>,
+    /// The articles that the events publish, each with the event's index and the revision of the type's definition.
+    published: Vec<(usize, (Arc<Aggregate>, u64))>,
+    now_ms: i64,
+}
+
+/// A complete batch: the events and the states after them.
+pub struct Staged {
+    pub events: Vec<Arc<Event>>,
+    /// The indexes of the events whose ids were chosen by a client.
+    pub chosen_ids: Vec<usize>,
+    /// The responses to store, by idempotency key.
+    pub responses: Vec<(Arc<str>, StoredResponse)>,
+    /// The ids of the uploads that files start to refer to.
+    pub taken: Vec<Arc<str>>,
+    /// The ids of the uploads that files stop referring to, each with its size in bytes.
+    pub freed: Vec<(Arc<str>, u64)>,
+    /// The agents concerned by events, each with the index of the event.
+    pub feed: Vec<(Arc<str>, usize)>,
+    /// The articles that the staged events publish, each with the revision of the type's definition.
+    pub published: Vec<(Arc<Aggregate>, u64)>,
+    pub aggregates: Vec<Arc<Aggregate>>,
+    /// The number of changes to definitions that the decisions are based on.
+    pub types_changed: u64,
+}
+
+impl<'a> Staging<'a> {
+    pub fn new(state: &'a State, definitions: &'a Definitions, known: &'a Known) -> Staging<'a> {
+        let position = state.folded.position();
+        let view = View::new(state, definitions, position);
+        let (chosen_ids, responses, taken, freed, feed, published) = Default::default();
+        let now_ms = state.clock.now_ms();
+        Staging { view, known, events: Vec::new(), chosen_ids, responses, taken, freed, feed, published, now_ms }
+    }
+
+    pub fn finish(self) -> Staged {
+        let mut changed = self.view.changed;
+        let aggregates = self.view.order.iter().filter_map(|id| changed.remove(id)).collect();
+        let responses = self.responses.into_iter().map(|(key, response)| {
+            let (events, fingerprint) = (response.appended.as_ref().map(known::runs), response.fingerprint);
+            (key, StoredResponse { fingerprint, events, body: None, location: None, created_at: self.now_ms })
+        });
+        let (responses, chosen_ids) = (responses.collect(), self.chosen_ids.into_values().collect());
+        let taken = self.taken.into_iter().map(|(_, upload)| upload).collect();
+        let freed = self.freed.into_iter().map(|(_, upload)| upload).collect();
+        let published = self.published.into_iter().map(|(_, article)| article).collect();
+        let (events, feed, types_changed) = (self.events, self.feed, 0);
+        Staged { events, chosen_ids, responses, taken, freed, feed, published, aggregates, types_changed }
+    }
+
+    /// Stages one append: either all of its events or none.
+    pub fn stage(&mut self, append: &Append) -> Result<Appended> {
+        let Some(request) = &append.request else { return self.stage_new(append) };
+        if let Some(first) = self.answer_to(request)? {
+            return Ok(Appended { replayed: true, ..first });
+        }
+        let appended = self.stage_new(append)?;
+        let (fingerprint, kept) = (request.fingerprint.clone(), Some(appended.clone()));
+        self.responses.insert(request.key.clone(), KnownResponse { fingerprint, appended: kept });
+        Ok(appended)
+    }
+
+    /// Returns the response to an earlier request with the same key, or `None` if there was no such request.
+    fn answer_to(&self, request: &RequestId) -> Result<Option<Appended>> {
+        let first = self.known.responses.get(&request.key).or_else(|| self.responses.get(&request.key));
+        first.map(|first| first.appended_for(request)).transpose()
+    }
+
+    fn stage_new(&mut self, append: &Append) -> Result<Appended> {
+        if append.upload.as_ref().is_some_and(|upload| self.known.lost_uploads.contains(upload)) {
+            // Another server treats the upload as abandoned and is removing the upload's bytes.
+            return Err(Error::Unavailable(store::Error::Conflict));
+        }
+        let (events, position) = (self.events.len(), self.view.position);
+        let mut undo = Vec::new();
+        let outcome = self.stage_events(append, &mut undo);
+        if outcome.is_err() {
+            self.events.truncate(events);
+            self.chosen_ids.retain(|_, index| *index < events);
+            self.taken.retain(|(index, _)| *index < events);
+            self.freed.retain(|(index, _)| *index < events);
+            self.feed.retain(|(_, index)| *index < events);
+            self.published.retain(|(index, _)| *index < events);
+            self.view.position = position;
+            for (id, before) in undo.into_iter().rev() {
+                match before {
+                    Some(before) => drop(self.view.changed.insert(id, before)),
+                    None => {
+                        self.view.changed.remove(&id);
+                        self.view.order.retain(|changed| *changed != id);
+                    }
+                }
+            }
+        }
+        outcome
+    }
+
+    fn stage_events(
+        &mut self,
+        append: &Append,
+        undo: &mut Vec<(AggregateId, Option<Arc<Aggregate>>)>,
+    ) -> Result<Appended> {
+        let mut new_events = (append.decide)(&self.view)?;
+        if self.were_imported(&new_events, append) {
+            // An import contains all events that a plugin derived from an event. This workspace may have another
+            // version or other settings of the plugin and derive different events, so events that were not imported are
+            // dropped.
+            new_events.retain(|new| self.first_of(new).is_some());
+        }
+        let many = new_events.len() > 1;
+        let mut appended = Appended {
+            events: Vec::with_capacity(new_events.len()),
+            repeated: Vec::with_capacity(new_events.len()),
+            states: Vec::with_capacity(new_events.len()),
+            replayed: false,
+        };
+        for (index, new) in new_events.into_iter().enumerate() {
+            // The log stores JSON, so the payload is converted before folding. Reading the event later returns the same
+            // payload.
+            let new = NewEvent { payload: new.payload.into_json(), metadata: new.metadata.into_json(), ..new };
+            let staged = match self.repeat_of(&new, append) {
+                Ok(Some(first)) => Ok((first, true)),
+                Ok(None) => self.stage_event(new, append, undo).map(|event| (event, false)),
+                Err(error) => Err(error),
+            };
+            let (event, repeated) = staged.map_err(|error| if many { error.at_event(index) } else { error })?;
+            appended.states.extend(self.view.aggregate(event.aggregate_id.as_str()));
+            appended.events.push(event);
+            appended.repeated.push(repeated);
+        }
+        Ok(appended)
+    }
+
+    fn stage_event(
+        &mut self,
+        new: NewEvent,
+        append: &Append,
+        undo: &mut Vec<(AggregateId, Option<Arc<Aggregate>>)>,
+    ) -> Result<Arc<Event>> {
+        let aggregate_id = checks::aggregate_id(&new)?;
+        if let Some(event_id) = new.event_id.as_deref().filter(|event_id| !id::is_valid_id(event_id)) {
+            let shown: String = event_id.chars().take(64).collect();
+            return Err(Error::invalid_at("/event_id", format!("'{shown}' is not a valid event id")));
+        }
+        let before = self.view.aggregate(aggregate_id.as_str());
+        let definition = self.view.check_type(&new, before.as_deref(), append.managed)?;
+        let project_id = self.view.check_stream(&new, before.as_deref())?;
+        let version = before.as_ref().map_or(0, |before| before.version);
+        if !new.expected.allows(version) {
+            return Err(Error::version_conflict(version));
+        }
+        // Folding an event restores a deleted aggregate, so an event that must not restore it is rejected here. No
+        // later check can reject an event that is in the log.
+        if before.as_ref().is_some_and(|before| before.deleted) && !new.restores() {
+            return Err(Error::aggregate_deleted(version));
+        }
+        let is_imported = new.recorded.is_some();
+        let is_first = !is_imported && checks::is_first(&new, before.as_deref(), &definition);
+        let mut payload = new.payload;
+        if is_first {
+            payload::fill_defaults(&mut payload, &definition);
+        }
+        let (actor, recorded_at) = match new.recorded {
+            Some(recorded) => (recorded.actor, recorded.at),
+            None => (append.actor.clone(), self.now_ms),
+        };
+        let position = self.view.position + 1;
+        let chosen = new.event_id.is_some();
+        let event_id = new
+            .event_id
+            .unwrap_or_else(|| id::event_id(self.now_ms, position, self.view.state.clock.random_u64()).to_string());
+        let mut event = Event {
+            event_id: event_id.into(),
+            aggregate_id: aggregate_id.clone(),
+            aggregate_type: definition.type_name.clone(),
+            event_type: new.event_type.into(),
+            project_id,
+            version: version + 1,
+            position,
+            payload: Arc::new(payload),
+            metadata: Arc::new(new.metadata),
+            actor,
+            occurred_at: new.occurred_at.unwrap_or(recorded_at),
+            recorded_at,
+            sent: Default::default(),
+        };
+        let mut after = Aggregate::fold(before.as_deref(), &event, &definition);
+        if is_first {
+            payload::check_first(&event.payload, &after.state, &definition)?;
+        }
+        let choice = slugs::Choice { renames: new.renames_slug, in_log: new.slugs_in_log.as_deref(), is_imported };
+        if *definition.type_name == *ARTICLE
+            && let Some(slug) = slugs::decide(&self.view, before.as_deref(), &after, choice)?
+        {
+            Arc::make_mut(&mut event.payload).insert(SLUG, slug);
+            after = Aggregate::fold(before.as_deref(), &event, &definition);
+        }
+        let (event, after) = (Arc::new(event), Arc::new(after));
+        if *definition.type_name == *FILE {
+            self.note_bytes(before.as_deref(), &after);
+        }
+        if article::is_publication(&after) {
+            self.published.push((self.events.len(), (after.clone(), definition.revision)));
+        }
+        let concerned = feed::concerned(&event, before.as_deref(), &after);
+        self.feed.extend(concerned.map(|agent| (agent, self.events.len())));
+        self.view.position = position;
+        let previous = self.view.change(&aggregate_id, after);
+        if previous.is_none() {
+            self.view.order.push(aggregate_id.clone());
+        }
+        undo.push((aggregate_id, previous));
+        if chosen {
+            self.chosen_ids.insert(event.event_id.clone(), self.events.len());
+        }
+        self.events.push(event.clone());
+        Ok(event)
+    }
+
+    /// Records the upload that a file refers to after an event, and the upload that the file referred to before the
+    /// event.
+    fn note_bytes(&mut self, before: Option<&Aggregate>, after: &Aggregate) {
+        let (current, previous) = (file::named_bytes(Some(after)), file::named_bytes(before));
+        if current != previous {
+            let index = self.events.len();
+            self.taken.extend(current.map(|(upload, _)| (index, upload)));
+            self.freed.extend(previous.map(|upload| (index, upload)));
+        }
+    }
+}
+
+/// Returns an object with those of the given fields that have a value.
+pub fn object_of<const N: usize>(fields: [(&str, Option<crate::model::value::Value>); N]) -> Object {
+    fields.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+}

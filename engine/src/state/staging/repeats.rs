@@ -1,0 +1,73 @@
+//! Repeats: events of an append that are already in the log under the same id.
+
+use std::sync::Arc;
+
+use super::Staging;
+use crate::error::{Error, Result};
+use crate::model::derivation::Derivation;
+use crate::model::event::{Event, NewEvent};
+use crate::model::payload;
+use crate::model::slug::SLUG;
+use crate::model::value::Object;
+use crate::model::written;
+use crate::state::append::Append;
+use crate::state::slugs;
+
+impl Staging<'_> {
+    /// Returns whether another actor, such as an import, has already appended events that a plugin derives from the
+    /// same event.
+    pub(super) fn were_imported(&self, new_events: &[NewEvent], append: &Append) -> bool {
+        let is_imported = |new: &NewEvent| {
+            self.first_of(new)
+                .is_some_and(|first| first.actor != append.actor && is_same_derivation(&new.metadata, &first.metadata))
+        };
+        new_events.iter().any(|new| new.derived && is_imported(new))
+    }
+
+    /// Returns the event of the log or of this batch that has the id of a new event.
+    pub(super) fn first_of(&self, new: &NewEvent) -> Option<Arc<Event>> {
+        let event_id = new.event_id.as_deref()?;
+        let known = self.known.events.get(event_id).map(|first| Arc::new(first.clone()));
+        known.or_else(|| self.chosen_ids.get(event_id).and_then(|index| self.events.get(*index)).cloned())
+    }
+
+    /// Returns the existing event with the same id, if there is one. Different content under the same id is a conflict,
+    /// except for derived events, whether the plugin or an import appended them: another version of a plugin may derive
+    /// different content.
+    pub(super) fn repeat_of(&self, new: &NewEvent, append: &Append) -> Result<Option<Arc<Event>>> {
+        let Some(first) = self.first_of(new) else { return Ok(None) };
+        if new.derived || is_same_derivation(&new.metadata, &first.metadata) {
+            return Ok(Some(first));
+        }
+        let mut filled = new.payload.clone();
+        if let Some(definition) = self.view.definition(&first.aggregate_type)
+            && (first.version == 1 || first.verb() == payload::CREATED)
+        {
+            payload::fill_defaults(&mut filled, definition);
+        }
+        let mut payloads = [new.payload.clone(), filled];
+        if let Some(slug) = slugs::given_to(&first, new) {
+            payloads.iter_mut().for_each(|payload| drop(payload.insert(SLUG, slug.clone())));
+        }
+        let project = new.project.as_deref().map(|project| self.view.project_id(project));
+        let same = first.aggregate_id.as_str() == new.aggregate_id
+            && *first.event_type == *new.event_type
+            && payloads.iter().any(|payload| written::is_same(&first.payload, payload))
+            && written::is_same(&first.metadata, &new.metadata)
+            && new.occurred_at.is_none_or(|at| at == first.occurred_at)
+            && project.is_none_or(|project| project == first.project_id)
+            && (append.managed || new.aggregate_type.is_empty() || *first.aggregate_type == *new.aggregate_type);
+        if !same {
+            return Err(Error::conflict(
+                "event_id_conflict",
+                format!("event '{}' is already in the log with different content", first.event_id),
+            ));
+        }
+        Ok(Some(first))
+    }
+}
+
+/// Returns whether the same plugin derived two events from the same event.
+fn is_same_derivation(one: &Object, other: &Object) -> bool {
+    Derivation::of(one).zip(Derivation::of(other)).is_some_and(|(one, other)| one.is_same_step(other))
+}

@@ -1,0 +1,100 @@
+//! The storage of a workspace's files, and the accounting of their size.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use crate::clock::Clock;
+use crate::error::Result;
+use crate::store::Database;
+use crate::store::blobs::Blobs;
+
+/// The storage that all workspaces of one engine share.
+#[derive(Clone)]
+pub struct SharedStorage {
+    pub blobs: Arc<Blobs>,
+    /// The name that distinguishes this process from others that write to the store. The first upload sets the name.
+    server: Arc<OnceLock<Arc<str>>>,
+}
+
+impl SharedStorage {
+    pub fn new(blobs: Arc<Blobs>) -> SharedStorage {
+        SharedStorage { blobs, server: Arc::default() }
+    }
+}
+
+/// The storage of one workspace.
+pub struct Storage {
+    shared: SharedStorage,
+    /// Serializes changes to the number of used bytes, because concurrent changes would only conflict in the store.
+    counting: tokio::sync::Mutex<()>,
+    /// Whether the number of used bytes may have changed since it was last read for metrics.
+    has_changed: AtomicBool,
+}
+
+impl Storage {
+    pub fn new(shared: SharedStorage) -> Storage {
+        Storage { shared, counting: tokio::sync::Mutex::new(()), has_changed: AtomicBool::new(true) }
+    }
+
+    pub fn blobs(&self) -> &Arc<Blobs> {
+        &self.shared.blobs
+    }
+
+    /// Returns the name that distinguishes this process from others that write to the store.
+    pub fn server(&self, clock: &dyn Clock) -> Arc<str> {
+        self.shared.server.get_or_init(|| clock.new_id().to_string().into()).clone()
+    }
+
+    /// Locks the accounting. Callers hold the lock while they change the number of used bytes.
+    pub async fn counting(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        let counting = self.counting.lock().await;
+        self.has_changed.store(true, Ordering::Release);
+        counting
+    }
+
+    /// Returns whether the number of used bytes may have changed since the last call. Also returns `true` in the first
+    /// call.
+    pub async fn take_changed(&self) -> bool {
+        // A change in progress sets the number before it releases the lock.
+        let _counting = self.counting.lock().await;
+        self.has_changed.swap(false, Ordering::AcqRel)
+    }
+
+    /// Returns the storage key of an upload's bytes.
+    pub fn key(workspace_id: &str, upload_id: &str) -> String {
+        format!("{workspace_id}/{upload_id}")
+    }
+
+    /// Removes an upload's bytes that no file refers to, and then releases their storage. If the process dies in
+    /// between, the upload's record remains, and a later cleanup removes it.
+    pub async fn clear(
+        &self,
+        log: &Database,
+        workspace_id: &str,
+        upload_id: &str,
+        parts_id: Option<&str>,
+    ) -> Result<()> {
+        self.blobs().remove(&Storage::key(workspace_id, upload_id), parts_id).await?;
+        let _counting = self.counting().await;
+        Ok(log.forget_upload(upload_id).await?)
+    }
+
+    /// Removes all uploads that are not in progress and that no file refers to.
+    pub async fn clear_leftovers(&self, log: &Database, workspace_id: &str) -> Result<()> {
+        // A process without a name has never uploaded a file, so it has no uploads in progress.
+        let server = self.shared.server.get().cloned().unwrap_or_default();
+        loop {
+            let leftovers = log.take_leftovers(&server).await?;
+            let mut cleared = Ok(());
+            for leftover in &leftovers {
+                // A failure for one upload must not prevent the removal of the others.
+                let removed = self.clear(log, workspace_id, &leftover.upload_id, leftover.parts_id.as_deref()).await;
+                cleared = cleared.and(removed);
+            }
+            cleared?;
+            if leftovers.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! The aggregate types of a workspace, cached in this process.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use tokio::sync::{Mutex, MutexGuard};
+
+use super::progress::Progress;
+use crate::model::builtin;
+use crate::model::definition::Definition;
+
+/// The type definitions by name.
+pub type Definitions = HashMap<Arc<str>, Arc<Definition>>;
+
+/// The type definitions of a workspace. Definitions can be replaced one by one during concurrent reads.
+pub struct Types {
+    definitions: ArcSwap<Definitions>,
+    /// The store's number of changes to definitions, at the time of the last read.
+    changed: AtomicU64,
+    defining: Mutex<()>,
+    refolding: Mutex<()>,
+    /// The number of redefinitions that changed labels or states of existing aggregates, counted from 1.
+    redefined: Progress,
+}
+
+impl Types {
+    /// Returns the built-in types together with the stored ones.
+    pub fn new(stored: Vec<Definition>) -> Types {
+        let all = builtin::definitions().into_iter().chain(stored);
+        let definitions = all.map(|definition| (definition.type_name.clone(), Arc::new(definition))).collect();
+        let (changed, defining, refolding) = Default::default();
+        let redefined = Progress::default();
+        redefined.set(1);
+        Types { definitions: ArcSwap::from_pointee(definitions), changed, defining, refolding, redefined }
+    }
+
+    /// Returns all current definitions.
+    pub fn all(&self) -> Arc<Definitions> {
+        self.definitions.load_full()
+    }
+
+    pub fn get(&self, type_name: &str) -> Option<Arc<Definition>> {
+        self.definitions.load().get(type_name).cloned()
+    }
+
+    /// Sets a definition. Returns the definition that was replaced, if any.
+    pub fn set(&self, definition: Arc<Definition>) -> Option<Arc<Definition>> {
+        let previous = self.get(&definition.type_name);
+        self.definitions.rcu(|definitions| {
+            let mut definitions = Definitions::clone(definitions);
+            definitions.insert(definition.type_name.clone(), definition.clone());
+            definitions
+        });
+        previous
+    }
+
+    /// Returns the store's number of changes to definitions, at the time of the last read. Appends are decided under
+    /// the definitions of that time.
+    pub fn changed(&self) -> u64 {
+        self.changed.load(Ordering::SeqCst)
+    }
+
+    pub fn set_changed(&self, changed: u64) {
+        self.changed.store(changed, Ordering::SeqCst);
+    }
+
+    /// Returns the number of redefinitions that changed labels or states of existing aggregates. The number begins at 1
+    /// when the workspace is opened.
+    pub fn redefined(&self) -> &Progress {
+        &self.redefined
+    }
+
+    /// Counts a redefinition that changed labels or states of existing aggregates. Must be called after the definition
+    /// is set.
+    pub fn note_redefined(&self) {
+        self.redefined.increment();
+    }
+
+    /// Blocks other tasks from refolding types that another server redefined, until the guard is dropped.
+    pub async fn refolding(&self) -> MutexGuard<'_, ()> {
+        self.refolding.lock().await
+    }
+
+    /// Blocks other redefinitions until the guard is dropped.
+    pub async fn one_at_a_time(&self) -> MutexGuard<'_, ()> {
+        self.defining.lock().await
+    }
+}

@@ -1,0 +1,134 @@
+//! An event of the log, its cause and its consequences.
+//!
+//! The ids of derived events and of scripted agents' answers are computed from the id of the causing event, the plugin
+//! and a number. These events are therefore looked up by id. A task contains the id of the event that caused the task.
+//! The effects of an approval directly follow the approval in the log.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use super::rights::Reader;
+use crate::consumer::{ANSWERS, derived_id};
+use crate::error::{Error, Result};
+use crate::model::aggregate::Aggregate;
+use crate::model::builtin::TASK;
+use crate::model::derivation::Derivation;
+use crate::model::event::Event;
+use crate::model::graph::Edge;
+use crate::model::value::Value;
+
+/// The maximum number of derived events of one plugin that are looked up. A hook returns at most 20.
+const MAX_DERIVED: usize = 20;
+/// The maximum numbers of caused events and of edges that are returned.
+const MAX_CAUSED: usize = 200;
+/// The maximum number of effects of an approval that are returned.
+const MAX_EFFECTS: usize = 64;
+
+/// An event, with its known cause and its known consequences.
+pub struct Caused {
+    pub event: Arc<Event>,
+    /// The event from which a plugin derived the event.
+    pub by: Option<Arc<Event>>,
+    /// The plugin that derived the event.
+    pub plugin: Option<Arc<str>>,
+    /// The events that the event caused, in the order of the log. An event that a plugin derived comes with the name of
+    /// the plugin.
+    pub events: Vec<(Arc<Event>, Option<Arc<str>>)>,
+    /// The edges that plugins found in the event, including closed edges.
+    pub edges: Vec<Edge>,
+    /// Whether the event caused more events or edges than are returned.
+    pub more: bool,
+}
+
+impl Reader {
+    /// Returns the event with this id, its cause and its consequences.
+    pub async fn event(&self, event_id: &str) -> Result<Caused> {
+        let state = self.context.state();
+        self.context.refresh().await?;
+        let event = self.find_event(event_id).await?.ok_or_else(|| Error::not_found("event", event_id))?;
+        let plugin = Derivation::of(&event.metadata).map(|derivation| derivation.plugin.into());
+        let by = match Derivation::of(&event.metadata) {
+            Some(derivation) => self.find_event(derivation.caused_by).await?,
+            None => None,
+        };
+        let mut ids = self.derived_ids(event_id);
+        ids.extend(self.task_event_ids(event_id).await);
+        let mut events: Vec<Arc<Event>> = state.db.find_chosen(&ids).await?.into_values().map(Arc::new).collect();
+        // A client may have chosen an id that a derived event would have.
+        events.retain(|found| Derivation::of(&found.metadata).is_some_and(|mark| mark.caused_by == event_id));
+        events.extend(self.effects(&event).await?);
+        events.sort_unstable_by_key(|event| event.position);
+        events.dedup_by_key(|event| event.position);
+        let more = events.len() > MAX_CAUSED;
+        events.truncate(MAX_CAUSED);
+        let by_plugin = |event: Arc<Event>| {
+            let plugin = Derivation::of(&event.metadata).map(|derivation| Arc::from(derivation.plugin));
+            (event, plugin)
+        };
+        let events = events.into_iter().map(by_plugin).collect();
+        let checkpoint = state.db.read_graph_checkpoint().await?;
+        let edges = state.db.read_edges_of_event(checkpoint.generation, &event.aggregate_id, event_id, MAX_CAUSED + 1);
+        let mut edges = edges.await?;
+        let more = more || edges.len() > MAX_CAUSED;
+        edges.truncate(MAX_CAUSED);
+        edges.sort_by_key(|edge| edge.opened);
+        Ok(Caused { event, by, plugin, events, edges, more })
+    }
+
+    async fn find_event(&self, event_id: &str) -> Result<Option<Arc<Event>>> {
+        let state = self.context.state();
+        let id: Arc<str> = event_id.into();
+        let mut found = state.db.find_events(std::slice::from_ref(&id), state.folded.position()).await?;
+        Ok(found.remove(&id).map(Arc::new))
+    }
+
+    /// Returns the ids of all events that plugins could have derived from the event, including the answers of scripted
+    /// agents.
+    fn derived_ids(&self, event_id: &str) -> Vec<Arc<str>> {
+        let plugins = &self.context.state().plugins;
+        let names: Vec<_> = plugins.indexes().map(|plugin| plugins.name(plugin).clone()).collect();
+        let of_plugin = |name: Arc<str>| {
+            let derived = (0..MAX_DERIVED).map({
+                let name = name.clone();
+                move |number| derived_id(event_id, &name, number).into()
+            });
+            let answers = ANSWERS.iter().map(move |what| derived_id(event_id, &format!("{name}/{what}"), 0).into());
+            derived.chain(answers).collect::<Vec<_>>()
+        };
+        names.into_iter().flat_map(of_plugin).collect()
+    }
+
+    /// Returns the ids of the events that created the tasks which the event caused.
+    async fn task_event_ids(&self, event_id: &str) -> Vec<Arc<str>> {
+        let mut ids = Vec::new();
+        let visit = |task: &Arc<Aggregate>| {
+            if is_about(task, event_id)
+                && let Some(id) = task.id.as_str().strip_prefix("task-")
+            {
+                ids.push(Arc::from(id));
+            }
+            if ids.len() > MAX_CAUSED { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        self.context.visit_newest(Some(TASK), None, visit).await;
+        ids
+    }
+
+    /// Returns the events that the approval of a task's output appended directly after the task's event.
+    async fn effects(&self, event: &Event) -> Result<Vec<Arc<Event>>> {
+        if &*event.aggregate_type != TASK {
+            return Ok(Vec::new());
+        }
+        let following = self.context.state().events_after(event.position, MAX_EFFECTS).await?;
+        let text = |event: &Event, name: &str| event.metadata.get(name).and_then(Value::as_str).map(str::to_owned);
+        let is_effect = |next: &Arc<Event>| {
+            text(next, "task_id").as_deref() == Some(event.aggregate_id.as_str()) && text(next, "artifact_id").is_some()
+        };
+        Ok(following.into_iter().take_while(is_effect).collect())
+    }
+}
+
+/// Returns whether the event caused the task.
+fn is_about(task: &Aggregate, event_id: &str) -> bool {
+    let source = task.state.get("source").and_then(|source| source.get("event_id"));
+    source.and_then(Value::as_str) == Some(event_id)
+}

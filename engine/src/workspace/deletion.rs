@@ -1,0 +1,71 @@
+//! The operations of operators on workspaces and users, such as the deletion of a workspace.
+
+use std::sync::Arc;
+
+use super::call_context::Operation;
+use super::rights::{Operator, ProfileReader};
+pub use crate::access::workspaces::{ListedUser, ListedWorkspace};
+use crate::error::Result;
+
+/// A page of a list that is ordered by ids.
+#[derive(Debug, Clone)]
+pub struct PageById<T> {
+    pub items: Vec<T>,
+    /// The id of the last item, if there is a next page.
+    pub next: Option<Arc<str>>,
+}
+
+impl<T> PageById<T> {
+    /// Creates a page of the first `limit` items. `items` contains one further item if there is a next page.
+    fn first(mut items: Vec<T>, limit: usize, id: impl Fn(&T) -> Arc<str>) -> PageById<T> {
+        let has_next = items.len() > limit;
+        items.truncate(limit);
+        let next = items.last().filter(|_| has_next).map(id);
+        PageById { items, next }
+    }
+}
+
+impl ProfileReader {
+    /// Returns the current record of the workspace from the store. Another server may have renamed the workspace since
+    /// it was opened.
+    pub async fn workspace(&self) -> Result<ListedWorkspace> {
+        self.context.access().listed_workspace(&self.record().id).await
+    }
+}
+
+impl Operator {
+    /// Returns workspaces of the store in the order of their ids, after the given id.
+    pub async fn list_workspaces(&self, after: Option<&str>, limit: usize) -> Result<PageById<ListedWorkspace>> {
+        let found = self.context.access().workspace_page(after, limit + 1).await?;
+        Ok(PageById::first(found, limit, |workspace| workspace.record.id.clone()))
+    }
+
+    /// Returns users of the store in the order of their ids, after the given id.
+    pub async fn list_users(&self, after: Option<&str>, limit: usize) -> Result<PageById<ListedUser>> {
+        let found = self.context.access().user_page(after, limit + 1).await?;
+        Ok(PageById::first(found, limit, |user| user.record.id.clone()))
+    }
+
+    /// Changes the name of a workspace.
+    pub async fn rename_workspace(&self, id: &str, name: &str) -> Result<ListedWorkspace> {
+        let (id, name) = (id.to_owned(), name.to_owned());
+        Operation::perform(self, |operation| async move { operation.access().rename_workspace(&id, &name).await }).await
+    }
+
+    /// Begins the grace period after which a workspace is deleted. A grace period that has already begun stays
+    /// unchanged.
+    pub async fn delete_workspace(&self, id: &str) -> Result<ListedWorkspace> {
+        let id = id.to_owned();
+        Operation::perform(self, |operation| async move {
+            let grace_ms = operation.state().settings.deletion_grace_ms;
+            operation.access().delete_workspace(&id, grace_ms).await
+        })
+        .await
+    }
+
+    /// Cancels the deletion of a workspace whose grace period has not ended.
+    pub async fn keep_workspace(&self, id: &str) -> Result<ListedWorkspace> {
+        let id = id.to_owned();
+        Operation::perform(self, |operation| async move { operation.access().keep_workspace(&id).await }).await
+    }
+}

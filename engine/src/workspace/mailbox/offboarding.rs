@@ -1,0 +1,84 @@
+//! Hands over the tasks of members and agents who leave the workspace.
+
+use strum::VariantArray;
+
+use super::tasks::{Limit, TaskFilter};
+use crate::error::{Error, Result};
+use crate::mailbox::offboarding::{self, Left};
+use crate::mailbox::person::parts;
+use crate::model::agent;
+use crate::model::facts::Assignee;
+use crate::model::task::Status;
+use crate::state::append::Decide;
+use crate::workspace::call_context::{CallContext, Operation};
+
+/// The maximum number of tasks that are handed over with one append.
+const AT_ONCE: usize = 500;
+/// The approximate size of the event of one task, in bytes.
+const EVENT_BYTES: usize = 1_024;
+
+impl CallContext {
+    /// Checks that a member or agent may take over the tasks of another: the successor is in the workspace, gets work,
+    /// and is not the member or agent that leaves.
+    pub(in crate::workspace) async fn check_successor(
+        &self,
+        leaving: &Assignee,
+        successor: Option<&Assignee>,
+    ) -> Result<()> {
+        let Some(successor) = successor else { return Ok(()) };
+        if successor == leaving {
+            return Err(Error::invalid("reassign_to names the one who leaves; expected another agent or member"));
+        }
+        if let Assignee::Agent(id) = successor {
+            self.state().refresh().await?;
+            let found = self.state().folded.get(id).filter(|found| agent::is_agent(found));
+            let found = found.ok_or_else(|| Error::not_found("agent", id))?;
+            if agent::is_disabled(&found) {
+                return Err(Error::conflict("agent_disabled", "the agent of reassign_to is disabled and gets no work"));
+            }
+        }
+        self.check_user(Some(successor)).await
+    }
+}
+
+impl Operation {
+    /// Hands over the open tasks of an assignee who has left.
+    pub(in crate::workspace) async fn hand_over(&self, left: &Left) -> Result<()> {
+        let (kind, id) = parts(Some(&left.who));
+        let filter = TaskFilter {
+            statuses: Some(Status::VARIANTS.iter().copied().filter(|status| status.is_open()).collect()),
+            assignee_type: Some(kind),
+            assignee_id: id.map(|id| id.to_string()),
+            ..TaskFilter::default()
+        };
+        let mut before = None;
+        loop {
+            let page = self.context().select_tasks(&filter, before, Limit::tasks(AT_ONCE)).await?;
+            let ids: Vec<String> = page.items.iter().map(|task| task.id.to_string()).collect();
+            if !ids.is_empty() {
+                let given_bytes = ids.len() * EVENT_BYTES;
+                let (left, stamp) = (left.clone(), self.context().stamp());
+                let decide: Decide = Box::new(move |view| {
+                    let decided = |id: &String| offboarding::decide(view, id, &left, Some(&stamp));
+                    Ok(ids.iter().filter_map(decided).collect())
+                });
+                self.append_decided(decide, None, given_bytes).await?;
+            }
+            before = page.next;
+            if before.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Hands over the tasks of a user who was removed while a task was being assigned to the user. The removal may have
+    /// handed over the user's other tasks before.
+    pub(super) async fn settle_assignee(&self, assignee: Option<&Assignee>) -> Result<()> {
+        match assignee {
+            Some(Assignee::User(id)) if !self.context().is_member(id).await? => {
+                self.hand_over(&Left::member(id, None)).await
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Appends the tasks that inform owners about what happens to their workspaces and archives.
+
+use std::sync::Arc;
+
+use super::runtime::Runtime;
+use crate::error::Result;
+use crate::mailbox::notice;
+use crate::state::append::{Append, Decide};
+use crate::state::view::View;
+
+/// The approximate size of the task for one owner, in bytes.
+const TASK_BYTES: usize = 1_024;
+
+/// Creates a task for each owner about the deletion at `delete_at`. If the owners were informed about another time,
+/// `told`, cancels the open tasks about that time. Repeating the call changes nothing.
+pub(crate) async fn tell_owners(
+    runtime: &Runtime,
+    owners: Vec<Arc<str>>,
+    delete_at: Option<i64>,
+    told: Option<i64>,
+) -> Result<()> {
+    let now_ms = runtime.state.clock.now_ms();
+    let size_bytes = TASK_BYTES * owners.len().max(1);
+    let decide: Decide = Box::new(move |view: &View<'_>| {
+        let outdated = told.filter(|told| Some(*told) != delete_at);
+        let mut events = outdated.map_or_else(Vec::new, |told| notice::withdrawn(view, &owners, told, now_ms));
+        events.extend(delete_at.into_iter().flat_map(|delete_at| notice::announced(view, &owners, delete_at)));
+        Ok(events)
+    });
+    append(runtime, decide, size_bytes).await
+}
+
+/// Creates a task for each operator about an archive that cannot be restored, at most one a day.
+pub(crate) async fn tell_of_backup(
+    runtime: &Runtime,
+    operators: Vec<Arc<str>>,
+    workspace_id: Arc<str>,
+    at: i64,
+    problem: String,
+) -> Result<()> {
+    let size_bytes = (TASK_BYTES + problem.len()) * operators.len().max(1);
+    let decide: Decide =
+        Box::new(move |view: &View<'_>| Ok(notice::unusable_archive(view, &operators, &workspace_id, at, &problem)));
+    append(runtime, decide, size_bytes).await
+}
+
+async fn append(runtime: &Runtime, decide: Decide, size_bytes: usize) -> Result<()> {
+    runtime.state.refresh().await?;
+    let append = Append {
+        decide,
+        event_ids: Vec::new(),
+        request: None,
+        actor: "system".into(),
+        managed: true,
+        size_bytes,
+        upload: None,
+    };
+    runtime.appender.append(append).await.map(drop)
+}

@@ -1,0 +1,146 @@
+//! Selects the parked steps that a request replays or deletes, and reads all parked steps in parts.
+
+use std::sync::Arc;
+
+use super::{Cause, Parked, StepId};
+use crate::error::{Error, Result};
+use crate::model::value::{Object, Value};
+use crate::store::DatabaseReader;
+use crate::workspace::CallContext;
+
+/// The maximum number of parked steps that one request reads to group, count or delete them.
+pub const MAX_EXAMINED: usize = 100_000;
+/// The number of positions in the first part of a scan.
+const FIRST_WIDTH: u64 = 4_096;
+/// The number of steps in a part above which the next part covers fewer positions. If a part has fewer than an eighth
+/// of this number, the next part covers more positions.
+const FULL_PART: usize = 2_000;
+
+/// The steps that a request names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Which {
+    /// All steps of one plugin, or of all enabled plugins.
+    Plugin(Option<Arc<str>>),
+    /// The steps with these ids. Ids of steps that are no longer parked are ignored.
+    Ids(Vec<StepId>),
+    /// The steps that failed for the same cause.
+    Cause(Cause),
+}
+
+/// The steps that a request selects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selection {
+    pub which: Which,
+    /// The number of steps that the request must select. If the number differs, the request is rejected, so that it
+    /// cannot affect steps that the client has not counted.
+    pub expected: Option<usize>,
+    /// The step after which the selection begins. This step and all steps before it are left out.
+    pub after: Option<StepId>,
+}
+
+impl From<Which> for Selection {
+    fn from(which: Which) -> Selection {
+        Selection { which, expected: None, after: None }
+    }
+}
+
+/// The result of a selection.
+pub(super) struct Selected {
+    /// The oldest selected steps.
+    pub steps: Vec<Parked>,
+    /// The number of selected steps. Without [`Selection::expected`], counting may stop as soon as this number is
+    /// greater than the number of `steps`.
+    pub count: usize,
+}
+
+impl CallContext {
+    /// Returns the oldest selected steps, at most `most`. Fails if the number of selected steps is not the expected
+    /// number.
+    pub(super) async fn select_parked(&self, selection: &Selection, most: usize) -> Result<Selected> {
+        let Selection { which, expected, after } = selection;
+        let is_after = |parked: &Parked| after.as_ref().is_none_or(|after| parked.id > *after);
+        let mut selected = Selected { steps: Vec::new(), count: 0 };
+        if let Which::Ids(ids) = which {
+            selected.steps = self.state().db.find_parked_steps(ids).await?;
+            selected.steps.retain(is_after);
+            selected.steps.sort_unstable_by(|a, b| a.id.cmp(&b.id));
+            selected.count = selected.steps.len();
+            selected.steps.truncate(most);
+        } else {
+            let plugin = match which {
+                Which::Plugin(plugin) => plugin.as_deref(),
+                Which::Cause(cause) => Some(&*cause.plugin),
+                Which::Ids(_) => None,
+            };
+            let admits = |parked: &Parked| match which {
+                Which::Cause(cause) => *cause == Cause::of(parked),
+                Which::Plugin(_) | Which::Ids(_) => true,
+            };
+            let mut scan = self.scan_parked(plugin, after.as_ref().map_or(1, |after| after.position));
+            while let Some(part) = scan.next().await? {
+                for parked in part.into_iter().filter(|parked| is_after(parked) && admits(parked)) {
+                    selected.count += 1;
+                    if selected.steps.len() < most {
+                        selected.steps.push(parked);
+                    }
+                }
+                if expected.is_none() && selected.count > most {
+                    break;
+                }
+            }
+        }
+        match expected {
+            Some(expected) if *expected != selected.count => Err(mismatch(selected.count, *expected)),
+            _ => Ok(selected),
+        }
+    }
+
+    /// Returns a scan of the parked steps of a plugin or of all enabled plugins, for events at or after a position.
+    pub(super) fn scan_parked(&self, plugin: Option<&str>, from: u64) -> Scan<'_> {
+        let state = self.state();
+        let (plugins, last) = (self.parking(plugin), state.folded.position());
+        Scan { db: &state.db, plugins, next: from.max(1), last, width: FIRST_WIDTH, examined: 0 }
+    }
+}
+
+fn mismatch(count: usize, expected: usize) -> Error {
+    let details = [("count", Value::Int(count as i64)), ("expected", Value::Int(expected as i64))];
+    let message = format!("the request selects {count} parked steps, expected {expected}");
+    Error::conflict_with("count_mismatch", message, Object::from_iter(details))
+}
+
+/// A scan of parked steps, in parts and in log order. The database always reads a range to its end, even if the query
+/// has a limit. Each part is therefore a range of positions. The ranges become wider while they contain few steps.
+pub(super) struct Scan<'a> {
+    db: &'a DatabaseReader,
+    plugins: Vec<Arc<str>>,
+    next: u64,
+    last: u64,
+    width: u64,
+    examined: usize,
+}
+
+impl Scan<'_> {
+    /// Returns the next part. Returns `None` after the last part, or after [`MAX_EXAMINED`] steps.
+    pub async fn next(&mut self) -> Result<Option<Vec<Parked>>> {
+        if self.next > self.last || self.is_cut() {
+            return Ok(None);
+        }
+        let end = self.next.saturating_add(self.width - 1);
+        let mut part = self.db.read_parked_between(&self.plugins, self.next..=end).await?;
+        match part.len() {
+            steps if steps > FULL_PART => self.width = (self.width / 2).max(1),
+            steps if steps < FULL_PART / 8 => self.width = self.width.saturating_mul(2),
+            _ => {}
+        }
+        self.next = end.saturating_add(1);
+        part.truncate(MAX_EXAMINED - self.examined);
+        self.examined += part.len();
+        Ok(Some(part))
+    }
+
+    /// Returns whether the scan has reached the limit of [`MAX_EXAMINED`] steps, so that further steps may be left out.
+    pub fn is_cut(&self) -> bool {
+        self.examined >= MAX_EXAMINED
+    }
+}

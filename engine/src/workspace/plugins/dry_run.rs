@@ -1,0 +1,232 @@
+//! Dry runs: calls a version of a plugin for events and returns the results, without writing anything.
+
+use std::sync::Arc;
+
+use crate::consumer::dry_run::DryRuns;
+use crate::consumer::event_context::{EventContext, recall};
+use crate::error::{Error, Result};
+use crate::hook::{About, Draft, Refused};
+use crate::mailbox::members::Members;
+use crate::model::aggregate::Aggregate;
+use crate::model::event::{Event, NewEvent};
+use crate::model::id::{AggregateId, is_valid_name};
+use crate::model::violation::Violation;
+use crate::state::plugins::Version;
+use crate::state::releases::PLUGIN_REFUSED;
+use crate::store::parked::StepId;
+use crate::workspace::CallContext;
+use crate::workspace::rights::Writer;
+
+pub use crate::consumer::dry_run::{HookResult, Trial};
+
+/// The maximum number of events in one dry run.
+pub const MAX_TRIALS: usize = 200;
+/// The maximum number of events that a dry run reads to find events for the plugin.
+const MAX_EXAMINED_EVENTS: usize = 20_000;
+
+/// The maximum total duration of the calls of one dry run, in milliseconds. The remaining events are left out.
+const MAX_TRIAL_MS: f64 = 10_000.0;
+/// The maximum sizes of the parts of a draft, in bytes.
+pub const MAX_SCRIPT_BYTES: usize = 256 << 10;
+pub const MAX_MANIFEST_BYTES: usize = 64 << 10;
+/// The number of positions in each part of the log that a dry run reads to find the last events for the plugin.
+const LAST_PAGE: u64 = 64;
+
+/// The version of a plugin that a dry run calls.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DryRunVersion {
+    /// The version that the workspace has adopted, or the plugin's files if the plugin is not enabled.
+    Usual,
+    /// The version that the workspace has adopted.
+    Loaded,
+    /// The plugin's current files, some of which are replaced by the texts of a draft.
+    Draft(Draft),
+}
+
+/// The result of a dry run.
+pub struct DryRun {
+    pub trials: Vec<Trial>,
+    /// The position of the last event of the dry run, if the time limit left further events out.
+    pub ended_at: Option<u64>,
+}
+
+/// The events of a dry run.
+pub enum DryRunInput {
+    Event(String),
+    From {
+        position: u64,
+        limit: usize,
+    },
+    /// The last events for which the plugin is called.
+    Last(usize),
+    /// The events of parked steps.
+    Steps(Vec<StepId>),
+    /// An event that is not in the log.
+    New(Box<NewEvent>),
+}
+
+impl Writer {
+    /// Calls a version of a plugin for events. Returns the results without writing anything.
+    pub async fn dry_run(&self, name: &str, version: DryRunVersion, input: DryRunInput) -> Result<DryRun> {
+        let version = self.context.dry_run_version(name, version).await?;
+        let state = self.context.state();
+        let _one = state.plugins.begin_trial().await;
+        let members = Members::new(self.context.access().clone(), state.record.id.clone());
+        let (mut trials, mut ms) = (Vec::new(), 0.0);
+        let contexts = self.context.dry_run_contexts(&version, input).await?;
+        let mut dry_runs = DryRuns::new(state, &members, &version).await;
+        let mut remaining = contexts.into_iter().peekable();
+        while let Some(context) = remaining.next() {
+            let position = context.event.position;
+            let made = dry_runs.run(Arc::new(context)).await?;
+            ms += made.iter().map(|trial| trial.ms).sum::<f64>();
+            trials.extend(made);
+            if ms >= MAX_TRIAL_MS && remaining.peek().is_some() {
+                return Ok(DryRun { trials, ended_at: Some(position) });
+            }
+        }
+        Ok(DryRun { trials, ended_at: None })
+    }
+}
+
+/// Returns the error for a draft that the checks reject. If the mistake is in a text of the request, the violation
+/// points to the request's field.
+fn refused(refused: &Refused, draft: &Draft) -> Error {
+    let given = [("manifest", draft.manifest.is_some()), ("script", draft.script.is_some())];
+    let field = given.into_iter().find(|(field, is_given)| *is_given && refused.file == *field);
+    let pointer = field.map(|(field, _)| format!("/{field}")).unwrap_or_default();
+    let violation = Violation { pointer, message: refused.to_string() };
+    Error::Invalid { code: PLUGIN_REFUSED, message: refused.to_string(), violations: vec![violation], index: None }
+}
+
+impl CallContext {
+    async fn dry_run_version(&self, name: &str, version: DryRunVersion) -> Result<Arc<Version>> {
+        let plugins = &self.state().plugins;
+        let draft = match (version, plugins.find(name)) {
+            (DryRunVersion::Usual | DryRunVersion::Loaded, Some(plugin)) => return Ok(plugins.about(plugin)),
+            (DryRunVersion::Loaded, None) => return Err(Error::not_found("plugin", name)),
+            (DryRunVersion::Usual, None) => Draft::default(),
+            (DryRunVersion::Draft(draft), _) => draft,
+        };
+        let sizes = [
+            ("script", draft.script.as_ref(), MAX_SCRIPT_BYTES),
+            ("manifest", draft.manifest.as_ref(), MAX_MANIFEST_BYTES),
+        ];
+        for (field, text, most) in sizes {
+            if let Some(length) = text.map(String::len).filter(|length| *length > most) {
+                return Err(Error::invalid_at(
+                    format!("/{field}"),
+                    format!("the text has {length} bytes; at most {most} are allowed"),
+                ));
+            }
+        }
+        if !is_valid_name(name) {
+            return Err(Error::not_found("plugin", name));
+        }
+        let (named, written): (Arc<str>, Draft) = (name.into(), draft.clone());
+        let loaded = plugins.releases().load(move |loader| loader.draft(&named, &written)).await?;
+        let loaded = loaded.map_err(|reason| refused(&reason, &draft))?;
+        loaded.map(|plugin| Arc::new(Version::new(plugin))).ok_or_else(|| Error::not_found("plugin", name))
+    }
+
+    async fn dry_run_contexts(&self, about: &About, input: DryRunInput) -> Result<Vec<EventContext>> {
+        let state = self.state();
+        match input {
+            DryRunInput::Event(event_id) => {
+                let id: Arc<str> = event_id.as_str().into();
+                let mut found = state.db.find_events(std::slice::from_ref(&id), state.folded.position()).await?;
+                let event = found.remove(&id).ok_or_else(|| Error::not_found("event", &event_id))?;
+                Ok(recall(state, Arc::new(event)).await?.into_iter().collect())
+            }
+            DryRunInput::Last(limit) => {
+                let mut contexts = Vec::new();
+                for event in self.last_events(about, limit).await? {
+                    contexts.extend(recall(state, event).await?);
+                }
+                Ok(contexts)
+            }
+            DryRunInput::Steps(steps) => {
+                let mut contexts = Vec::new();
+                for step in steps {
+                    let found = state.events_after(step.position.saturating_sub(1), 1).await?.into_iter().next();
+                    let found = found.filter(|event| event.position == step.position);
+                    let event = found.ok_or_else(|| Error::not_found("parked step", &step.text()))?;
+                    contexts.extend(recall(state, event).await?);
+                }
+                Ok(contexts)
+            }
+            DryRunInput::New(new) => Ok(vec![self.hypothetical_context(*new)?]),
+            DryRunInput::From { position, limit } => {
+                let (mut contexts, mut position, mut examined) = (Vec::new(), position, 0);
+                while examined < MAX_EXAMINED_EVENTS && contexts.len() < limit {
+                    let events = state.events_after(position, 256).await?;
+                    let Some(last) = events.last() else { break };
+                    (position, examined) = (last.position, examined + events.len());
+                    for event in events {
+                        if contexts.len() < limit && self.is_called(about, &event) {
+                            contexts.extend(recall(state, event).await?);
+                        }
+                    }
+                }
+                Ok(contexts)
+            }
+        }
+    }
+
+    /// Returns the last events for which a plugin is called, in the order of the log.
+    async fn last_events(&self, about: &About, limit: usize) -> Result<Vec<Arc<Event>>> {
+        let state = self.state();
+        let (mut found, mut end, mut examined) = (Vec::new(), state.folded.position(), 0);
+        while end > 0 && examined < MAX_EXAMINED_EVENTS && found.len() < limit {
+            let start = end.saturating_sub(LAST_PAGE);
+            let (mut called, mut position) = (Vec::new(), start);
+            while position < end {
+                let events = state.events_after(position, (end - position) as usize).await?;
+                let Some(last) = events.last() else { break };
+                (position, examined) = (last.position, examined + events.len());
+                called.extend(events.into_iter().filter(|event| event.position <= end && self.is_called(about, event)));
+            }
+            found.extend(called.into_iter().rev());
+            end = start;
+        }
+        found.truncate(limit);
+        found.reverse();
+        Ok(found)
+    }
+
+    fn is_called(&self, about: &About, event: &Event) -> bool {
+        let state = self.state();
+        let Some(definition) = state.types.get(&event.aggregate_type) else { return false };
+        about.on.admits(&event.event_type, &definition.traits)
+    }
+
+    /// Returns the context of an event that is not appended, based on the current state of its aggregate.
+    fn hypothetical_context(&self, new: NewEvent) -> Result<EventContext> {
+        let state = self.state();
+        let definition = state.types.get(&new.aggregate_type).ok_or_else(|| {
+            let shown: String = new.aggregate_type.chars().take(64).collect();
+            Error::invalid_at("/event/aggregate_type", format!("unknown aggregate type '{shown}'"))
+        })?;
+        let aggregate_id = AggregateId::parse(&new.aggregate_id)
+            .ok_or_else(|| Error::invalid_at("/event/aggregate_id", "expected a valid aggregate id"))?;
+        let before = state.folded.get(aggregate_id.as_str());
+        let now = state.clock.now_ms();
+        let event = Arc::new(Event {
+            event_id: "dry-run".into(),
+            aggregate_id,
+            aggregate_type: new.aggregate_type.into(),
+            event_type: new.event_type.into(),
+            project_id: before.as_ref().and_then(|before| before.project_id.clone()),
+            version: before.as_ref().map_or(1, |before| before.version + 1),
+            position: state.folded.position() + 1,
+            payload: Arc::new(new.payload),
+            metadata: Arc::new(new.metadata),
+            actor: self.actor(),
+            occurred_at: new.occurred_at.unwrap_or(now),
+            recorded_at: now,
+            sent: Default::default(),
+        });
+        let after = Arc::new(Aggregate::fold(before.as_deref(), &event, &definition));
+        Ok(EventContext { event, before, after, definition })
+    }
+}

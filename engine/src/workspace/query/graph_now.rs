@@ -1,0 +1,60 @@
+//! The knowledge graph around an aggregate as it is now.
+
+use std::sync::Arc;
+
+use super::edges::ENTRY_BYTES;
+use super::reader::QueryReader;
+use crate::error::{Error, Result};
+use crate::model::graph::{Direction, Edge};
+use crate::model::id::AggregateId;
+use crate::resident::graph::{Neighbourhood, Walk};
+use crate::workspace::graph::{Around, Node};
+use crate::workspace::rights::Reader;
+
+/// The maximum number of closed edges returned.
+const MAX_CLOSED: usize = 1_000;
+
+impl Reader {
+    /// Returns the neighbourhood of an aggregate. With `closed`, also returns edges of the kinds `kinds` that start at
+    /// the aggregate and have been closed; an empty list allows all kinds.
+    pub(in crate::workspace) async fn graph_now(
+        &self,
+        id: &str,
+        walk: Walk,
+        closed: Option<Vec<Arc<str>>>,
+    ) -> Result<Around> {
+        let id = id.to_owned();
+        self.read_offloaded(move |reader| around(reader, &id, &walk, closed)).await
+    }
+}
+
+fn around(reader: &QueryReader<'_>, id: &str, walk: &Walk, closed: Option<Vec<Arc<str>>>) -> Result<Around> {
+    let (state, context) = (reader.state, reader.context);
+    let from = reader.state(id).ok_or_else(|| Error::not_found("aggregate", id))?.id.clone();
+    let found = state.graph.walk_while(std::slice::from_ref(&from), walk, None, || context.tick())?;
+    let Neighbourhood { nodes: reached, mut edges, mut truncated } = found;
+    context.charge((reached.len() + edges.len()).saturating_mul(ENTRY_BYTES))?;
+    if let Some(kinds) = closed.filter(|_| walk.direction != Direction::In) {
+        let generation = reader.handle.block_on(state.db.read_graph_checkpoint())?.generation;
+        let read = state.db.read_closed_edges(generation, &from, &kinds, MAX_CLOSED + 1);
+        let mut closed = reader.handle.block_on(read)?;
+        context.charge(closed.len().saturating_mul(size_of::<Edge>() + ENTRY_BYTES))?;
+        truncated = truncated || closed.len() > MAX_CLOSED;
+        closed.truncate(MAX_CLOSED);
+        edges.extend(closed.into_iter().map(Arc::new));
+    }
+    let mut nodes = Vec::with_capacity(reached.len());
+    for (id, distance) in reached {
+        context.tick()?;
+        nodes.extend(node(reader, &id, distance));
+    }
+    Ok(Around { nodes, edges, truncated })
+}
+
+fn node(reader: &QueryReader<'_>, id: &AggregateId, distance: u32) -> Option<Node> {
+    let aggregate = reader.state(id.as_str())?;
+    let definition = reader.definitions.get(&aggregate.aggregate_type)?;
+    let label = definition.label_of(&aggregate.state);
+    let facts = reader.state.graph.facts(id.as_str()).unwrap_or_default();
+    Some(Node { aggregate, label, facts, distance })
+}

@@ -1,0 +1,24 @@
+//! Checks requests for previews of a pipeline.
+
+use super::Query;
+use crate::error::{Error, Result};
+
+/// The maximum number of rows that a preview shows after a stage.
+pub const MAX_SHOWN: usize = 20;
+
+/// Rejects a preview with too few or too many rows, of a dry run, or of a page after the first.
+pub fn check(query: &Query) -> Result<()> {
+    let Some(shown) = query.preview else { return Ok(()) };
+    if !(1..=MAX_SHOWN).contains(&shown) {
+        return Err(Error::invalid(format!("preview is {shown}; allowed is 1 to {MAX_SHOWN}")));
+    }
+    if query.dry_run {
+        return Err(Error::invalid("expected either preview or dry_run, not both: a dry run reads no rows"));
+    }
+    if query.page.is_some_and(|page| page.after.is_some()) {
+        return Err(Error::invalid(
+            "expected either preview or cursor, not both: the first page shows the rows after every stage",
+        ));
+    }
+    Ok(())
+}

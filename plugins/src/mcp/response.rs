@@ -1,0 +1,51 @@
+//! Builds the results of tools: data as structured content and as text, or an error with its code and position.
+
+use foldwork_engine::model::value::Object;
+use foldwork_engine::offload::offload;
+use foldwork_engine::{Error, Result};
+use rmcp::model::{CallToolResult, ContentBlock};
+use serde_json::Value;
+
+use super::Settings;
+
+impl Settings {
+    /// Returns the result of a call in the protocol's form.
+    pub(super) fn result(&self, response: Result<Value, Object>) -> CallToolResult {
+        let response = response.and_then(|value| {
+            let serialised = offload(|| serde_json::to_string(&value)).map_err(Error::internal);
+            let text = serialised.and_then(|text| self.admit(text.len()).map(|()| text));
+            text.map(|text| (value, text)).map_err(|error| self.described(error))
+        });
+        match response {
+            Ok((value, text)) => {
+                let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+                result.structured_content = Some(value);
+                result
+            }
+            // Errors have no structured content, because clients validate structured content against the schema of the
+            // tool's result.
+            Err(described) => CallToolResult::error(vec![ContentBlock::text(text_of(&described))]),
+        }
+    }
+
+    /// Rejects a result of more than [`Settings::response_bytes`] bytes, which is too large for a model to use.
+    pub(super) fn admit(&self, bytes: usize) -> Result<()> {
+        if bytes <= self.response_bytes {
+            return Ok(());
+        }
+        let message = format!(
+            "the response has {bytes} bytes; at most {} are allowed: request fewer rows, or fewer fields with a pipeline",
+            self.response_bytes
+        );
+        Err(Error::invalid_with_code("response_too_large", message))
+    }
+
+    /// Converts an error to the object that clients receive.
+    pub(super) fn described(&self, error: Error) -> Object {
+        (self.describe)(error)
+    }
+}
+
+fn text_of(described: &Object) -> String {
+    serde_json::to_string(described).unwrap_or_default()
+}

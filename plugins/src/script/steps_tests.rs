@@ -1,0 +1,70 @@
+//! Tests that the shipped scripts take few steps for bodies of any size, so that they hold the default deadline.
+
+use serde_json::json;
+
+use super::{Script, case, guard};
+use crate::Folder;
+use crate::limits::Limits;
+
+/// The maximum number of steps of one call. A step of a release build takes about 100 ns, so a call takes about half of
+/// the default deadline of 250 ms.
+const MAX_STEPS: u64 = 1_250_000;
+const BODY_BYTES: usize = 900_000;
+/// A body that is larger than every text of a script may be, as an import may bring it.
+const LARGE_BODY_BYTES: usize = 3 << 20;
+
+/// The parts of bodies, repeated until a body has its size. Each makes another function slow.
+const PARTS: [&str; 14] = [
+    "x",
+    "word ",
+    "a\n\n",
+    "# h\n\n",
+    "- i\n",
+    "[l](t/p.md) ",
+    "[",
+    "t/p.md ",
+    "a/",
+    "1.md.",
+    "*a* `b`\n",
+    "|a|b|\n|-|-|\n",
+    "東京都庁へ。",
+    "&amp;\\_\r\n",
+];
+
+/// The hooks of the shipped scripts that read bodies.
+const HOOKS: [(&str, &str); 4] =
+    [("reading_stats", "enrich"), ("linker", "enrich"), ("linker", "work"), ("structured_data", "work")];
+
+/// Calls a hook with a body. Returns the number of steps and what the failure of a case says about the result.
+fn steps(plugin: &str, hook: &str, body: &str) -> (u64, String) {
+    let related: Vec<_> =
+        (0..200).map(|number| json!({"id": format!("n-{number}"), "label": format!("wor{number}")})).collect();
+    let case = json!({"case": [{
+        "name": "a large body", "hook": hook, "state": {"title": "Large", "body": body},
+        "related": if hook == "work" { related } else { Vec::new() }, "error": "none",
+    }]});
+    let cases = toml::to_string(&case).expect("TOML");
+    let folder = Folder { cases, ..Folder::shipped(plugin).expect("shipped") };
+    let script = Script::load(&folder, Limits::default()).expect("a script");
+    let outcome = case::run(&script, &folder).expect("a case").remove(0);
+    (guard::steps(), outcome.failure.expect("a case that expects a failure").to_string())
+}
+
+fn check(part: &str, bytes: usize) {
+    let body = part.repeat(bytes / part.len());
+    for (plugin, hook) in HOOKS {
+        let (steps, result) = steps(plugin, hook, &body);
+        assert!(result.contains("but the hook returned"), "{plugin} {hook} {part:?}: {result:.500}");
+        assert!((1..=MAX_STEPS).contains(&steps), "{plugin} {hook} {part:?}: {steps} steps");
+    }
+}
+
+#[test]
+fn shipped_scripts_take_few_steps_for_a_large_body() {
+    PARTS.iter().for_each(|part| check(part, BODY_BYTES));
+}
+
+#[test]
+fn shipped_scripts_take_few_steps_for_a_body_larger_than_their_texts() {
+    check("word ", LARGE_BODY_BYTES);
+}

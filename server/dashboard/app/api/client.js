@@ -1,0 +1,101 @@
+// Calls of the API: the key, the errors and the exact numbers of every request.
+
+import { signal } from "../vendor/ui.js";
+import { parse, stringify } from "./json.js";
+import { credentials, forget, recheck } from "./session.js";
+
+export const API = "/api/v1";
+
+/** The last calls of this tab, newest first, for the panel that shows a screen's requests. */
+export const calls = signal(/** @type {{method: string, path: string, body?: unknown, screen: string}[]} */ ([]));
+const KEPT_CALLS = 60;
+
+/** A response of the server that is an error, or none at all. */
+export class ApiError extends Error {
+  /** @param {number} status @param {any} body @param {string} path */
+  constructor(status, body, path) {
+    super(body?.error ?? (status ? `the server answered with status ${status}` : "the server cannot be reached"));
+    this.status = status;
+    this.code = body?.code ?? (status ? "unknown" : "offline");
+    this.requestId = body?.request_id ?? "";
+    this.body = body ?? {};
+    this.path = path;
+  }
+}
+
+/**
+ * @typedef {object} Options
+ * @property {Record<string, string | number | boolean | undefined | null>} [query]
+ * @property {unknown} [body]
+ * @property {Record<string, string>} [headers]
+ * @property {AbortSignal} [signal]
+ * @property {boolean} [keepalive]
+ */
+
+/** @param {string} path @param {Options["query"]} query */
+export function address(path, query = {}) {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  const text = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
+  return text ? `${path}?${text}` : path;
+}
+
+/** Remembers a call. @param {string} method @param {string} path @param {unknown} [body] */
+export function record(method, path, body) {
+  calls.value = [{ method, path, body, screen: location.pathname }, ...calls.peek()].slice(0, KEPT_CALLS);
+}
+
+/**
+ * Calls an operation and returns its JSON.
+ *
+ * @param {string} method @param {string} path below the base of the API @param {Options} [options]
+ * @returns {Promise<any>}
+ */
+export async function call(method, path, { query, body, headers = {}, signal: abort, keepalive } = {}) {
+  const target = address(path, query);
+  record(method, target, body);
+  /** @type {Record<string, string>} */
+  const sent = { Accept: "application/json", ...credentials(), ...headers };
+  if (body !== undefined) sent["Content-Type"] = "application/json";
+  let response;
+  try {
+    response = await fetch(API + target, {
+      method, headers: sent, body: body === undefined ? undefined : stringify(body), signal: abort, keepalive,
+    });
+  } catch (error) {
+    if (abort?.aborted) throw error;
+    throw new ApiError(0, null, target);
+  }
+  const text = await response.text();
+  const answer = text ? read(text) : null;
+  if (response.ok) return answer;
+  // A key that was entered for one request says nothing about the session.
+  if (response.status === 401 && !headers.Authorization) forget();
+  if (response.status === 403 && !headers.Authorization) recheck();
+  throw new ApiError(response.status, answer, target);
+}
+
+/** @param {string} text */
+function read(text) {
+  try {
+    return parse(text);
+  } catch {
+    return { error: text.slice(0, 200) };
+  }
+}
+
+/** @param {string} path @param {Options["query"]} [query] @param {AbortSignal} [abort] */
+export const get = (path, query, abort) => call("GET", path, { query, signal: abort });
+
+/** @param {string} path @param {unknown} [body] @param {Options} [options] */
+export const post = (path, body = {}, options = {}) => call("POST", path, { body, ...options });
+
+/** Runs a pipeline. @param {object[]} pipeline @param {object} [more] @param {AbortSignal} [abort] */
+export const query = (pipeline, more = {}, abort) => call("POST", "/aggregates/query", { body: { pipeline, ...more }, signal: abort });
+
+/** The call as a command line. @param {{method: string, path: string, body?: unknown}} made */
+export function curl({ method, path, body }) {
+  const quoted = (/** @type {string} */ text) => `'${text.replaceAll("'", "'\\''")}'`;
+  const parts = ["curl -sS", method === "GET" ? "" : `-X ${method}`, quoted(location.origin + API + path), '-H "Authorization: Bearer $FOLDWORK_TOKEN"'];
+  if (body !== undefined) parts.push("-H 'Content-Type: application/json'", `-d ${quoted(stringify(body))}`);
+  return parts.filter(Boolean).join(" ");
+}

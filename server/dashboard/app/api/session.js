@@ -1,0 +1,186 @@
+// The key with which this tab calls the API: entered, exchanged for a one-time code, or taken over from another tab.
+
+import { signal } from "../vendor/ui.js";
+import { parse } from "./json.js";
+
+const STORED = "foldwork.session";
+const HOURS = 12;
+const PATIENCE_MS = 150;
+const READ = "api:read";
+const WRITE = "api:write";
+const CONTENT = "content:read";
+
+/**
+ * @typedef {object} Session
+ * @property {string} key the secret key
+ * @property {string} id the id of the key
+ * @property {boolean} derived whether this session made the key, so that signing out revokes it
+ * @property {string[]} scopes
+ * @property {string} [role] the role of the user in the workspace
+ * @property {boolean} [isForAgents] whether the key acts for agents only
+ * @property {string} [refresh] what the identity provider gives a new token for
+ * @property {number} [ends] when the token ends
+ * @property {string} [workspace] the workspace, if a token of an identity provider opens several
+ */
+
+/** Whether this tab takes over the session of another one. */
+let asking = false;
+/** The session of this tab, or null. @type {import("../vendor/ui.js").Signal<Session | null>} */
+export const session = signal(stored());
+
+/** @returns {Session | null} */
+function stored() {
+  const text = sessionStorage.getItem(STORED);
+  return text ? JSON.parse(text) : null;
+}
+
+/** @param {Session | null} next */
+function set(next) {
+  if (next) sessionStorage.setItem(STORED, JSON.stringify(next));
+  else sessionStorage.removeItem(STORED);
+  asking = false;
+  session.value = next;
+}
+
+/** Why a session ended that nobody signed out of. */
+export const ended = signal("");
+
+/** Why the caller may not do what a scope allows, as a sentence, or nothing. @param {string} scope */
+export function lacks(scope) {
+  const { scopes = [], role, isForAgents } = session.value ?? {};
+  if (!scopes.includes(scope)) return `This key lacks the scope ${scope}.`;
+  if (!scope.endsWith(":write")) return "";
+  if (isForAgents) return "This key works on tasks of agents and changes nothing else.";
+  return role === "viewer" ? "You are a viewer of this workspace, and viewers only read." : "";
+}
+
+/** Whether the caller may do what a scope allows. @param {string} scope */
+export const has = (scope) => lacks(scope) === "";
+
+/** The headers that say in whose name a request is. */
+export function credentials() {
+  const { key = "", workspace } = session.peek() ?? {};
+  /** @type {Record<string, string>} */
+  const headers = { Authorization: `Bearer ${key}` };
+  if (workspace) headers["Foldwork-Workspace"] = workspace;
+  return headers;
+}
+
+const tabs = new BroadcastChannel("foldwork.session");
+tabs.onmessage = (/** @type {MessageEvent} */ { data }) => {
+  if (data === "ask" && session.value) tabs.postMessage({ session: session.value });
+  if (data === "out") set(null);
+  if (data?.renewed && session.value?.refresh) set({ ...session.value, ...data.renewed });
+  if (data?.session && !session.value && asking) set(data.session);
+};
+
+/** Asks the other tabs of this browser for their session. A new tab has none of its own. */
+export async function askOtherTabs() {
+  if (session.value) return;
+  asking = true;
+  tabs.postMessage("ask");
+  // A busy tab may answer later, and is believed until somebody signs in here.
+  await new Promise((resolve) => setTimeout(resolve, PATIENCE_MS));
+}
+
+/** A response as JSON, or nothing if it is none. @param {string} text */
+function read(text) {
+  try { return parse(text || "null"); } catch { return null; }
+}
+
+/** @param {string} path @param {string | null} key @param {string} [method] @param {object} [body] */
+async function request(path, key, method = "GET", body = undefined) {
+  /** @type {Record<string, string>} */
+  const headers = { Accept: "application/json" };
+  if (key) headers.Authorization = `Bearer ${key}`;
+  if (body) headers["Content-Type"] = "application/json";
+  const response = await fetch(`/api/v1${path}`, { method, headers, body: body && JSON.stringify(body) });
+  const answer = read(await response.text());
+  if (!response.ok) throw Object.assign(new Error(answer?.error ?? `the server answered with status ${response.status}`), { status: response.status, code: answer?.code ?? "unknown", requestId: answer?.request_id ?? "" });
+  return answer;
+}
+
+/** The name of a session's key in the list of keys. */
+function name() {
+  const agent = navigator.userAgent;
+  const browser = ["Firefox", "Edg", "Chrome", "Safari"].find((known) => agent.includes(known)) ?? "browser";
+  return `dashboard · ${browser === "Edg" ? "Edge" : browser}`;
+}
+
+/**
+ * Signs in with a key. The tab keeps a key of its own that ends after twelve hours, and forgets the entered one. A key
+ * that may not create keys is kept itself, and so is a token of an identity provider, which ends by itself.
+ *
+ * @param {string} entered
+ */
+export async function signIn(entered) {
+  const kept = { key: entered, id: "", derived: false };
+  ended.value = "";
+  try {
+    const { scopes, role } = await request("/profile", entered);
+    if (!entered.startsWith("sk_")) return set({ ...kept, scopes, role });
+    const own = scopes.includes(READ) ? await request("/keys/self", entered) : { id: "" };
+    const isForAgents = (own.agent_ids ?? []).length > 0;
+    if (!scopes.includes(READ) || !scopes.includes(WRITE) || isForAgents || role === "viewer") return set({ ...kept, id: own.id, scopes, role, isForAgents });
+    const latest = Date.now() + HOURS * 3_600_000;
+    const expires = own.expires_at ? Math.min(latest, Date.parse(own.expires_at)) : latest;
+    const made = await request("/keys", entered, "POST", { name: name(), scopes: own.scopes, expires_at: new Date(expires).toISOString() });
+    set({ key: made.key, id: made.id, derived: true, scopes: made.scopes, role });
+  } catch (/** @type {any} */ error) {
+    // The plan has lapsed: the key is kept itself, and reads.
+    if (error.status === 402) return keep(kept);
+    if (error.code !== "insufficient_scope") throw error;
+    await request("/articles?limit=1", entered);
+    set({ ...kept, scopes: [CONTENT] });
+  }
+}
+
+/** @param {{key: string, id: string, derived: boolean}} kept */
+async function keep(kept) {
+  const [own, { role }] = await Promise.all([request("/keys/self", kept.key), request("/profile", kept.key)]);
+  set({ ...kept, id: own.id, scopes: own.scopes, role });
+}
+
+/** Signs in with the code of a one-time link. @param {string} code */
+export async function exchange(code) {
+  const made = await request("/keys/sign-in-codes/exchange", null, "POST", { code, name: name() });
+  const { role } = await request("/profile", made.key).catch(() => ({ role: undefined }));
+  set({ key: made.key, id: made.id, derived: true, scopes: made.scopes, role });
+}
+
+/** Asks again what the caller may do. Called when the server refuses what the session seems to allow. */
+export async function recheck() {
+  const { value } = session;
+  if (!value) return;
+  const { scopes, role } = await request("/profile", value.key).catch(() => value);
+  if (session.value === value && (role !== value.role || scopes.join() !== value.scopes.join())) set({ ...value, scopes, role });
+}
+
+/** Uses another workspace of the person who is signed in. @param {string} workspace @param {string} role */
+export function enter(workspace, role) {
+  if (session.value) set({ ...session.value, workspace, role });
+}
+
+/** Continues the session with another token. @param {{key?: string, refresh?: string, ends?: number}} next */
+export function renew(next) {
+  if (!session.value) return;
+  set({ ...session.value, ...next });
+  tabs.postMessage({ renewed: next });
+}
+
+/** Whether the server's settings name an identity provider for people. */
+export const hasProvider = () => document.querySelector('meta[name="oidc-issuer"]') !== null;
+
+/** Signs out in all tabs, and revokes the key of the session. */
+export async function signOut() {
+  const ended = session.value;
+  set(null);
+  tabs.postMessage("out");
+  if (ended?.derived) await request(`/keys/${ended.id}`, ended.key, "DELETE").catch(() => {});
+}
+
+/** Forgets a session that the server no longer accepts. */
+export function forget() {
+  if (session.value) ended.value = "The server no longer accepts the key of this session: it was revoked or has expired.";
+  set(null);
+}

@@ -1,0 +1,38 @@
+// A list at two moments: which rows were added, removed and changed.
+
+import { html, useState } from "../vendor/ui.js";
+import { Empty } from "./basic.js";
+import { StateDiff } from "./diff.js";
+import { Rows } from "./rows.js";
+
+const ROW = 40;
+const SIGNS = { added: "+", removed: "−", changed: "±" };
+
+/**
+ * @param {{result: ReturnType<typeof import("../state/compare.js").compareRows>, title: (row: any) => any, label: string}} props
+ * `result` is what `compareRows` returned, and `title` shows a row in one line.
+ */
+export function Compared({ result, title, label }) {
+  const [open, setOpen] = useState(-1);
+  const rows = [
+    ...result.added.map((row) => ({ kind: /** @type {const} */ ("added"), before: undefined, row, fields: /** @type {string[]} */ ([]) })),
+    ...result.removed.map((row) => ({ kind: /** @type {const} */ ("removed"), before: row, row, fields: [] })),
+    ...result.changed.map(({ before, after, fields }) => ({ kind: /** @type {const} */ ("changed"), before, row: after, fields })),
+  ];
+  const chosen = rows[open];
+  const count = (/** @type {number} */ number, /** @type {string} */ word) => html`<span class=${`count ${number ? word : ""}`}>${number.toLocaleString("en")} ${word}</span>`;
+  return html`<section class="compared" aria-label=${label}>
+    <p role="status">${count(result.added.length, "added")} · ${count(result.removed.length, "removed")} · ${count(result.changed.length, "changed")} · <span class="dim">${result.same.length.toLocaleString("en")} unchanged</span></p>
+    ${rows.length === 0 && html`<${Empty}>Nothing differs between the two moments.<//>`}
+    ${rows.length > 0 && html`<div class="compared-rows" style=${{ height: `${Math.min(rows.length, 15) * ROW + 2}px` }}><${Rows} count=${rows.length} height=${ROW} chosen=${open} label=${label} row=${(/** @type {number} */ index) => {
+      const { kind, row, fields } = rows[index];
+      return html`<div class=${`compared-row ${kind} ${index === open ? "chosen" : ""}`}>
+        <span class="sign" aria-hidden="true">${SIGNS[kind]}</span><span class="hidden">${kind}: </span>
+        <span class="grow">${title(row)}</span>
+        ${fields.length > 0 && html`<span class="dim">${fields[0] === "" ? "" : fields.slice(0, 4).join(", ")}${fields.length > 4 ? ", …" : ""}</span>`}
+        <button class="quiet" aria-expanded=${index === open} onClick=${() => setOpen(index === open ? -1 : index)}>${kind === "changed" ? "Compare" : "Show"}</button>
+      </div>`;
+    }} /></div>`}
+    ${chosen && html`<div class="card"><h2>${title(chosen.row)}</h2><${StateDiff} before=${chosen.before ?? {}} after=${chosen.kind === "removed" ? {} : chosen.row} /></div>`}
+  </section>`;
+}

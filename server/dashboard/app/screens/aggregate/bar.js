@@ -1,0 +1,37 @@
+// When the events of an aggregate happened: a bar for each part of its life, with the shown version marked.
+
+import { html } from "../../vendor/ui.js";
+import { get } from "../../api/client.js";
+import { useLoad } from "../../parts/load.js";
+
+const PAGE = 200;
+/** The events that are counted. Of a longer stream, the latest are. */
+const MOST = 1_000;
+const PARTS = 60;
+
+/** The latest events up to a version, oldest first. @param {string} id @param {number} latest @param {AbortSignal} abort */
+async function eventsOf(id, latest, abort) {
+  const first = Math.max(0, latest - MOST);
+  const starts = Array.from({ length: Math.ceil((latest - first) / PAGE) }, (_, index) => first + index * PAGE);
+  const pages = await Promise.all(starts.map((after) => get(`/aggregates/${encodeURIComponent(id)}/events`, { after_version: after, limit: PAGE }, abort)));
+  return pages.flatMap((page) => page.data).filter((event) => event.version <= latest).map((event) => ({ version: event.version, at: Date.parse(event.occurred_at) }));
+}
+
+/** @param {{id: string, latest: number, version: number, show: (version: number) => void}} props */
+export function Bar({ id, latest, version, show }) {
+  const { value } = useLoad((abort) => eventsOf(id, latest, abort), [id, latest]);
+  if (!value || value.length < 2) return null;
+  const from = Math.min(...value.map((event) => event.at));
+  const until = Math.max(...value.map((event) => event.at));
+  const span = Math.max(1, until - from);
+  const partOf = (/** @type {number} */ at) => Math.min(PARTS - 1, Math.floor(((at - from) / span) * PARTS));
+  const parts = Array.from({ length: PARTS }, () => /** @type {number[]} */ ([]));
+  for (const event of value) parts[partOf(event.at)].push(event.version);
+  const highest = Math.max(...parts.map((part) => part.length));
+  const current = value.find((event) => event.version === version);
+  const name = (/** @type {number} */ time) => new Date(time).toISOString().slice(0, 16).replace("T", " ");
+  return html`<figure class="life"><div class="life-bars" role="img" aria-label=${`${value.length} events between ${name(from)} and ${name(until)}; version ${version} is marked`}>
+      ${parts.map((part, index) => html`<span key=${index} class=${current && partOf(current.at) === index ? "current" : ""} title=${part.length ? `${part.length} ${part.length === 1 ? "event" : "events"}, up to version ${part.at(-1)}` : undefined}
+        onClick=${part.length ? () => show(/** @type {number} */ (part.at(-1))) : undefined}><i style=${{ height: `${part.length ? Math.max(12, (part.length / highest) * 100) : 0}%` }}></i></span>`)}
+    </div><figcaption class="dim"><span>${name(from)}</span>${latest > MOST && html`<span>the latest ${MOST.toLocaleString("en")} events</span>`}<span>${name(until)}</span></figcaption></figure>`;
+}

@@ -1,0 +1,210 @@
+// The tasks of the inbox: read page by page, changed at once, corrected when the server says otherwise.
+
+import { batch, computed, signal } from "../../vendor/ui.js";
+import { call, get, query as run } from "../../api/client.js";
+import { compareRows } from "../../state/compare.js";
+import { foldAt } from "../../state/route.js";
+import { complain } from "../../state/toasts.js";
+import { matches, pipeline, rowOf } from "./views.js";
+
+const PAGE = 200;
+/** The changed tasks beyond the first page that are read one by one. With more, the list begins anew. */
+const SINGLY = 20;
+
+/** @typedef {import("../../state/route.js").Moment} Moment */
+/** @typedef {{wanted: Record<string, string>, now: Moment, before: Moment, isCompared: boolean}} Subject */
+
+/** The tasks as the server has them, newest first. @type {import("../../vendor/ui.js").Signal<any[]>} */
+const known = signal([]);
+/** What decisions that are under way make of tasks: another row, or null where the row leaves the view. */
+const expected = signal(/** @type {Map<string, any>} */ (new Map()));
+/** The tasks of the view, as they will be once the decisions under way are done. */
+export const tasks = computed(() => {
+  const changed = expected.value;
+  if (changed.size === 0) return known.value;
+  return known.value.flatMap((task) => (changed.has(task.id) ? changed.get(task.id) ?? [] : task));
+});
+export const status = signal(/** @type {{isLoading: boolean, error: any, next: string | null}} */ ({ isLoading: true, error: null, next: null }));
+/** The number of tasks in the view, once it is known. */
+export const total = signal(/** @type {number | null} */ (null));
+/** What differs between two moments, while two are compared. */
+export const compared = signal(/** @type {any} */ (null));
+
+/** @type {Subject} */
+let subject = { wanted: {}, now: null, before: null, isCompared: false };
+let round = 0;
+/** Tasks that stay in the list until another view is shown, although they no longer belong to it. @type {Set<string>} */
+const kept = new Set();
+/** The versions that own changes have led to: `id:version` before → version after. @type {Map<string, number>} */
+const own = new Map();
+
+/** Shows other tasks. What is shown stays until the first page is there, unless the subject is another. @param {Subject} wanted */
+export async function read(wanted) {
+  const mine = ++round;
+  if (JSON.stringify(wanted) !== JSON.stringify(subject)) {
+    kept.clear();
+    batch(() => { known.value = []; total.value = null; compared.value = null; });
+  }
+  subject = wanted;
+  status.value = { isLoading: true, error: null, next: null };
+  try {
+    if (wanted.isCompared) return await compare(mine);
+    const page = await pageOf(null);
+    if (mine !== round) return;
+    batch(() => { known.value = page.data; status.value = { isLoading: false, error: null, next: page.next_cursor }; });
+    count(mine, page);
+  } catch (error) {
+    if (mine === round) status.value = { isLoading: false, error, next: null };
+  }
+}
+
+/** A page of the mailbox, or of a pipeline in the past, which the mailbox does not know. @param {string | null} cursor */
+async function pageOf(cursor) {
+  const { wanted, now } = subject;
+  if (!now) return get("/mailbox", { ...wanted, limit: PAGE, cursor });
+  const found = await run(pipeline(wanted, foldAt(now)), { limit: PAGE, ...(cursor ? { cursor } : {}) });
+  return { data: found.results.map(rowOf), next_cursor: found.next_cursor };
+}
+
+/** Compares the tasks of the view at two moments. @param {number} mine */
+async function compare(mine) {
+  const { wanted, before, now } = subject;
+  const [was, is] = await Promise.all([before, now].map((when) => run(pipeline(wanted, foldAt(when)))));
+  if (mine !== round) return;
+  batch(() => {
+    compared.value = compareRows(was.results, is.results, (/** @type {any} */ row) => row._id);
+    known.value = is.results.map(rowOf);
+    total.value = is.results.length;
+    status.value = { isLoading: false, error: null, next: null };
+  });
+}
+
+/** Counts the tasks of the view, which a page of the mailbox does not say. @param {number} mine @param {any} page */
+async function count(mine, page) {
+  if (!page.next_cursor) { total.value = page.data.length; return; }
+  const stages = pipeline(subject.wanted, foldAt(subject.now)).filter((stage) => !("$sort" in stage));
+  const found = await run([...stages, { $count: "count" }]).catch(() => null);
+  if (mine === round && found) total.value = Number(found.results[0]?.count ?? 0);
+}
+
+/** Reads the next page, if there is one. Returns whether there was. */
+export async function more() {
+  const { next, isLoading } = status.value;
+  if (!next || isLoading) return false;
+  const mine = round;
+  status.value = { ...status.value, isLoading: true };
+  try {
+    const page = await pageOf(next);
+    if (mine !== round) return false;
+    const ids = new Set(known.value.map((task) => task.id));
+    batch(() => {
+      known.value = known.value.concat(page.data.filter((/** @type {any} */ task) => !ids.has(task.id)));
+      status.value = { isLoading: false, error: null, next: page.next_cursor };
+    });
+    return true;
+  } catch (error) {
+    if (mine === round) status.value = { ...status.value, isLoading: false };
+    complain(error, "The next page");
+    return false;
+  }
+}
+
+/** Brings the list up to date after events of tasks. Pages beyond the first stay. @param {Map<string, number>} changed ids and versions */
+export async function refresh(changed) {
+  const mine = round;
+  const behind = known.value.filter((task) => (changed.get(task.id) ?? 0) > task.version);
+  const isNew = [...changed].some(([id, version]) => version === 1 || !known.value.some((task) => task.id === id));
+  if (!isNew && behind.length <= SINGLY) {
+    const found = await Promise.all(behind.map((task) => get(`/mailbox/${task.id}`, { timeline: 0 }).catch(() => null)));
+    if (mine === round) for (const task of found) if (task) put(task);
+    return;
+  }
+  const page = await pageOf(null).catch(() => null);
+  if (!page || mine !== round) return;
+  const oldest = page.data.at(-1)?.created_at ?? "";
+  const fresh = new Set(page.data.map((/** @type {any} */ task) => task.id));
+  const tail = page.next_cursor ? known.value.filter((task) => !fresh.has(task.id) && task.created_at <= oldest) : [];
+  const stale = tail.filter((task) => (changed.get(task.id) ?? 0) > task.version);
+  const held = known.value.filter((task) => kept.has(task.id) && !fresh.has(task.id) && !tail.includes(task));
+  const isAnew = stale.length > SINGLY;
+  batch(() => {
+    known.value = sorted([...page.data, ...held, ...(isAnew ? [] : tail)]);
+    if (isAnew || tail.length === 0) status.value = { isLoading: false, error: null, next: page.next_cursor };
+  });
+  count(mine, page);
+  if (!isAnew) for (const task of stale) get(`/mailbox/${task.id}`, { timeline: 0 }).then((found) => { if (mine === round) put(found); }, () => {});
+}
+
+/** @param {any[]} some */
+const sorted = (some) => some.sort((one, other) => (one.created_at < other.created_at ? 1 : one.created_at > other.created_at ? -1 : one.id < other.id ? 1 : -1));
+
+/** Shows a task as the server has it now. It leaves the list if it no longer belongs to the view. @param {any} task @param {{keep?: boolean}} [options] */
+export function put(task, { keep = false } = {}) {
+  if (keep) kept.add(task.id);
+  const { messages, artifacts, timeline, would_append: appended, ...row } = task;
+  const index = known.value.findIndex((other) => other.id === task.id);
+  if (index >= 0 && known.value[index].version > row.version) return;
+  const belongs = kept.has(task.id) || matches(row, subject.wanted);
+  if (!belongs) known.value = known.value.filter((other) => other.id !== task.id);
+  else if (index >= 0) known.value = known.value.with(index, row);
+  else known.value = sorted([...known.value, row]);
+}
+
+/** Shows what a decision makes of tasks before the server has confirmed it. @param {any[]} rows @param {{keep?: boolean}} [options] */
+export function expect(rows, { keep = false } = {}) {
+  for (const row of rows) keep ? kept.add(row.id) : kept.delete(row.id);
+  expected.value = new Map([...expected.value, ...rows.map((row) => /** @type {const} */ ([row.id, keep || matches(row, subject.wanted) ? row : null]))]);
+}
+
+/** Ends the expectation about tasks: they are again what the server said. @param {string[]} ids */
+export function settle(ids) {
+  const left = new Map(expected.value);
+  for (const id of ids) left.delete(id);
+  expected.value = left;
+}
+
+/** The version after own changes that followed the seen version without another's in between. @param {string} id @param {number} seen */
+export function ownVersion(id, seen) {
+  let version = seen;
+  while (own.has(`${id}:${version}`)) version = /** @type {number} */ (own.get(`${id}:${version}`));
+  return version;
+}
+
+/** Whether this tab has led a task to a version. @param {string} id @param {number} version */
+export const isOwn = (id, version) => own.get(`${id}:${version - 1}`) === version;
+
+/** Remembers that this tab has led a task from one version to the next. @param {string} id @param {number} version the version after */
+export function isMine(id, version) {
+  own.set(`${id}:${version - 1}`, version);
+}
+
+/** The operation of an action. @param {string} action */
+export const operation = (action) => action.replaceAll("_", "-");
+
+/** @type {Map<string, Promise<any>>} */
+const running = new Map();
+
+/**
+ * Does something with one task, after what is already under way for it. The task must be at the version that its reader
+ * has seen; only own changes may have followed.
+ *
+ * @param {any} task @param {string} action @param {object} body @param {boolean} [leaving]
+ */
+export function act(task, action, body, leaving = false) {
+  const send = async () => {
+    const from = ownVersion(task.id, task.version);
+    const guarded = action === "read" || action === "unread" ? body : { expected_version: from, ...body };
+    const changed = await call("POST", `/mailbox/${task.id}/${operation(action)}`, { body: guarded, keepalive: leaving });
+    if (changed.version === from + 1) isMine(task.id, changed.version);
+    return changed;
+  };
+  const before = running.get(task.id);
+  // A page that is being left does not wait for anything.
+  const made = before && !leaving ? before.then(send, send) : send();
+  running.set(task.id, made);
+  made.finally(() => { if (running.get(task.id) === made) running.delete(task.id); }).catch(() => {});
+  return made;
+}
+
+/** Waits until nothing is under way for some tasks. @param {any[]} some */
+export const idle = (some) => Promise.allSettled(some.map((task) => running.get(task.id)));

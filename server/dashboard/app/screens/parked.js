@@ -1,0 +1,35 @@
+// Parked steps, in groups of one cause: tried, replayed or given up together.
+
+import { html, useEffect } from "../vendor/ui.js";
+import { listen } from "../api/feed.js";
+import { Empty, Failure, Link, Loading } from "../parts/basic.js";
+import { useLoad } from "../parts/load.js";
+import { NowNote } from "../parts/now.js";
+import { loadStyle } from "../parts/style.js";
+import { Group } from "./parked/group.js";
+import { readGroups } from "./parked/groups.js";
+
+loadStyle("plugins");
+const QUIET_MS = 1_000;
+
+/** @param {{query: URLSearchParams}} props */
+export default function Parked({ query }) {
+  const plugin = query.get("plugin") ?? "";
+  const { value, error, reload } = useLoad((abort) => readGroups(plugin, abort), [plugin]);
+  useEffect(() => {
+    /** @type {number | undefined} */
+    let timer;
+    const stop = listen(() => { timer ??= setTimeout(() => { timer = undefined; reload(); }, QUIET_MS); });
+    return () => { clearTimeout(timer); stop(); };
+  }, [plugin]);
+  const count = (value ?? []).reduce((sum, group) => sum + group.count, 0);
+  return html`<div class="page"><header class="bar"><h1>Parked steps</h1>${value && html`<span class="dim" role="status">${count.toLocaleString("en")} steps in ${value.length} groups</span>`}
+      ${plugin && html`<span>of <${Link} to=${`/plugins/${plugin}`}>${plugin}<//></span> <${Link} to="/parked">all plugins<//>`}</header>
+    <${NowNote}>Parked steps are shown as of now: which were parked at a moment is not kept.<//>
+    <p class="dim">A step is the call of a plugin for one event. A step that fails is retried, then parked, and the log goes on. Steps with one cause form a group.</p>
+    ${error && html`<${Failure} error=${error} retry=${reload} />`}
+    ${!value && !error && html`<${Loading} />`}
+    ${value?.length === 0 && html`<${Empty}>No step is parked.<//>`}
+    ${value?.map((group) => html`<${Group} key=${[group.plugin, group.hook, group.kind, group.line].join(" ")} group=${group} reload=${reload} />`)}
+  </div>`;
+}

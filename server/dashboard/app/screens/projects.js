@@ -1,0 +1,125 @@
+// Projects: what they group, and creating one.
+
+import { html, useEffect, useRef, useState } from "../vendor/ui.js";
+import { get, post, query as run } from "../api/client.js";
+import { listen } from "../api/feed.js";
+import { fold, foldAt, go, moment, to } from "../state/route.js";
+import { complain, say } from "../state/toasts.js";
+import { Badge, Copy, Empty, Failure, label, Link, Loading, Time } from "../parts/basic.js";
+import { Confirm } from "../parts/confirm.js";
+import { useLoad } from "../parts/load.js";
+import { Act, Reason, refusal } from "../parts/refused.js";
+import { useStyle } from "../parts/style.js";
+import { Table } from "../parts/table.js";
+
+const PAGE = 200;
+const LATEST = 20;
+const QUIET_MS = 400;
+
+/** The projects as a pipeline. */
+const listed = () => [{ $match: { aggregate_type: "project" } }, { $fold: fold.peek() }, { $sort: { _created_at: -1 } }, { $limit: PAGE }];
+
+/** @param {any} row a state @returns {Schemas["Project"]} */
+const project = (row) => ({ id: row._id, name: row.name, slug: row.slug, description: row.description ?? null, version: row._version, created_at: row._created_at, updated_at: row._last_event_at });
+
+/** A project at a moment, by its id or slug. @param {string} id @param {import("../state/route.js").Moment} when @param {AbortSignal} abort @returns {Promise<Schemas["Project"]>} */
+async function projectAt(id, when, abort) {
+  if (!when) return get(`/projects/${encodeURIComponent(id)}`, {}, abort);
+  const { results: [row] } = await run([{ $match: { aggregate_type: "project" } }, { $fold: foldAt(when) }, { $match: { $or: [{ _id: id }, { slug: id }] } }, { $limit: 1 }], {}, abort);
+  if (!row) throw Object.assign(new Error("this project did not exist at this moment, or it was deleted by then"), { code: "not_found", status: 404 });
+  return project(row);
+}
+
+/** Reads again after events, a little later. @param {() => void} reload @param {boolean} isOff @param {(event: any) => boolean} concerns */
+function useLive(reload, isOff, concerns) {
+  const latest = useRef(concerns);
+  latest.current = concerns;
+  useEffect(() => {
+    if (isOff) return;
+    /** @type {number | undefined} */
+    let timer;
+    const stop = listen((event) => { if (latest.current(event)) { clearTimeout(timer); timer = setTimeout(reload, QUIET_MS); } });
+    return () => { clearTimeout(timer); stop(); };
+  }, [isOff]);
+}
+
+/** @param {{path: string[]}} props */
+export default function Projects({ path: [id] }) {
+  useStyle("settings");
+  return id ? html`<${Project} key=${id} id=${id} />` : html`<${List} />`;
+}
+
+function List() {
+  const now = moment.value;
+  const [isCreating, setCreating] = useState(false);
+  const refused = refusal();
+  const { value, error, reload, isLoading, set } = useLoad(async (abort) => {
+    const [counted, page] = await Promise.all([
+      run([{ $fold: fold.peek() }, { $match: { project_id: { $ne: null } } }, { $group: { _id: "$project_id", count: { $sum: 1 } } }], {}, abort),
+      now ? run(listed(), {}, abort).then(({ results }) => ({ data: results.map(project), next_cursor: null })) : get("/projects", { limit: PAGE }, abort),
+    ]);
+    return { page, counts: new Map(counted.results.map((/** @type {any} */ row) => [row._id, row.count])) };
+  }, [now]);
+  useLive(reload, now !== null, (event) => event.aggregate_type === "project" || event.version === 1);
+  const more = () => {
+    if (!value?.page.next_cursor || isLoading) return;
+    get("/projects", { limit: PAGE, cursor: value.page.next_cursor }).then((page) => set({ ...value, page: { ...page, data: [...value.page.data, ...page.data] } }), complain);
+  };
+  /** @type {Schemas["Project"][]} */
+  const rows = value?.page.data ?? [];
+  return html`<div class="page projects"><header class="bar"><h1>Projects</h1><${Act} class="primary" refused=${refused} onClick=${() => setCreating(true)}>Create project<//>
+      <${Link} to="/pipelines" query=${{ q: JSON.stringify(listed()) }} title="Open as a pipeline" aria-label="Open as a pipeline">{ }<//></header>
+    <${Reason} refused=${refused} />
+    ${error && html`<${Failure} error=${error} retry=${reload} />`}${!value && !error && html`<${Loading} />`}
+    ${value && rows.length === 0 && html`<${Empty}>There is no project${now ? " at this moment" : ". A project groups articles, files and other aggregates"}.<//>`}
+    ${rows.length > 0 && html`<${Table} label="Projects" count=${rows.length} width="42rem" reachedEnd=${more}
+      head=${html`<th>Project</th><th>Slug</th><th class="wide">Description</th><th>Aggregates</th><th class="when">Created</th>`}
+      row=${(/** @type {number} */ index) => { const row = rows[index]; return html`<tr key=${row.id} aria-rowindex=${index + 2}>
+        <td title=${row.name}><${Link} to=${`/projects/${encodeURIComponent(row.slug)}`}><bdi>${row.name}</bdi><//></td><td class="dim"><bdi>${row.slug}</bdi></td><td class="dim" dir="auto" title=${row.description}>${row.description}</td>
+        <td class="dim">${(value?.counts.get(row.id) ?? 0).toLocaleString("en")}</td><td class="dim"><${Time} at=${row.created_at} /></td></tr>`; }} />`}
+    ${isCreating && html`<${Create} close=${() => setCreating(false)} />`}</div>`;
+}
+
+/** @param {{close: () => void}} props */
+function Create({ close }) {
+  const submit = async (/** @type {FormData} */ fields) => {
+    const given = Object.fromEntries([...fields].map(([name, text]) => [name, String(text).trim()]).filter(([, text]) => text));
+    const made = await post("/projects", given);
+    say(`${made.name} is created`);
+    go(to(`/projects/${encodeURIComponent(made.slug)}`));
+  };
+  return html`<${Confirm} title="Create a project" action="Create project" submit=${submit} close=${close}>
+    <label>Name <input name="name" required maxlength="200" autofocus /></label>
+    <label>Slug (optional) <input name="slug" spellcheck=${false} autocomplete="off" /></label>
+    <p class="dim">It stands wherever a project's id may. Without it, the name makes one. It cannot be changed later.</p>
+    <label>Description (optional) <textarea name="description" rows="3"></textarea></label><//>`;
+}
+
+/** @param {{id: string}} props */
+function Project({ id }) {
+  const now = moment.value;
+  const { value, error, reload } = useLoad(async (abort) => {
+    const found = await projectAt(id, now, abort);
+    const within = [{ $fold: fold.peek() }, { $match: { project_id: found.id } }];
+    const [counts, latest, workspace] = await Promise.all([
+      run([...within, { $group: { _id: "$aggregate_type", count: { $sum: 1 } } }, { $sort: { count: -1 } }], {}, abort),
+      run([...within, { $sort: { _last_event_at: -1 } }, { $limit: LATEST }], {}, abort), get("/workspace", {}, abort),
+    ]);
+    return { found: /** @type {Schemas["Project"]} */ (found), counts: counts.results, latest: latest.results, within, workspace: workspace.id };
+  }, [id, now]);
+  useLive(reload, now !== null, (event) => event.project_id === value?.found.id);
+  const back = html`<p class="dim"><${Link} to="/projects">Projects<//></p>`;
+  if (error && !value) return html`<div class="page projects">${back}<h1><bdi>${id}</bdi></h1><${Failure} error=${error} retry=${reload} /></div>`;
+  if (!value) return html`<div class="page projects">${back}<h1><bdi>${id}</bdi></h1><${Loading} /></div>`;
+  const { found, counts, latest, within, workspace } = value;
+  return html`<div class="page projects">${back}<header class="bar"><h1 dir="auto">${found.name}</h1><code class="dim">${found.slug}</code>
+      <${Link} to="/pipelines" query=${{ q: JSON.stringify(within) }} title="Open as a pipeline" aria-label="Open as a pipeline">{ }<//></header>
+    ${found.description && html`<p dir="auto" class="text">${found.description}</p>`}
+    ${error && html`<${Failure} error=${error} retry=${reload} />`}
+    <div class="halves"><section><h2>What it groups</h2>${counts.length === 0 ? html`<${Empty}>Nothing belongs to it${now ? " at this moment" : ""}. <code>project_id</code> puts an aggregate into it.<//>` : html`<dl class="facts">${counts.map((/** @type {any} */ row) => html`
+        <div key=${row._id}><dt><${Link} to="/pipelines" query=${{ q: JSON.stringify([{ $match: { aggregate_type: row._id } }, ...within]) }}>${row._id}<//></dt><dd>${row.count.toLocaleString("en")}</dd></div>`)}</dl>`}
+      <p><${Link} to="/files" query=${{ prefix: `${workspace}/${found.id}` }}>Its files<//> · <${Link} to=${`/a/${found.id}`}>Its history<//></p>
+      <p class="dim">Id <code>${found.id}</code> <${Copy} text=${found.id} /></p></section>
+    <section><h2>Changed last</h2>${latest.length === 0 ? html`<${Empty}>Nothing yet.<//>` : html`<ul class="plain">${latest.map((/** @type {any} */ row) => html`<li key=${row._id}>
+      <${Link} to=${`/a/${encodeURIComponent(row._id)}`}><bdi>${label(row) || row.filename || row._id}</bdi><//> <${Badge} kind="type">${row.aggregate_type}<//> <span class="dim"><${Time} at=${row._last_event_at} /></span></li>`)}</ul>`}</section></div></div>`;
+}

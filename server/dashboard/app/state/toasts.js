@@ -1,0 +1,70 @@
+// Short messages, and actions that can still be taken back.
+
+import { signal } from "../vendor/ui.js";
+
+const SHOWN_MS = 6_000;
+export const UNDO_MS = 5_000;
+
+/** @typedef {{id: number, text: string, kind: "info" | "error", detail?: string, undo?: () => void}} Toast */
+/** @type {import("../vendor/ui.js").Signal<Toast[]>} */
+export const toasts = signal([]);
+let last = 0;
+
+/** @param {number} id */
+export function dismiss(id) {
+  toasts.value = toasts.peek().filter((toast) => toast.id !== id);
+}
+
+/** Shows a message. Returns its id. @param {string} text @param {Partial<Toast>} [more] @param {number} [ms] */
+export function say(text, more = {}, ms = SHOWN_MS) {
+  const toast = { id: ++last, text, kind: /** @type {const} */ ("info"), ...more };
+  toasts.value = [...toasts.peek(), toast];
+  if (ms) setTimeout(() => dismiss(toast.id), ms);
+  return toast.id;
+}
+
+/** The code and the request of an error, for those who look for it in the logs. @param {any} error */
+export const detailOf = (error) => [error.code, error.requestId && `request ${error.requestId}`].filter(Boolean).join(" · ");
+
+/** Shows the error of a call. @param {any} error @param {string} [what] */
+export function complain(error, what = "") {
+  say(what ? `${what}: ${error.message}` : error.message, { kind: "error", detail: detailOf(error) }, 15_000);
+}
+
+/** @type {Set<() => Promise<void> | void>} */
+const waiting = new Set();
+
+/**
+ * Does something after five seconds, unless it is taken back. Leaving the page does it at once.
+ *
+ * @param {string} text @param {(leaving: boolean) => Promise<void> | void} commit @param {() => void} revert
+ */
+export function afterUndo(text, commit, revert) {
+  const finish = (/** @type {boolean} */ leaving) => {
+    if (!waiting.delete(now)) return;
+    clearTimeout(timer);
+    dismiss(id);
+    return commit(leaving);
+  };
+  const now = () => finish(true);
+  const timer = setTimeout(() => finish(false), UNDO_MS);
+  const undo = () => {
+    if (!waiting.delete(now)) return;
+    clearTimeout(timer);
+    dismiss(id);
+    revert();
+  };
+  waiting.add(now);
+  const id = say(text, { undo }, 0);
+}
+
+/** Takes the last action back that still can be. */
+export function undoLast() {
+  toasts.peek().findLast((toast) => toast.undo)?.undo?.();
+}
+
+/** Does at once what can still be undone, and waits until it is done. */
+export const finishAll = () => Promise.allSettled([...waiting].map((now) => now()));
+
+// A busy browser may end a page before `pagehide` has run, but it waits for `beforeunload`.
+for (const leaving of ["beforeunload", "pagehide"]) window.addEventListener(leaving, finishAll);

@@ -1,0 +1,2 @@
+// Differences of two texts, by lines and by words.
+export { diffLines, diffWordsWithSpace } from "diff";

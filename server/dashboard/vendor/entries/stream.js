@@ -1,0 +1,2 @@
+// Server-sent events from a response body.
+export { createParser } from "eventsource-parser";

@@ -1,0 +1,186 @@
+//! `/system/backups` and `/system/restores`: the archives of all workspaces, and restores from them, for operators.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use foldwork_engine::archive::{Backups, RestoreFrom, Until, reason};
+use foldwork_engine::model::date::{format_date, parse_date};
+use foldwork_engine::{Error, StoreError};
+use futures_util::future::join_all;
+use poem::web::Data;
+use poem_openapi::param::{Path, Query};
+use poem_openapi::{ApiResponse, Object, OpenApi};
+use serde::Deserialize;
+
+use super::section::Section;
+use crate::auth::OperatorWrite;
+use crate::http::archiving::Archiving;
+use crate::http::error::ApiResult;
+use crate::http::routes::API;
+use crate::wire::backup::{BackupBody, BackupPage, RestoreBody};
+use crate::wire::body::{Body, JsonResponse};
+use crate::wire::page::{PageBody, Whole, limit, named_cursor, read_named_cursor};
+
+pub struct Api;
+
+const BACKUPS: &str = "backups";
+/// The maximum number of archives that a request reads at the same time.
+const CONCURRENCY: usize = 16;
+/// The time limit for each reading of the archive.
+const READ_WITHIN: Duration = Duration::from_secs(10);
+
+/// The workspace to restore, and the point up to which events are restored.
+#[derive(Object, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CreateRestore {
+    /// The id of the archived workspace.
+    workspace_id: String,
+    /// The position of the last event to restore; the default is the end of the archive.
+    #[oai(nullable)]
+    position: Option<Whole>,
+    /// The time of the last event to restore, RFC 3339: events that were appended later are left out. Not allowed
+    /// together with `position`.
+    #[oai(nullable)]
+    at: Option<String>,
+    /// The epoch of the archive to restore; the default is the newest epoch.
+    #[oai(nullable)]
+    epoch: Option<Whole>,
+    /// The name of the new workspace, 1 to 200 characters; the default is the id of the archived workspace and
+    /// `restored`.
+    #[oai(nullable)]
+    name: Option<String>,
+}
+
+/// The response to a request that begins a restore.
+#[derive(ApiResponse)]
+enum Begun {
+    /// The restore has begun.
+    #[oai(status = 202)]
+    Accepted(JsonResponse<RestoreBody>, #[oai(header = "Location")] String),
+}
+
+#[OpenApi(tag = "Section::Operators")]
+impl Api {
+    /// Lists the backups of all workspaces, in the order of the workspaces' ids.
+    ///
+    /// `position` is the position of the last event in the archive. Of several servers, the server that has the
+    /// workspace open and leads it archives the workspace. Only this server knows `head`, `lag` and `error`. `verified`
+    /// is the result of the last verification. A server without a backup responds with 409 `backup_disabled`. Only
+    /// owners of the installation's first workspace can do this (`operator_required`).
+    #[oai(path = "/system/backups", method = "get", operation_id = "list_backups")]
+    async fn list_backups(
+        &self,
+        _access: OperatorWrite,
+        archiving: Data<&Archiving>,
+        /// Only the backup of this workspace, given by its id.
+        workspace_id: Query<Option<String>>,
+        /// Rows per page, 1 to 200; the default is 50.
+        #[oai(name = "limit")]
+        Query(rows): Query<Option<u64>>,
+        /// The `next_cursor` of the previous page.
+        cursor: Query<Option<String>>,
+    ) -> ApiResult<JsonResponse<BackupPage>> {
+        let (after, rows) = (read_named_cursor(BACKUPS, cursor.as_deref())?, limit(rows)?);
+        let enabled = archiving.enabled()?;
+        let archive = enabled.backups.archive();
+        let listed = tokio::time::timeout(READ_WITHIN, archive.workspaces()).await;
+        let mut ids = listed.unwrap_or_else(|_| Err(Error::Unavailable(StoreError::Unresponsive)))?;
+        ids.retain(|id| after.as_deref().is_none_or(|after| **id > *after));
+        ids.retain(|id| workspace_id.as_deref().is_none_or(|wanted| **id == *wanted));
+        let has_next = ids.len() > rows;
+        ids.truncate(rows);
+        let next_cursor = ids.last().filter(|_| has_next).map(|id| named_cursor(BACKUPS, id));
+        Ok(JsonResponse::new(&BackupPage {
+            url: enabled.url.to_string(),
+            control_at: archive.control_at().await?.map(format_date),
+            workspaces: described(&enabled.backups, &ids).await,
+            next_cursor,
+        }))
+    }
+
+    /// Begins to restore a workspace from its archive into a new workspace.
+    ///
+    /// The archived workspace stays as it is. The new workspace appears when the restore is complete, and its owner is
+    /// the caller. A caller whose key is valid in one workspace only gets a `key` for the new workspace. `GET
+    /// /system/restores/{id}` returns the progress. A server without a backup responds with 409 `backup_disabled`. Only
+    /// owners of the installation's first workspace can do this (`operator_required`).
+    #[oai(path = "/system/restores", method = "post", operation_id = "create_restore")]
+    async fn create_restore(
+        &self,
+        access: OperatorWrite,
+        archiving: Data<&Archiving>,
+        body: Body<CreateRestore>,
+    ) -> ApiResult<Begun> {
+        let CreateRestore { workspace_id, position, at, epoch, name } = body.value;
+        let until = until(position, at.as_deref())?;
+        let name = name.unwrap_or_else(|| format!("{workspace_id} restored"));
+        let from = RestoreFrom { workspace_id: workspace_id.into(), until, epoch: epoch.map(u64::from) };
+        let backups = &archiving.enabled()?.backups;
+        let (restore, key) = backups.begin_restore(from, &name, access.0.caller()).await?;
+        let location = format!("{}/system/restores/{}", API, restore.id);
+        Ok(Begun::Accepted(JsonResponse::new(&RestoreBody::with_key(&restore, key)), location))
+    }
+
+    /// Lists the newest restores of the installation, newest first.
+    ///
+    /// The list has at most 100 restores, begun by any server of the store. A server without a backup responds with 409
+    /// `backup_disabled`. Only owners of the installation's first workspace can do this (`operator_required`).
+    #[oai(path = "/system/restores", method = "get", operation_id = "list_restores")]
+    async fn list_restores(
+        &self,
+        _access: OperatorWrite,
+        archiving: Data<&Archiving>,
+    ) -> ApiResult<JsonResponse<PageBody<RestoreBody>>> {
+        let restores = archiving.enabled()?.backups.restores().await?;
+        let data = restores.iter().map(RestoreBody::from).collect();
+        Ok(JsonResponse::new(&PageBody { data, next_cursor: None }))
+    }
+
+    /// Returns a restore with its progress.
+    ///
+    /// `position` grows up to `end`. A restore that failed has the reason as `message`. A server without a backup
+    /// responds with 409 `backup_disabled`. Only owners of the installation's first workspace can do this
+    /// (`operator_required`).
+    #[oai(path = "/system/restores/:restore_id", method = "get", operation_id = "get_restore")]
+    async fn get_restore(
+        &self,
+        _access: OperatorWrite,
+        archiving: Data<&Archiving>,
+        restore_id: Path<String>,
+    ) -> ApiResult<JsonResponse<RestoreBody>> {
+        let restore = archiving.enabled()?.backups.restore(&restore_id).await?;
+        Ok(JsonResponse::new(&RestoreBody::from(&restore)))
+    }
+}
+
+/// Reads the descriptions of archives. Leaves out an archive that was removed after its id was listed. An archive that
+/// cannot be read has the reason as its error.
+async fn described(backups: &Backups, ids: &[Arc<str>]) -> Vec<BackupBody> {
+    let progress = backups.progress();
+    let mut bodies = Vec::with_capacity(ids.len());
+    for ids in ids.chunks(CONCURRENCY) {
+        let describe = |id| tokio::time::timeout(READ_WITHIN, backups.archive().describe(id));
+        for (id, found) in ids.iter().zip(join_all(ids.iter().map(|id| describe(id))).await) {
+            let here = progress.iter().find(|here| here.workspace_id == *id);
+            match found.unwrap_or_else(|_| Err(Error::Unavailable(StoreError::Unresponsive))) {
+                Ok(Some(described)) => bodies.push(BackupBody::new(&described, here)),
+                Ok(None) => {}
+                Err(error) => bodies.push(BackupBody::unreadable(id, here, reason(&error))),
+            }
+        }
+    }
+    bodies
+}
+
+/// Returns the point up to which events are restored.
+fn until(position: Option<Whole>, at: Option<&str>) -> Result<Until, Error> {
+    match (position, at) {
+        (None, None) => Ok(Until::End),
+        (Some(position), None) => Ok(Until::Position(position.into())),
+        (None, Some(at)) => {
+            let time = parse_date(at).ok_or_else(|| Error::invalid_at("/at", "expected an RFC 3339 time"))?;
+            Ok(Until::Time(time))
+        }
+        (Some(_), Some(_)) => Err(Error::invalid_at("/at", "not allowed together with position")),
+    }
+}

@@ -1,0 +1,49 @@
+//! The header `Foldwork-Durability` of appends: waiting until the appended events are in the archive of backups.
+
+use std::sync::Arc;
+
+use foldwork_engine::archive::Backups;
+use foldwork_engine::model::excerpt::excerpt_of;
+use foldwork_engine::{Appended, Error, Writer};
+use poem::http::{HeaderValue, StatusCode, header};
+
+use crate::http::archiving::Archiving;
+use crate::http::error::{ApiError, ApiResult};
+
+/// The durability that an append waits for.
+pub enum Durability {
+    /// The events are stored. Every append waits for this.
+    Stored,
+    /// The events are stored, and are in the archive of backups.
+    Archived(Arc<Backups>),
+}
+
+impl Durability {
+    /// Returns the durability that the header asks for. Fails for an unknown value, and if the server has no backup.
+    pub fn of(header: Option<&str>, archiving: &Archiving) -> ApiResult<Durability> {
+        match header.map(str::trim) {
+            None => Ok(Durability::Stored),
+            Some("archived") => Ok(Durability::Archived(archiving.enabled()?.backups.clone())),
+            Some(other) => {
+                let other = excerpt_of(other);
+                let message = format!("Foldwork-Durability: unknown value '{other}'; expected archived");
+                Err(Error::invalid(message).into())
+            }
+        }
+    }
+
+    /// Waits until the appended events have this durability. The events stay appended if the wait fails.
+    pub async fn wait(&self, writer: &Writer, appended: &Appended) -> ApiResult<()> {
+        let Durability::Archived(backups) = self else { return Ok(()) };
+        // Events that an earlier request appended may have any position.
+        let last = appended.events.iter().map(|event| event.position).max().unwrap_or(0);
+        backups.archived(writer.caller().workspace_id(), last).await.map_err(|error| {
+            let cause = std::error::Error::source(&error).map(ToString::to_string);
+            tracing::warn!(%error, cause, "appended events were not archived in time");
+            let message = "the events are appended, but not archived yet; repeat the request with the same \
+                           Idempotency-Key or the same event ids to wait again";
+            ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "not_archived", message)
+                .with_header(header::RETRY_AFTER, HeaderValue::from_static("1"))
+        })
+    }
+}

@@ -1,0 +1,172 @@
+//! `/workspaces` and `/users`: all workspaces and users of the installation, for operators.
+
+use foldwork_engine::model::access::Membership;
+use foldwork_engine::workspace::deletion::{ListedUser, PageById};
+use poem_openapi::param::{Path, Query};
+use poem_openapi::{Object, OpenApi};
+use serde::{Deserialize, Serialize};
+
+use super::section::Section;
+use crate::auth::OperatorWrite;
+use crate::http::error::ApiResult;
+use crate::wire::body::{Body, JsonResponse};
+use crate::wire::closed_sets::{OneOf, Roles};
+use crate::wire::page::{Listed, PageBody, limit, named_cursor, read_named_cursor};
+use crate::wire::plan::PlanBody;
+use crate::wire::workspace::WorkspaceBody;
+
+pub struct Api;
+
+/// The maximum number of workspaces in the response for each user.
+const MAX_MEMBERSHIPS: usize = 100;
+
+const WORKSPACES: &str = "workspaces";
+const USERS: &str = "users";
+
+impl Listed for WorkspaceBody {
+    const PAGE: &'static str = "WorkspacePage";
+    const DESCRIPTION: &'static str = "A page of workspaces.";
+}
+
+/// A user of the installation.
+#[derive(Object, Serialize)]
+#[oai(rename = "User")]
+struct UserBody {
+    id: String,
+    #[oai(nullable)]
+    name: Option<String>,
+    #[oai(nullable)]
+    email: Option<String>,
+    /// Whether an identity provider has verified the address.
+    email_verified: bool,
+    plan: PlanBody,
+    /// The workspaces of the user in the order of joining, at most 100.
+    workspaces: Vec<UserWorkspace>,
+}
+
+/// A workspace of a user.
+#[derive(Object, Serialize)]
+struct UserWorkspace {
+    id: String,
+    role: OneOf<Roles>,
+}
+
+impl Listed for UserBody {
+    const PAGE: &'static str = "UserPage";
+    const DESCRIPTION: &'static str = "A page of users.";
+}
+
+impl From<&ListedUser> for UserBody {
+    fn from(user: &ListedUser) -> UserBody {
+        let ListedUser { record, plan, memberships } = user;
+        let workspace = |member: &Membership| UserWorkspace {
+            id: member.workspace_id.to_string(),
+            role: member.role.name().into(),
+        };
+        UserBody {
+            id: record.id.to_string(),
+            name: record.name.as_deref().map(str::to_owned),
+            email: record.email.as_deref().map(str::to_owned),
+            email_verified: record.email_verified,
+            plan: PlanBody::from(plan),
+            workspaces: memberships.iter().take(MAX_MEMBERSHIPS).map(workspace).collect(),
+        }
+    }
+}
+
+/// Changes to a workspace.
+#[derive(Object, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ChangeWorkspace {
+    /// The new name, 1 to 200 characters.
+    name: String,
+}
+
+#[OpenApi(tag = "Section::Operators")]
+impl Api {
+    /// Lists all workspaces of the installation, in the order of their ids.
+    ///
+    /// Only owners of the installation's first workspace can do this (`operator_required`).
+    #[oai(path = "/workspaces", method = "get", operation_id = "list_workspaces")]
+    async fn list_workspaces(
+        &self,
+        access: OperatorWrite,
+        /// Rows per page, 1 to 200; the default is 50.
+        #[oai(name = "limit")]
+        Query(rows): Query<Option<u64>>,
+        /// The `next_cursor` of the previous page.
+        cursor: Query<Option<String>>,
+    ) -> ApiResult<JsonResponse<PageBody<WorkspaceBody>>> {
+        let after = read_named_cursor(WORKSPACES, cursor.as_deref())?;
+        let page = access.0.list_workspaces(after.as_deref(), limit(rows)?).await?;
+        Ok(JsonResponse::new(&page_of(&page, WORKSPACES)))
+    }
+
+    /// Changes the name of a workspace.
+    ///
+    /// Only owners of the installation's first workspace can do this (`operator_required`).
+    #[oai(path = "/workspaces/:workspace_id", method = "patch", operation_id = "update_workspace")]
+    async fn update_workspace(
+        &self,
+        access: OperatorWrite,
+        workspace_id: Path<String>,
+        body: Body<ChangeWorkspace>,
+    ) -> ApiResult<JsonResponse<WorkspaceBody>> {
+        let workspace = access.0.rename_workspace(&workspace_id, &body.name).await?;
+        Ok(JsonResponse::new(&WorkspaceBody::from(&workspace)))
+    }
+
+    /// Deletes a workspace after a grace period, which the response states as `delete_at`.
+    ///
+    /// The setting `[workspaces] deletion_grace_days` is the length of the period. Until the period ends, the workspace
+    /// works as before, its owners have a task about the deletion in their mailbox, and `POST /workspaces/{id}/restore`
+    /// cancels the deletion. Then the events, files, keys, memberships and invitations of the workspace are deleted.
+    /// Its users remain. Repeating the request does not prolong the period. The first workspace cannot be deleted (409
+    /// `first_workspace`). Only owners of the first workspace can delete other workspaces (`operator_required`).
+    #[oai(path = "/workspaces/:workspace_id", method = "delete", operation_id = "delete_workspace")]
+    async fn delete_workspace(
+        &self,
+        access: OperatorWrite,
+        workspace_id: Path<String>,
+    ) -> ApiResult<JsonResponse<WorkspaceBody>> {
+        let workspace = access.0.delete_workspace(&workspace_id).await?;
+        Ok(JsonResponse::new(&WorkspaceBody::from(&workspace)))
+    }
+
+    /// Cancels the deletion of a workspace whose grace period has not ended.
+    ///
+    /// If no deletion is scheduled, the request changes nothing. Only owners of the installation's first workspace can
+    /// do this (`operator_required`).
+    #[oai(path = "/workspaces/:workspace_id/restore", method = "post", operation_id = "restore_workspace")]
+    async fn restore_workspace(
+        &self,
+        access: OperatorWrite,
+        workspace_id: Path<String>,
+    ) -> ApiResult<JsonResponse<WorkspaceBody>> {
+        let workspace = access.0.keep_workspace(&workspace_id).await?;
+        Ok(JsonResponse::new(&WorkspaceBody::from(&workspace)))
+    }
+
+    /// Lists all users of the installation with their plans and workspaces, in the order of their ids.
+    ///
+    /// Only owners of the installation's first workspace can do this (`operator_required`).
+    #[oai(path = "/users", method = "get", operation_id = "list_users")]
+    async fn list_users(
+        &self,
+        access: OperatorWrite,
+        /// Rows per page, 1 to 200; the default is 50.
+        #[oai(name = "limit")]
+        Query(rows): Query<Option<u64>>,
+        /// The `next_cursor` of the previous page.
+        cursor: Query<Option<String>>,
+    ) -> ApiResult<JsonResponse<PageBody<UserBody>>> {
+        let after = read_named_cursor(USERS, cursor.as_deref())?;
+        let page = access.0.list_users(after.as_deref(), limit(rows)?).await?;
+        Ok(JsonResponse::new(&page_of(&page, USERS)))
+    }
+}
+
+fn page_of<'a, S, T: From<&'a S>>(page: &'a PageById<S>, list: &str) -> PageBody<T> {
+    let next_cursor = page.next.as_deref().map(|id| named_cursor(list, id));
+    PageBody { data: page.items.iter().map(T::from).collect(), next_cursor }
+}

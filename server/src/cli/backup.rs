@@ -1,0 +1,185 @@
+//! `foldwork backup`: creates a backup key, lists the backups of a server, and verifies an archive without a
+//! server.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use foldwork_engine::archive::{Archive, Outcome, SealingKey, Verified, reason};
+use foldwork_engine::model::date::format_date;
+use reqwest::Method;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::archive::{configured, open, shown_on};
+use super::client::{Client, Connection};
+use super::output::{print, print_line};
+use super::progress::Progress;
+use super::table::Table;
+
+/// Creates a backup key, lists the backups of a server, and verifies an archive without a server.
+#[derive(clap::Args, Debug)]
+pub struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum Action {
+    /// Prints a new key for FOLDWORK_BACKUP_KEY. Without this key, users, members and keys cannot be restored.
+    Key,
+    /// Lists the backups of a running server.
+    Status {
+        /// Prints the records as JSON, one per line.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Restores the archives into memory and compares their states with the recorded digests. Exits with 1 if an
+    /// archive is damaged or different.
+    Verify(VerifyArguments),
+}
+
+#[derive(clap::Args, Debug)]
+struct VerifyArguments {
+    /// The id of the workspace; the default is all workspaces of the archive.
+    #[arg(long, value_name = "ID")]
+    workspace: Option<String>,
+    /// The configuration file; the default is config.toml.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The URL of the archive; the default is the archive of the configuration.
+    #[arg(long, value_name = "URL")]
+    from: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Page {
+    url: String,
+    control_at: Option<String>,
+    workspaces: Vec<Value>,
+    next_cursor: Option<String>,
+}
+
+/// Runs a subcommand of `foldwork backup`.
+pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
+    match arguments.action {
+        Action::Key => print_line(&SealingKey::generate()),
+        Action::Status { json } => status(&arguments.connection.client()?, json).await,
+        Action::Verify(arguments) => verify(arguments).await,
+    }
+}
+
+async fn status(client: &Client, as_json: bool) -> anyhow::Result<()> {
+    let mut records: Vec<Value> = Vec::new();
+    let mut cursor: Option<String> = None;
+    let (url, control_at) = loop {
+        let mut request = client.request(Method::GET, &["system", "backups"]).query(&[("limit", "200")]);
+        if let Some(cursor) = &cursor {
+            request = request.query(&[("cursor", cursor)]);
+        }
+        let page: Page = client.call(request).await?.json()?;
+        records.extend(page.workspaces);
+        match page.next_cursor {
+            Some(next) if cursor.as_ref() != Some(&next) => cursor = Some(next),
+            _ => break (page.url, page.control_at),
+        }
+    };
+    if as_json {
+        return print(&records.iter().map(|record| format!("{record}\n")).collect::<String>());
+    }
+    let control_at = control_at.map_or_else(|| "not archived yet".to_owned(), |at| format!("archived at {at}"));
+    print(&format!("{url}, control database {control_at}\n\n{}", listing(&records)))
+}
+
+fn listing(records: &[Value]) -> String {
+    /// The columns: the heading, and the place of the value in a record.
+    const COLUMNS: [(&str, &str); 10] = [
+        ("workspace_id", "/workspace_id"),
+        ("epoch", "/epoch"),
+        ("position", "/position"),
+        ("head", "/head"),
+        ("lag", "/lag"),
+        ("to", "/to"),
+        ("bytes", "/bytes"),
+        ("verified", "/verified/outcome"),
+        ("verified_at", "/verified/at"),
+        ("error", "/error"),
+    ];
+    let mut table = Table::new(&COLUMNS.map(|(heading, _)| heading));
+    for record in records {
+        table.push(&COLUMNS.map(|(_, place)| record.pointer(place).unwrap_or(&Value::Null)));
+    }
+    table.render()
+}
+
+async fn verify(arguments: VerifyArguments) -> anyhow::Result<()> {
+    let VerifyArguments { workspace, config, from } = arguments;
+    let archive = open(&configured(config.as_deref(), from)?)?;
+    let is_one = workspace.is_some();
+    let ids: Vec<Arc<str>> = match workspace {
+        Some(id) => vec![id.into()],
+        None => present(&archive).await.context("the archive cannot be read")?,
+    };
+    if ids.is_empty() {
+        bail!("the archive has no workspaces");
+    }
+    let mut wrong = 0;
+    if !is_one {
+        wrong += verify_control(&archive, &ids).await?;
+    }
+    for id in &ids {
+        let outcome = verify_one(&archive, id).await.with_context(|| format!("workspace {id}"))?;
+        wrong += usize::from(matches!(outcome, Outcome::Different | Outcome::Damaged));
+    }
+    match wrong {
+        0 => print_line(&format!("verified {} workspaces", ids.len())),
+        wrong => bail!("the verification found {wrong} problems"),
+    }
+}
+
+/// Checks the dump of the control database, and that each workspace in it has an archive. Returns the number of
+/// problems.
+async fn verify_control(archive: &Archive, ids: &[Arc<str>]) -> anyhow::Result<usize> {
+    let known = match archive.verify_control().await {
+        Ok((at, known)) => {
+            print_line(&format!("readable   control database of {}", format_date(at)))?;
+            known
+        }
+        Err(error) => {
+            print_line(&format!("damaged    control database: {}", reason(&error)))?;
+            return Ok(1);
+        }
+    };
+    let missing: Vec<&String> = known.iter().filter(|known| ids.iter().all(|id| **id != ***known)).collect();
+    for id in &missing {
+        print_line(&format!("missing    {id}: the workspace has no archive"))?;
+    }
+    Ok(missing.len())
+}
+
+/// Returns the workspaces of an archive, without those of which only empty folders remain.
+async fn present(archive: &Archive) -> anyhow::Result<Vec<Arc<str>>> {
+    let mut present = Vec::new();
+    for id in archive.workspaces().await? {
+        if archive.describe(&id).await?.is_some() {
+            present.push(id);
+        }
+    }
+    Ok(present)
+}
+
+/// Verifies the archive of a workspace, and prints the outcome with the problems.
+async fn verify_one(archive: &Archive, id: &str) -> anyhow::Result<Outcome> {
+    let progress = Progress::start(None);
+    let now_ms = jiff::Timestamp::now().as_millisecond();
+    let verified = archive.verify(id, now_ms, &shown_on(&progress)).await;
+    let time = progress.finish();
+    let Verified { position, outcome, events, problems, .. } = verified?;
+    print_line(&format!("{:<9}  {id}: {events} events up to position {position} in {time}", outcome.name()))?;
+    for problem in problems {
+        print_line(&format!("           {problem}"))?;
+    }
+    Ok(outcome)
+}

@@ -1,0 +1,33 @@
+//! The errors of an import: which line the workspace rejected, and why.
+
+use anyhow::anyhow;
+use foldwork_engine::Error;
+
+/// The numbers of the lines that caused an error, as text.
+#[derive(Debug)]
+pub struct Placed(pub String);
+
+impl std::fmt::Display for Placed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Returns the index of the event that caused an error.
+pub fn index_of(error: &Error, events: usize) -> Option<usize> {
+    if events == 1 {
+        return Some(0);
+    }
+    match error {
+        Error::Invalid { index, .. } | Error::Conflict { index, .. } => *index,
+        _ => None,
+    }
+}
+
+/// Converts an error of the engine. Keeps the cause of an error whose message does not include it.
+pub fn shown(error: Error) -> anyhow::Error {
+    match error {
+        Error::Unavailable(_) | Error::Internal(_) => anyhow::Error::new(error),
+        error => anyhow!("{error}"),
+    }
+}

@@ -1,0 +1,65 @@
+//! The slugs of the articles in an imported file, and the warnings about articles that get another slug.
+
+use std::sync::Arc;
+
+use foldwork_engine::Appended;
+use foldwork_engine::model::builtin::ARTICLE;
+use foldwork_engine::model::event::{NewEvent, SlugsInLog};
+use foldwork_engine::model::slug::SLUG;
+use foldwork_engine::model::value::{Object, Value};
+
+use crate::cli::progress::Progress;
+use crate::cli::sender::Renamed;
+
+/// The slugs of the articles that the lines so far have.
+#[derive(Debug, Default)]
+pub struct FileSlugs(Arc<SlugsInLog>);
+
+/// A slug of a line, or `None` if the line has none.
+pub type Sent = Option<String>;
+
+impl FileSlugs {
+    /// Records the slug of an event.
+    pub fn note(&mut self, event: &NewEvent) {
+        if let (ARTICLE, Some(slug)) = (&*event.aggregate_type, slug_of(&event.payload)) {
+            let ids = Arc::make_mut(&mut self.0).entry(slug.to_owned()).or_default();
+            if !ids.contains(&event.aggregate_id) {
+                ids.insert(event.aggregate_id.clone());
+            }
+        }
+    }
+
+    /// Passes the slugs of the file to events that are about to be appended. Returns the slugs of these events.
+    pub fn pass_to(&self, events: &mut [NewEvent]) -> Vec<Sent> {
+        let pass = |event: &mut NewEvent| {
+            if event.recorded.is_some() && event.aggregate_type == ARTICLE {
+                event.slugs_in_log = Some(self.0.clone());
+            }
+            slug_of(&event.payload).map(str::to_owned)
+        };
+        events.iter_mut().map(pass).collect()
+    }
+}
+
+/// Warns about the appended events that got another slug than their lines have. Returns their number.
+pub fn warn(progress: &Progress, appended: &Appended, sent: &[Sent], lines: &[u64]) -> u64 {
+    let mut renamed_slugs = 0;
+    let events = appended.events.iter().zip(&appended.repeated).zip(sent.iter().zip(lines)).enumerate();
+    for (index, ((event, is_repeated), (sent, line))) in events {
+        let slug = slug_of(&event.payload);
+        if !is_repeated
+            && *event.aggregate_type == *ARTICLE
+            && slug != sent.as_deref()
+            && let Some(slug) = slug
+        {
+            let renamed = Renamed::new(index, event.aggregate_id.as_str(), slug, sent.as_deref());
+            progress.note(&format!("warning: line {line}: {renamed}"));
+            renamed_slugs += 1;
+        }
+    }
+    renamed_slugs
+}
+
+fn slug_of(payload: &Object) -> Option<&str> {
+    payload.get(SLUG).and_then(Value::as_str)
+}

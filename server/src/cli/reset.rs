@@ -1,0 +1,72 @@
+//! `foldwork keys reset`: creates a new owner key for an operator who has lost all keys. Opens the store without a
+//! server.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use foldwork_engine::OwnerKey;
+use foldwork_engine::model::access::KeyRecord;
+
+use super::output::print_line;
+use super::portable::store::open_engine;
+use crate::config::Config;
+use crate::serve::place::Folder;
+
+/// The maximum number of keys that are listed.
+const MAX_LISTED: usize = 20;
+
+#[derive(clap::Args, Debug)]
+pub struct Arguments {
+    /// The configuration file; the default is config.toml.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The URL of the data store; the default is the store of the configuration.
+    #[arg(long, value_name = "URL")]
+    database: Option<String>,
+    /// Revokes the owner's other keys in the first workspace, and all keys derived from them.
+    #[arg(long)]
+    revoke: bool,
+}
+
+/// Runs `foldwork keys reset`.
+pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
+    let mut config = Config::load(arguments.config.as_deref())?;
+    if let Some(url) = arguments.database {
+        config.store.url = url;
+    }
+    // The command needs no files, and must not create the folder for files.
+    config.files.url = "mem://".into();
+    if let Some(folder) = Folder::of(&config.store.url, "surrealkv").filter(Folder::is_new) {
+        bail!("there is no store in {}; name it with --database or --config", folder.path.display());
+    }
+    let engine = open_engine(&config).await?;
+    let OwnerKey { workspace, key, others } =
+        engine.reset_owner_key(arguments.revoke).await.context("could not create an owner key")?;
+    let about = format!(
+        "made an owner key for the workspace '{}' ({})\n{}The key is shown only once:\n",
+        workspace.name,
+        workspace.id,
+        fate(&others, arguments.revoke)
+    );
+    // Ignores a failed note, so that the key is printed in any case. Only the key goes to standard output, so that a
+    // script can capture it.
+    let _ = io::stderr().write_all(about.as_bytes());
+    print_line(&key)
+}
+
+/// Returns the message about the owner's other keys.
+fn fate(others: &[KeyRecord], revoked: bool) -> String {
+    if others.is_empty() {
+        return "the owner had no other keys there\n".to_owned();
+    }
+    let verb = if revoked { "revoked, with all keys derived from them" } else { "kept; --revoke revokes them" };
+    let mut lines = format!("the owner's other keys there are {verb}:\n");
+    for key in others.iter().take(MAX_LISTED) {
+        lines += &format!("  {}  {}  {}\n", key.id, key.display, key.name);
+    }
+    if others.len() > MAX_LISTED {
+        lines += &format!("  and {} more\n", others.len() - MAX_LISTED);
+    }
+    lines
+}

@@ -1,0 +1,210 @@
+//! `foldwork restore`: restores the installation or one workspace from an archive of backups. Opens the store without a
+//! server.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+use foldwork_engine::Engine;
+use foldwork_engine::archive::{Archive, RestoreFrom, Restored, Until, restore_control, restore_workspace};
+use foldwork_engine::model::access::WorkspaceRecord;
+use foldwork_engine::model::date::parse_date;
+
+use super::archive::{configured, open, shown_on};
+use super::output::print_line;
+use super::portable::store::open_engine;
+use super::progress::Progress;
+
+/// The maximum number of workspaces that an error lists.
+const MAX_LISTED: usize = 10;
+
+/// Restores from an archive into the configured store, while the server is stopped.
+///
+/// Without --workspace, restores the whole installation into an empty store: workspaces with their events and files,
+/// users, members, keys and plans. A restore that ended early is continued by the same command. With --workspace,
+/// restores one workspace: under its own id if the store lacks the workspace or has it without events, and otherwise as
+/// a new workspace.
+#[derive(clap::Args, Debug)]
+pub struct Arguments {
+    /// The URL of the archive; the default is the archive of the configuration.
+    #[arg(long, value_name = "URL")]
+    from: Option<String>,
+    /// The id of the workspace to restore; the default is the whole installation.
+    #[arg(long, value_name = "ID")]
+    workspace: Option<String>,
+    /// The position of the last event to restore.
+    #[arg(long, value_name = "POSITION", requires = "workspace")]
+    position: Option<u64>,
+    /// The time of the last event to restore, such as 2026-12-31T00:00:00Z. Events that were appended later are left
+    /// out.
+    #[arg(long, value_name = "TIME", conflicts_with = "position")]
+    at: Option<String>,
+    /// The epoch of the archive; the default is the newest epoch.
+    #[arg(long, value_name = "EPOCH", requires = "workspace")]
+    epoch: Option<u64>,
+    /// The configuration file; the default is config.toml.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+/// The numbers of everything that a command has restored.
+#[derive(Default)]
+struct Total {
+    workspaces: u64,
+    events: u64,
+    files: u64,
+}
+
+/// A running restore.
+struct Restoring {
+    engine: Arc<Engine>,
+    archive: Archive,
+    /// The time of the last event to restore, in milliseconds since the epoch.
+    at: Option<i64>,
+    total: Total,
+}
+
+/// Runs `foldwork restore`.
+pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
+    let Arguments { from, workspace, position, at, epoch, config } = arguments;
+    let at = at.map(|at| parse_date(&at).with_context(|| format!("--at is '{at}'; expected an RFC 3339 time")));
+    let at = at.transpose()?;
+    let config = configured(config.as_deref(), from)?;
+    let archive = open(&config)?;
+    let started = Instant::now();
+    let mut restoring = Restoring { engine: open_engine(&config).await?, archive, at, total: Total::default() };
+    match workspace {
+        Some(id) => restoring.restore_one(&id, position, epoch).await?,
+        None => restoring.restore_all().await?,
+    }
+    let Total { workspaces, events, files } = restoring.total;
+    let time = started.elapsed().as_secs_f64();
+    print_line(&format!("restored {workspaces} workspaces with {events} events and {files} files in {time:.1} s"))
+}
+
+impl Restoring {
+    /// Restores the installation into an empty store, or continues such a restore. A workspace that cannot be restored
+    /// does not keep others from being restored.
+    async fn restore_all(&mut self) -> anyhow::Result<()> {
+        let known = self.engine.workspaces().await?;
+        let records = if known.is_empty() {
+            restore_control(&self.engine, &self.archive).await.context("cannot restore the control database")?
+        } else {
+            print_line("the store has workspaces: an earlier restore is continued")?;
+            known
+        };
+        let archived = self.archive.workspaces().await.context("the archive cannot be read")?;
+        let mut failed = 0;
+        for record in &records {
+            if !archived.contains(&record.id) {
+                print_line(&format!("{} '{}': the archive has no events", record.id, record.name))?;
+                continue;
+            }
+            let from = RestoreFrom { workspace_id: record.id.clone(), until: self.until(None), epoch: None };
+            if let Err(error) = self.restore(&from, record).await {
+                failed += 1;
+                print_line(&format!("{} '{}': failed: {error:#}", record.id, record.name))?;
+            }
+        }
+        match failed {
+            0 => Ok(()),
+            failed => bail!("{failed} of {} workspaces are not restored completely", records.len()),
+        }
+    }
+
+    /// Restores one workspace: under its own id if the store lacks it, and otherwise as a new workspace.
+    async fn restore_one(&mut self, id: &str, position: Option<u64>, epoch: Option<u64>) -> anyhow::Result<()> {
+        let ids = self.archive.workspaces().await.context("the archive cannot be read")?;
+        if !ids.iter().any(|known| **known == *id) {
+            let shown: Vec<&str> = ids.iter().take(MAX_LISTED).map(|id| &**id).collect();
+            let more = if ids.len() > MAX_LISTED { ", …" } else { "" };
+            bail!("the archive has no workspace '{id}'; it has {}{more}", shown.join(", "));
+        }
+        let known = self.engine.workspaces().await?;
+        let known = known.iter().find(|record| *record.id == *id);
+        let from = RestoreFrom { workspace_id: id.into(), until: self.until(position), epoch };
+        if let Some(record) = known
+            && self.is_empty(record).await?
+        {
+            return self.restore(&from, record).await;
+        }
+        self.check_end(id, position, epoch).await?;
+        let record = new_record(id, known);
+        let key = self.engine.restore_workspace(&record, true).await.context("the workspace cannot be created")?;
+        if let Some(key) = key {
+            print_line(&format!("owner key of workspace {} (shown once): {key}", record.id))?;
+        }
+        self.restore(&from, &record).await
+    }
+
+    /// Checks that the archive has the requested position and epoch, before a workspace is created.
+    async fn check_end(&self, id: &str, position: Option<u64>, epoch: Option<u64>) -> anyhow::Result<()> {
+        let found = self.archive.describe(id).await.context("the archive cannot be read")?;
+        let found = found.with_context(|| format!("the archive has no workspace '{id}'"))?;
+        if let Some(epoch) = epoch.filter(|epoch| *epoch == 0 || *epoch > found.epoch) {
+            bail!("the archive has no epoch {epoch}; expected 1 to {}", found.epoch);
+        }
+        if let Some(position) = position.filter(|position| epoch.is_none() && *position > found.position) {
+            bail!("the archive ends at position {}, before {position}", found.position);
+        }
+        Ok(())
+    }
+
+    async fn is_empty(&self, record: &WorkspaceRecord) -> anyhow::Result<bool> {
+        let offline = self.engine.offline(&record.id).await.context("the workspace cannot be opened")?;
+        let position = offline.position();
+        offline.close().await?;
+        Ok(position == 0)
+    }
+
+    /// Restores events and files into a workspace, and prints a line.
+    async fn restore(&mut self, from: &RestoreFrom, into: &WorkspaceRecord) -> anyhow::Result<()> {
+        let progress = Progress::start(None);
+        let restored = restore_workspace(&self.engine, &self.archive, from, &into.id, &shown_on(&progress)).await;
+        let time = progress.finish();
+        let Restored { position, events, files, missing_files } = restored?;
+        self.total.workspaces += 1;
+        self.total.events += events;
+        self.total.files += files;
+        let missing = match missing_files {
+            0 => String::new(),
+            _ => format!(", {missing_files} files without bytes in the archive"),
+        };
+        let (id, name) = (&into.id, &into.name);
+        print_line(&format!(
+            "{id} '{name}': {events} events up to position {position}, {files} files{missing} in {time}"
+        ))
+    }
+
+    fn until(&self, position: Option<u64>) -> Until {
+        match (position, self.at) {
+            (Some(position), _) => Until::Position(position),
+            (None, Some(at)) => Until::Time(at),
+            (None, None) => Until::End,
+        }
+    }
+}
+
+/// Returns the record of the workspace to restore into. If the store has the archived workspace, the record is new and
+/// has the same owner. Otherwise it has the id of the archived workspace and a new owner.
+fn new_record(id: &str, known: Option<&WorkspaceRecord>) -> WorkspaceRecord {
+    let new_id = || uuid::Uuid::now_v7().to_string();
+    let created_at = jiff::Timestamp::now().as_millisecond();
+    match known {
+        Some(known) => WorkspaceRecord {
+            id: new_id().into(),
+            name: format!("{} restored", known.name),
+            slug: format!("{}-restored", known.slug),
+            owner_id: known.owner_id.clone(),
+            created_at,
+        },
+        None => WorkspaceRecord {
+            id: id.into(),
+            name: "restored".into(),
+            slug: "restored".into(),
+            owner_id: new_id().into(),
+            created_at,
+        },
+    }
+}

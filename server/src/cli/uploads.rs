@@ -1,0 +1,128 @@
+//! Uploads the files of an export to a server.
+
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, ensure};
+use foldwork_engine::model::file_path::{FilePath, Place};
+use reqwest::header::CONTENT_TYPE;
+use reqwest::{Method, StatusCode};
+use serde::Deserialize;
+
+use super::client::{CallError, Client};
+use super::portable::folder::Folder;
+use super::projects::Projects;
+use super::retry;
+
+/// The maximum time of the upload of one file.
+const UPLOAD_TIME: Duration = Duration::from_secs(60 * 60);
+
+/// A file of an export, as the payload of its event describes it.
+#[derive(Clone, Debug, Deserialize)]
+pub struct NamedFile {
+    filename: String,
+    mime_type: String,
+    size: u64,
+    sha256: String,
+    #[serde(default)]
+    attached_id: Option<String>,
+    #[serde(default)]
+    attached_type: Option<String>,
+    /// The id or slug of the file's project, which the event has.
+    #[serde(skip)]
+    pub project: Option<String>,
+}
+
+/// The state of a file on the server, or of a file that was just stored.
+#[derive(Deserialize)]
+struct Present {
+    sha256: String,
+}
+
+#[derive(Deserialize)]
+struct Workspace {
+    id: String,
+}
+
+/// The uploads of one import.
+#[derive(Debug, Default)]
+pub struct Uploads {
+    /// The id of the server's workspace, with which the paths of files begin. Fetched at the first file.
+    workspace: Option<String>,
+}
+
+impl Uploads {
+    /// Stores a file unless the server has a file with the same content at the same path. Returns whether the file was
+    /// stored. The file may get another path than in the export, because paths have the ids of workspaces and projects.
+    pub async fn store(
+        &mut self,
+        client: &Client,
+        projects: &Projects,
+        folder: &Folder,
+        file: &NamedFile,
+        note: &dyn Fn(&str),
+    ) -> anyhow::Result<bool> {
+        let path = self.path(client, projects, file, note).await?;
+        let id = FilePath::aggregate_id(path.as_str()).to_string();
+        let present = retry::call(client, note, || client.request(Method::GET, &["aggregates", &id])).await;
+        match present {
+            Ok(answer) if answer.json::<Present>()?.sha256 == file.sha256 => return Ok(false),
+            Ok(_) => {}
+            Err(error) if error.has_status(StatusCode::NOT_FOUND) => {}
+            Err(error) => return Err(error).context("the file cannot be looked up"),
+        }
+        let segments: Vec<&str> = ["files"].into_iter().chain(path.as_str().split('/')).collect();
+        let request = || {
+            client
+                .request(Method::PUT, &segments)
+                .timeout(UPLOAD_TIME)
+                .header(CONTENT_TYPE, &file.mime_type)
+                .body(folder.body(&file.sha256, file.size))
+        };
+        // Fails before the request if the folder does not have the bytes.
+        folder.read(&file.sha256, file.size).await.map(drop)?;
+        let stored: Present = retry::call(client, note, request).await.context("the file cannot be stored")?.json()?;
+        ensure!(stored.sha256 == file.sha256, "the bytes of the file have the SHA-256 {}", stored.sha256);
+        Ok(true)
+    }
+
+    async fn path(
+        &mut self,
+        client: &Client,
+        projects: &Projects,
+        file: &NamedFile,
+        note: &dyn Fn(&str),
+    ) -> anyhow::Result<FilePath> {
+        let workspace = match &self.workspace {
+            Some(id) => id.clone(),
+            None => {
+                let found = retry::call(client, note, || client.request(Method::GET, &["workspace"])).await;
+                found.and_then(|answer| answer.json::<Workspace>()).map_err(cannot_find)?.id
+            }
+        };
+        self.workspace = Some(workspace.clone());
+        let named = file.project.as_deref().map(|name| projects.id(name).unwrap_or(name).to_owned());
+        // A file is in the project of the aggregate to which it is attached.
+        let project = match &file.attached_id {
+            Some(id) => match retry::call(client, note, || client.request(Method::GET, &["aggregates", id])).await {
+                Ok(answer) => answer.json::<Attached>()?.project_id,
+                Err(error) if error.has_status(StatusCode::NOT_FOUND) => named,
+                Err(error) => return Err(error).context("the aggregate of the file cannot be looked up"),
+            },
+            None => named,
+        };
+        let place =
+            Place { project, aggregate_type: file.attached_type.clone(), aggregate_id: file.attached_id.clone() };
+        let path = FilePath::new(&workspace, &place, &file.filename);
+        path.map_err(|(part, message)| anyhow!("/payload: {part}: {message}"))
+    }
+}
+
+/// The field of an aggregate that determines the path of its files.
+#[derive(Deserialize)]
+struct Attached {
+    project_id: Option<String>,
+}
+
+fn cannot_find(error: CallError) -> anyhow::Error {
+    anyhow::Error::new(error).context("the workspace cannot be read")
+}

@@ -1,0 +1,85 @@
+//! Settings of backups.
+
+use foldwork_engine::archive::BackupSettings;
+use serde::{Deserialize, Serialize};
+
+/// The minimum and the maximum of `flush_ms`.
+const FLUSH_MS: (u64, u64) = (100, 60_000);
+const DAY_MS: i64 = 86_400_000;
+
+/// Settings of the archive to which a server copies the log. Without a URL, nothing is archived.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Backup {
+    pub url: String,
+    pub flush_ms: u64,
+    pub retention_days: u32,
+    pub verify: Verify,
+}
+
+/// How often a server restores archives into memory and compares their states with those of the store.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verify {
+    #[default]
+    Daily,
+    Off,
+}
+
+impl Default for Backup {
+    fn default() -> Backup {
+        Backup { url: String::new(), flush_ms: 1_000, retention_days: 30, verify: Verify::Daily }
+    }
+}
+
+impl Backup {
+    /// Returns whether the server archives, which requires a URL.
+    pub fn is_enabled(&self) -> bool {
+        !self.url.is_empty()
+    }
+
+    /// Returns the settings of the archiver.
+    pub fn settings(&self) -> BackupSettings {
+        let (min, max) = FLUSH_MS;
+        BackupSettings {
+            flush_ms: self.flush_ms.clamp(min, max),
+            retention_ms: i64::from(self.retention_days) * DAY_MS,
+            verify: self.verify == Verify::Daily,
+        }
+    }
+
+    /// Returns the URL of the archive without a user, a password and a query, which may contain credentials.
+    pub fn shown_url(&self) -> String {
+        let url = self.url.split(['?', '#']).next().unwrap_or_default();
+        let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+        format!("{scheme}://{host}{path}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(url: &str) -> String {
+        Backup { url: url.into(), ..Backup::default() }.shown_url()
+    }
+
+    #[test]
+    fn the_shown_url_has_no_credentials() {
+        assert_eq!(shown(""), "");
+        assert_eq!(shown("s3://key:secret@bucket/prefix?token=x"), "s3://bucket/prefix");
+        assert_eq!(shown("s3://bucket"), "s3://bucket");
+        assert_eq!(shown("file:///srv/a@b"), "file:///srv/a@b");
+        assert_eq!(shown("file://data/backup"), "file://data/backup");
+    }
+
+    #[test]
+    fn the_interval_of_flushes_is_limited() {
+        let flush_ms = |flush_ms| Backup { flush_ms, ..Backup::default() }.settings().flush_ms;
+        assert_eq!([0, 100, 1_000, 60_000, u64::MAX].map(flush_ms), [100, 100, 1_000, 60_000, 60_000]);
+        assert!(Backup::default().settings().verify);
+        assert!(!Backup { verify: Verify::Off, ..Backup::default() }.settings().verify);
+    }
+}

@@ -1,0 +1,72 @@
+//! Settings of the dashboard.
+
+use anyhow::{Context as _, ensure};
+use reqwest::Url;
+use serde::{Deserialize, Serialize};
+
+/// Settings of the dashboard.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Dashboard {
+    pub enabled: bool,
+    /// The identity provider with which the dashboard signs users in. Empty if there is none.
+    pub oidc_issuer: String,
+    pub oidc_client_id: String,
+}
+
+impl Default for Dashboard {
+    fn default() -> Dashboard {
+        Dashboard { enabled: true, oidc_issuer: String::new(), oidc_client_id: String::new() }
+    }
+}
+
+/// The identity provider with which the dashboard signs users in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignIn {
+    pub issuer: String,
+    pub client_id: String,
+    /// The scheme, host and port of the issuer, which the dashboard may connect to.
+    pub origin: String,
+}
+
+impl Dashboard {
+    /// Returns the identity provider, if the settings name one. Fails if only one of the two settings is set, or if the
+    /// issuer is not an HTTP or HTTPS URL.
+    pub fn sign_in(&self) -> anyhow::Result<Option<SignIn>> {
+        let (issuer, client_id) = (self.oidc_issuer.trim(), self.oidc_client_id.trim());
+        ensure!(
+            issuer.is_empty() == client_id.is_empty(),
+            "[dashboard] oidc_issuer and oidc_client_id are set together or not at all"
+        );
+        if issuer.is_empty() {
+            return Ok(None);
+        }
+        let url = Url::parse(issuer).with_context(|| format!("[dashboard] oidc_issuer: {issuer} is not a URL"))?;
+        ensure!(
+            matches!(url.scheme(), "https" | "http") && url.has_host(),
+            "[dashboard] oidc_issuer: expected an https URL, found {issuer}"
+        );
+        let origin = url.origin().ascii_serialization();
+        Ok(Some(SignIn { issuer: issuer.to_owned(), client_id: client_id.to_owned(), origin }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sign_in(issuer: &str, client: &str) -> Result<Option<String>, String> {
+        let settings = Dashboard { oidc_issuer: issuer.into(), oidc_client_id: client.into(), ..Dashboard::default() };
+        settings.sign_in().map(|found| found.map(|found| found.origin)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_identity_provider_has_a_url_and_an_id() {
+        assert_eq!(sign_in("", ""), Ok(None));
+        let origin = "https://id.example.com:8443".to_owned();
+        assert_eq!(sign_in("https://id.example.com:8443/realms/one", "dashboard"), Ok(Some(origin)));
+        assert!(sign_in("https://id.example.com", "").is_err_and(|error| error.contains("together")));
+        assert!(sign_in("id.example.com", "dashboard").is_err_and(|error| error.contains("not a URL")));
+        assert!(sign_in("file:///etc", "dashboard").is_err_and(|error| error.contains("https URL")));
+    }
+}

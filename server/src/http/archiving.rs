@@ -1,0 +1,41 @@
+//! The archiver of backups as request data, and the error of a server without backups.
+
+use std::sync::Arc;
+
+use foldwork_engine::archive::Backups;
+use poem::http::StatusCode;
+
+use super::error::ApiError;
+use crate::config::Config;
+
+/// The archiver of the server with the URL of its archive, available to handlers as request data. Empty if the server
+/// archives nothing.
+#[derive(Clone)]
+pub struct Archiving(Option<Enabled>);
+
+/// A running archiver.
+#[derive(Clone)]
+pub struct Enabled {
+    pub backups: Arc<Backups>,
+    /// The URL of the archive, without credentials.
+    pub url: Arc<str>,
+}
+
+impl Archiving {
+    pub fn new(backups: Option<Arc<Backups>>, config: &Config) -> Archiving {
+        Archiving(backups.map(|backups| Enabled { backups, url: config.backup.shown_url().into() }))
+    }
+
+    /// Returns the archiver. Fails if the server archives nothing.
+    pub fn enabled(&self) -> Result<&Enabled, ApiError> {
+        self.0.as_ref().ok_or_else(|| {
+            let message = "this server has no backup; set [backup] url in its configuration";
+            ApiError::new(StatusCode::CONFLICT, "backup_disabled", message)
+        })
+    }
+
+    /// Returns the names of the archiver's problems.
+    pub fn warnings(&self) -> Vec<&'static str> {
+        self.0.as_ref().map(|enabled| enabled.backups.warnings()).unwrap_or_default()
+    }
+}

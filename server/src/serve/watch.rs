@@ -1,0 +1,82 @@
+//! Keeps the plugins of a running server current: reloads plugins whose files change, and adopts the versions that
+//! other servers of the store release.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use foldwork_engine::Engine;
+use foldwork_plugins::{Stamps, natives, stamps};
+
+use crate::config::Plugins;
+
+/// The interval between checks.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Checks for changed files and released versions at regular intervals until the task is aborted.
+pub async fn keep_plugins(engine: Arc<Engine>, settings: Plugins) {
+    let mut watch = settings.watch.then(|| Watch::new(engine.clone(), &settings));
+    let mut interval = tokio::time::interval(PAUSE);
+    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        interval.tick().await;
+        if let Err(error) = engine.refresh_plugins().await {
+            tracing::warn!(%error, "the versions of plugins that other servers released cannot be read");
+        }
+        if let Some(watch) = &mut watch {
+            watch.look().await;
+        }
+    }
+}
+
+/// A watch of the plugins' files, which reloads plugins whose files have changed. Compares modification times instead
+/// of using events of the file system, so that network folders can be watched as well.
+pub struct Watch {
+    engine: Arc<Engine>,
+    folder: PathBuf,
+    watched: Vec<Watched>,
+}
+
+struct Watched {
+    name: String,
+    /// The modification times and sizes of the files that were last loaded or rejected.
+    tried: Stamps,
+    /// The modification times and sizes of the files at the last check.
+    seen: Stamps,
+}
+
+impl Watch {
+    /// Creates a watch of the enabled scripted plugins. The plugins must have been loaded from their current files.
+    pub fn new(engine: Arc<Engine>, settings: &Plugins) -> Watch {
+        let folder = PathBuf::from(&settings.folder);
+        let native: Vec<_> = natives().iter().map(|native| native.name().to_owned()).collect();
+        let watched = settings.enabled.iter().filter(|name| !native.contains(name)).map(|name| {
+            let tried = stamps(&folder, name);
+            Watched { name: name.clone(), tried, seen: tried }
+        });
+        Watch { watched: watched.collect(), engine, folder }
+    }
+
+    /// Reloads the plugins whose files have changed since they were loaded, but not since the last check. The delay
+    /// lets an editor save several files one after the other.
+    pub async fn look(&mut self) {
+        for watched in &mut self.watched {
+            let now = stamped(&self.folder, &watched.name).await;
+            let is_still = now == watched.seen;
+            watched.seen = now;
+            if !is_still || now == watched.tried {
+                continue;
+            }
+            watched.tried = now;
+            match self.engine.reload_plugin(&watched.name).await {
+                Ok(_) => {}
+                Err(error) => tracing::warn!(%error, plugin = watched.name, "the loaded version of a plugin stays"),
+            }
+        }
+    }
+}
+
+async fn stamped(folder: &Path, name: &str) -> Stamps {
+    let (folder, name) = (folder.to_owned(), name.to_owned());
+    tokio::task::spawn_blocking(move || stamps(&folder, &name)).await.unwrap_or_default()
+}

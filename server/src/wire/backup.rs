@@ -1,0 +1,177 @@
+//! The JSON of backups and restores in responses.
+
+use foldwork_engine::archive::{ArchiveProgress, Described, RestoreRecord, Verified};
+use foldwork_engine::model::date::format_date;
+use poem_openapi::Object;
+use serde::Serialize;
+
+use super::closed_sets::{OneOf, RestoreStatuses, VerificationOutcomes};
+use super::page::Listed;
+
+/// A page of the backups of workspaces.
+#[derive(Object, Serialize)]
+pub struct BackupPage {
+    /// The URL of the archive, without credentials.
+    pub url: String,
+    /// The time of the newest dump of the control database in the archive, or null if there is none.
+    #[oai(nullable)]
+    pub control_at: Option<String>,
+    /// The backups of workspaces, in the order of the workspaces' ids.
+    pub workspaces: Vec<BackupBody>,
+    #[oai(nullable)]
+    pub next_cursor: Option<String>,
+}
+
+/// The backup of a workspace.
+#[derive(Object, Serialize)]
+#[oai(rename = "Backup")]
+pub struct BackupBody {
+    workspace_id: String,
+    /// A number that grows when the store was set back, so that its log differs from the archived log.
+    epoch: u64,
+    /// The position of the last archived event.
+    position: u64,
+    /// The position of the last event in the log, or null if this server does not archive the workspace at present.
+    #[oai(nullable)]
+    head: Option<u64>,
+    /// The number of events that this server has yet to archive, or null if this server does not archive the workspace
+    /// at present.
+    #[oai(nullable)]
+    lag: Option<u64>,
+    /// The time at which the first archived event was appended, or null if the archive has no event.
+    #[oai(nullable)]
+    from: Option<String>,
+    /// The time at which the last archived event was appended, or null if the archive has no event.
+    #[oai(nullable)]
+    to: Option<String>,
+    /// The number of archived segments of the log.
+    segments: u64,
+    /// The size of the archived segments in bytes.
+    bytes: u64,
+    /// The reason why this server's last attempt to archive the workspace failed, or null if there was no failure.
+    #[oai(nullable)]
+    error: Option<String>,
+    /// The last verification of the archive, or null if there was none.
+    #[oai(nullable)]
+    verified: Option<VerificationBody>,
+}
+
+/// A verification of an archive: the server restored the workspace into memory and compared the states.
+#[derive(Object, Serialize)]
+#[oai(rename = "Verification")]
+struct VerificationBody {
+    /// The position up to which the archive was verified.
+    position: u64,
+    at: String,
+    outcome: OneOf<VerificationOutcomes>,
+    /// The number of events that were read from the archive.
+    events: u64,
+    /// The problems of the archive. Each names the segment or the file.
+    problems: Vec<String>,
+}
+
+/// A restore of a workspace from its archive into a new workspace.
+#[derive(Object, Serialize)]
+#[oai(rename = "Restore")]
+pub struct RestoreBody {
+    id: String,
+    /// The id of the archived workspace.
+    source_id: String,
+    /// The id of the new workspace, which appears when the restore is complete.
+    workspace_id: String,
+    /// The name of the new workspace.
+    name: String,
+    status: OneOf<RestoreStatuses>,
+    /// The position up to which events are restored.
+    position: u64,
+    /// The position at which the restore ends, or null if it is not known yet.
+    #[oai(nullable)]
+    end: Option<u64>,
+    /// The reason why the restore failed, or a note about files that could not be restored; null if there is neither.
+    #[oai(nullable)]
+    message: Option<String>,
+    started_at: String,
+    #[oai(nullable)]
+    ended_at: Option<String>,
+    /// A key with the scopes of the caller's key, which works in the new workspace when the restore is complete. Only
+    /// in the response to the request that begins the restore, and only if the caller's key is valid in one workspace.
+    #[oai(skip_serializing_if_is_none)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+}
+
+impl RestoreBody {
+    /// Creates the body of a restore that has begun, with a key for the new workspace.
+    pub fn with_key(restore: &RestoreRecord, key: Option<String>) -> RestoreBody {
+        RestoreBody { key, ..RestoreBody::from(restore) }
+    }
+}
+
+impl Listed for RestoreBody {
+    const PAGE: &'static str = "RestorePage";
+    const DESCRIPTION: &'static str = "The newest restores, at most 100.";
+}
+
+impl BackupBody {
+    /// Creates the body of a backup. `progress` is the progress of this server, if the workspace is open here.
+    pub fn new(described: &Described, progress: Option<&ArchiveProgress>) -> BackupBody {
+        BackupBody {
+            workspace_id: described.workspace_id.to_string(),
+            epoch: described.epoch,
+            position: described.position,
+            head: progress.map(|progress| progress.head),
+            lag: progress.map(|progress| progress.head.saturating_sub(progress.position)),
+            from: described.from.map(format_date),
+            to: described.to.map(format_date),
+            segments: described.segments,
+            bytes: described.bytes,
+            error: progress.and_then(|progress| progress.error.clone()),
+            verified: described.verified.as_ref().map(VerificationBody::from),
+        }
+    }
+
+    /// Creates the body of a backup that cannot be read.
+    pub fn unreadable(workspace_id: &str, progress: Option<&ArchiveProgress>, error: String) -> BackupBody {
+        let described = Described {
+            workspace_id: workspace_id.into(),
+            epoch: 0,
+            position: 0,
+            from: None,
+            to: None,
+            segments: 0,
+            bytes: 0,
+            verified: None,
+        };
+        BackupBody { error: Some(error), ..BackupBody::new(&described, progress) }
+    }
+}
+
+impl From<&Verified> for VerificationBody {
+    fn from(verified: &Verified) -> VerificationBody {
+        VerificationBody {
+            position: verified.position,
+            at: format_date(verified.at),
+            outcome: verified.outcome.name().into(),
+            events: verified.events,
+            problems: verified.problems.clone(),
+        }
+    }
+}
+
+impl From<&RestoreRecord> for RestoreBody {
+    fn from(restore: &RestoreRecord) -> RestoreBody {
+        RestoreBody {
+            id: restore.id.to_string(),
+            source_id: restore.source_id.to_string(),
+            workspace_id: restore.workspace_id.to_string(),
+            name: restore.name.clone(),
+            status: restore.status.name().into(),
+            position: restore.position,
+            end: restore.end,
+            message: restore.message.clone(),
+            started_at: format_date(restore.started_at),
+            ended_at: restore.ended_at.map(format_date),
+            key: None,
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! The wire types of `/parked`.
+
+use std::sync::Arc;
+
+use foldwork_engine::Error;
+use foldwork_engine::model::date::format_date;
+use foldwork_engine::workspace::parked::{
+    Cause, Group, Groups, MAX_REPLAYED, Parked, Replayed, Selection, StepId, Which,
+};
+use poem_openapi::Object;
+use serde::{Deserialize, Serialize};
+
+use super::closed_sets::{Hooks, OneOf};
+use super::page::{Listed, Whole};
+
+/// A parked step: a failed call of a plugin's hook for an event.
+#[derive(Object, Serialize)]
+#[oai(rename = "ParkedStep")]
+pub struct ParkedBody {
+    id: String,
+    plugin: String,
+    hook: OneOf<Hooks>,
+    event_id: String,
+    event_type: String,
+    aggregate_id: String,
+    position: u64,
+    /// The kind of failure, such as `thrown`, `deadline`, `memory` or `circuit_open`.
+    kind: String,
+    /// The error message.
+    message: String,
+    /// The line in the plugin's file at which the step failed.
+    #[oai(nullable)]
+    line: Option<u32>,
+    #[oai(nullable)]
+    column: Option<u32>,
+    /// The version of the plugin at the time of the failure.
+    version: String,
+    attempts: u32,
+    parked_at: String,
+}
+
+impl Listed for ParkedBody {
+    const PAGE: &'static str = "ParkedPage";
+    const DESCRIPTION: &'static str = "A page of parked steps.";
+}
+
+/// A selection of the parked steps to replay.
+#[derive(Object, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReplayParked {
+    /// The name of the plugin whose steps are replayed; the default is all plugins.
+    #[oai(nullable)]
+    plugin: Option<String>,
+    /// The ids of the steps, at most 1,000. Steps that are not parked any more are left out.
+    #[oai(nullable)]
+    ids: Option<Vec<String>>,
+    /// A group of `GET /parked/groups`.
+    #[oai(nullable)]
+    group: Option<GroupName>,
+    /// The number of steps that must be selected. If another number is selected, the request fails with 409
+    /// `count_mismatch`.
+    #[oai(nullable)]
+    expected: Option<Whole>,
+    /// The `last` of an earlier response. Only steps after this step are selected.
+    #[oai(nullable)]
+    after: Option<String>,
+}
+
+/// A selection of the parked steps to delete: `ids`, or `group` with `expected`.
+#[derive(Object, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeleteParked {
+    /// The ids of the steps, at most 1,000. Steps that are not parked any more are left out.
+    #[oai(nullable)]
+    ids: Option<Vec<String>>,
+    /// A group of `GET /parked/groups`.
+    #[oai(nullable)]
+    group: Option<GroupName>,
+    /// The number of steps that must be selected. If another number is selected, the request fails with 409
+    /// `count_mismatch`. Required with `group`.
+    #[oai(nullable)]
+    expected: Option<Whole>,
+}
+
+/// The result of deleting parked steps.
+#[derive(Object, Serialize)]
+pub struct DeletedSteps {
+    pub deleted: u64,
+}
+
+/// The properties that all steps of a group have in common.
+#[derive(Object, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[oai(rename = "ParkedGroupName")]
+pub struct GroupName {
+    plugin: String,
+    hook: String,
+    kind: String,
+    /// The line in the plugin's file; `null` for steps that failed without a line.
+    #[oai(nullable)]
+    line: Option<u32>,
+}
+
+/// Parked steps of one plugin and hook that failed with the same kind of failure at the same line.
+#[derive(Object, Serialize)]
+#[oai(rename = "ParkedGroup")]
+pub struct GroupBody {
+    plugin: String,
+    hook: OneOf<Hooks>,
+    /// The kind of failure.
+    kind: String,
+    /// The line in the plugin's file at which the steps failed.
+    #[oai(nullable)]
+    line: Option<u32>,
+    /// The error message of the newest event's step.
+    message: String,
+    count: u64,
+    /// The step of the oldest event.
+    first: ParkedBody,
+    /// The step of the newest event.
+    last: ParkedBody,
+    /// The ids of up to 20 steps, those of the oldest events.
+    ids: Vec<String>,
+}
+
+/// The groups of parked steps, the largest first.
+#[derive(Object, Serialize)]
+#[oai(rename = "ParkedGroupList")]
+pub struct GroupsBody {
+    data: Vec<GroupBody>,
+    /// Whether groups are missing or counts are too low: the response has at most 200 groups and counts at most 100,000
+    /// parked steps.
+    more: bool,
+}
+
+/// The result of replaying parked steps.
+#[derive(Object, Serialize)]
+pub struct ReplayedBody {
+    done: u64,
+    /// The steps that failed again, each with the new failure.
+    failed: Vec<ParkedBody>,
+    /// Whether parked steps remain that this request did not replay.
+    more: bool,
+    /// The id of the last step that was replayed. A request with this id as `after` continues after that step.
+    #[oai(nullable)]
+    last: Option<String>,
+}
+
+impl From<&Parked> for ParkedBody {
+    fn from(parked: &Parked) -> ParkedBody {
+        let Parked { id, reason } = parked;
+        ParkedBody {
+            id: id.text(),
+            plugin: id.plugin.to_string(),
+            hook: id.hook.to_string().into(),
+            event_id: reason.event_id.to_string(),
+            event_type: reason.event_type.to_string(),
+            aggregate_id: reason.aggregate_id.to_string(),
+            position: id.position,
+            kind: reason.kind.to_string(),
+            message: reason.message.clone(),
+            line: reason.line,
+            column: reason.column,
+            version: reason.version.clone(),
+            attempts: reason.attempts,
+            parked_at: format_date(reason.parked_at),
+        }
+    }
+}
+
+impl From<Replayed> for ReplayedBody {
+    fn from(replayed: Replayed) -> ReplayedBody {
+        let failed = replayed.failed.iter().map(ParkedBody::from).collect();
+        let last = replayed.last.map(|last| last.text());
+        ReplayedBody { done: replayed.done, failed, more: replayed.more, last }
+    }
+}
+
+impl From<Group> for GroupBody {
+    fn from(group: Group) -> GroupBody {
+        let Group { cause: Cause { plugin, hook, kind, line }, count, first, last, sample } = group;
+        GroupBody {
+            plugin: plugin.to_string(),
+            hook: hook.to_string().into(),
+            kind: kind.to_string(),
+            line,
+            message: last.reason.message.clone(),
+            count,
+            first: ParkedBody::from(&first),
+            last: ParkedBody::from(&last),
+            ids: sample.iter().map(StepId::text).collect(),
+        }
+    }
+}
+
+impl From<Groups> for GroupsBody {
+    fn from(groups: Groups) -> GroupsBody {
+        GroupsBody { data: groups.groups.into_iter().map(GroupBody::from).collect(), more: groups.more }
+    }
+}
+
+impl ReplayParked {
+    /// Returns the selection of steps that the request describes.
+    pub fn selection(&self) -> Result<Selection, Error> {
+        let named = named(self.ids.as_deref(), self.group.as_ref())?;
+        let which = match (named, &self.plugin) {
+            (Some(_), Some(_)) => return Err(Error::invalid("expected at most one of plugin, ids and group")),
+            (Some(named), None) => named,
+            (None, plugin) => Which::Plugin(plugin.as_deref().map(Arc::from)),
+        };
+        let after = self.after.as_deref().map(|after| {
+            StepId::parse(after).ok_or_else(|| Error::invalid_at("/after", "expected the id of a parked step"))
+        });
+        Ok(Selection { which, expected: count(self.expected), after: after.transpose()? })
+    }
+}
+
+impl DeleteParked {
+    /// Returns the selection of steps that the request describes.
+    pub fn selection(&self) -> Result<Selection, Error> {
+        let which = named(self.ids.as_deref(), self.group.as_ref())?;
+        let which = which.ok_or_else(|| Error::invalid("expected either ids or group"))?;
+        if matches!(which, Which::Cause(_)) && self.expected.is_none() {
+            return Err(Error::invalid_at("/expected", "required with group: how many steps are deleted"));
+        }
+        Ok(Selection { which, expected: count(self.expected), after: None })
+    }
+}
+
+fn count(expected: Option<Whole>) -> Option<usize> {
+    expected.map(|expected| usize::try_from(u64::from(expected)).unwrap_or(usize::MAX))
+}
+
+/// Returns the steps that a request names by their ids or as a group, or `None` if it has neither ids nor a group.
+fn named(ids: Option<&[String]>, group: Option<&GroupName>) -> Result<Option<Which>, Error> {
+    match (ids, group) {
+        (Some(_), Some(_)) => Err(Error::invalid("expected either ids or group, not both")),
+        (Some(ids), None) => step_ids(ids, "/ids").map(Which::Ids).map(Some),
+        (None, Some(GroupName { plugin, hook, kind, line })) => {
+            let text = |text: &String| Arc::from(text.as_str());
+            let cause = Cause { plugin: text(plugin), hook: text(hook), kind: text(kind), line: *line };
+            Ok(Some(Which::Cause(cause)))
+        }
+        (None, None) => Ok(None),
+    }
+}
+
+/// Reads the ids of parked steps in the field at `pointer`. Repeated ids count once.
+pub fn step_ids(ids: &[String], pointer: &str) -> Result<Vec<StepId>, Error> {
+    if ids.is_empty() || ids.len() > MAX_REPLAYED {
+        return Err(Error::invalid_at(pointer, format!("expected 1 to {MAX_REPLAYED} ids")));
+    }
+    let parse = |(index, id): (usize, &String)| {
+        let wrong = || Error::invalid_at(format!("{pointer}/{index}"), "expected the id of a parked step");
+        StepId::parse(id).ok_or_else(wrong)
+    };
+    let mut steps = ids.iter().enumerate().map(parse).collect::<Result<Vec<StepId>, Error>>()?;
+    steps.sort_unstable();
+    steps.dedup();
+    Ok(steps)
+}

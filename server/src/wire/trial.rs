@@ -1,0 +1,155 @@
+//! The wire types of dry runs of plugins.
+
+use foldwork_engine::model::event::NewEvent;
+use foldwork_engine::model::facts::Facts;
+use foldwork_engine::model::facts_value::list;
+use foldwork_engine::model::value::{Object as Fields, Value};
+use foldwork_engine::workspace::plugins::{HookResult, Trial};
+use poem_openapi::Object;
+use serde::{Deserialize, Serialize};
+
+use super::closed_sets::{Hooks, OneOf, PluginSources};
+use super::json::{AnyObject, AnyValue};
+use super::page::Whole;
+use super::plugin::FailureBody;
+
+/// The events for a dry run of a plugin. Exactly one of `event_id`, `from_position`, `last`, `step_ids` and `event` is
+/// required.
+#[derive(Object, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DryRunBody {
+    #[oai(nullable)]
+    pub event_id: Option<String>,
+    /// The position in the log from which the events that the plugin is called for are taken.
+    #[oai(nullable)]
+    pub from_position: Option<Whole>,
+    /// The number of events with `from_position`, 1 to 200; the default is 10.
+    #[oai(nullable)]
+    pub limit: Option<u64>,
+    /// The number of events, 1 to 200. The plugin is called for the last events in the log that it handles.
+    #[oai(nullable)]
+    pub last: Option<u64>,
+    /// The ids of parked steps, at most 200: the plugin is called for their events.
+    #[oai(nullable)]
+    pub step_ids: Option<Vec<String>>,
+    /// An event that need not be in the log.
+    #[oai(nullable)]
+    pub event: Option<DryRunEvent>,
+    /// The version to call. The default is `loaded`, and `folder` for a plugin that is not enabled.
+    #[oai(nullable)]
+    pub source: Option<OneOf<PluginSources>>,
+    /// A script to call instead of the script in the plugin's folder, at most 256 KiB.
+    #[oai(nullable)]
+    pub script: Option<String>,
+    /// A manifest to use instead of the manifest in the plugin's folder, at most 64 KiB. The manifest cannot raise the
+    /// limits of a call.
+    #[oai(nullable)]
+    pub manifest: Option<String>,
+}
+
+/// An event for a dry run of a plugin.
+#[derive(Object, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DryRunEvent {
+    aggregate_id: String,
+    aggregate_type: String,
+    event_type: String,
+    #[oai(default)]
+    #[serde(default)]
+    payload: AnyObject,
+    #[oai(default)]
+    #[serde(default)]
+    metadata: AnyObject,
+}
+
+/// The result of a dry run: the output of the plugin for each event.
+#[derive(Object, Serialize)]
+pub struct DryRunResult {
+    pub results: Vec<TrialBody>,
+    /// The position of the last event in `results`, if the dry run took too long to call the plugin for all events.
+    #[oai(skip_serializing_if_is_none)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<u64>,
+}
+
+/// The output of a plugin for one event of a dry run.
+#[derive(Object, Serialize)]
+#[oai(rename = "DryRun")]
+pub struct TrialBody {
+    event_id: String,
+    position: u64,
+    hook: OneOf<Hooks>,
+    /// The facts that `enrich` returned.
+    #[oai(skip_serializing_if_is_none)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    facts: Option<AnyValue>,
+    /// The assignments that `route` returned.
+    #[oai(skip_serializing_if_is_none)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    assignments: Option<AnyValue>,
+    /// The differences between the facts and the plugin's earlier facts: `{derived, edges_added, edges_removed}`.
+    #[oai(skip_serializing_if_is_none)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changes: Option<AnyValue>,
+    #[oai(nullable)]
+    error: Option<FailureBody>,
+    /// The number of script operations of this call.
+    operations: u64,
+    ms: f64,
+}
+
+impl From<DryRunEvent> for NewEvent {
+    fn from(event: DryRunEvent) -> NewEvent {
+        NewEvent {
+            aggregate_id: event.aggregate_id,
+            aggregate_type: event.aggregate_type,
+            event_type: event.event_type,
+            payload: event.payload.into_object(),
+            metadata: event.metadata.into_object(),
+            ..NewEvent::default()
+        }
+    }
+}
+
+impl From<Trial> for TrialBody {
+    fn from(trial: Trial) -> TrialBody {
+        let mut body = TrialBody {
+            event_id: trial.context.event.event_id.to_string(),
+            position: trial.context.event.position,
+            hook: trial.hook.name().into(),
+            facts: None,
+            assignments: None,
+            changes: None,
+            error: None,
+            operations: trial.operations,
+            ms: trial.ms,
+        };
+        match trial.result {
+            Ok(HookResult::Facts(facts, before)) => {
+                body.changes = Some(AnyValue(changes(&facts, before.unwrap_or_default())));
+                body.facts = Some(AnyValue(Value::from(&facts)));
+            }
+            Ok(HookResult::Assignments(made)) => {
+                body.assignments = Some(AnyValue(list(&made)));
+            }
+            Err(failure) => body.error = Some(failure.into()),
+        }
+        body
+    }
+}
+
+fn changes(facts: &Facts, before: foldwork_engine::model::graph::PluginFacts) -> Value {
+    let known: Vec<_> = before.desired.iter().map(|desired| &desired.edge).collect();
+    let same = |a: &foldwork_engine::model::facts::EdgeFact, b: &foldwork_engine::model::facts::EdgeFact| {
+        a.kind == b.kind && a.to == b.to
+    };
+    let added = facts.edges.iter().filter(|edge| !known.iter().any(|known| same(known, edge))).map(Value::from);
+    let removed = known.iter().filter(|known| !facts.edges.iter().any(|edge| same(known, edge)));
+    let removed = removed.map(|edge| Value::from(*edge));
+    Fields::from_iter([
+        ("derived", Value::from(*before.derived != facts.derived)),
+        ("edges_added", added.collect::<Vec<_>>().into()),
+        ("edges_removed", removed.collect::<Vec<_>>().into()),
+    ])
+    .into()
+}

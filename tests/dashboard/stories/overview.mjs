@@ -1,0 +1,90 @@
+// The overview of an empty and of a busy workspace, agents, commands, search, and the API requests of a screen.
+
+import { execFileSync } from "node:child_process";
+import { equal, gone, ok, see, story, until } from "../lib/story.mjs";
+
+const none = { "config.toml": "[plugins]\nenabled = []\n" };
+
+story("an empty workspace says what to do first, and shows what happens then", async ({ page, api, server, signIn, axe, screenshot }) => {
+  await signIn();
+  await see(page.getByRole("region", { name: "What to do first" }));
+  await axe();
+  await screenshot("overview-empty");
+  const command = await page.getByRole("region", { name: "What to do first" }).locator("pre").innerText();
+  execFileSync("bash", ["-c", command], { env: { ...process.env, no_proxy: "*", FOLDWORK_TOKEN: server.key } });
+  await see(page.getByRole("cell", { name: "article.created" }));
+  await gone(page.getByRole("region", { name: "What to do first" }));
+  const agent = await api("POST", "/agents", { name: "Writer", description: "Writes.", subscribed_traits: [], capabilities: {} });
+  await api("POST", "/mailbox", { title: "Check the first article" });
+  await see(page.getByRole("heading", { name: "1 task waits for a decision" }));
+  await see(page.getByRole("link", { name: "Check the first article" }));
+  await see(page.getByRole("link", { name: "Writer" }));
+  equal(await page.getByRole("link", { name: "Writer" }).first().getAttribute("href"), `/agents/${agent.id}`);
+  await axe();
+  await screenshot("overview");
+}, { files: none });
+
+story("an agent is registered, gets a key of its own, and its tasks are live", async ({ page, api, server, signIn, go, axe, screenshot }) => {
+  await signIn();
+  await go("/agents");
+  await see(page.getByText("No agent is registered.", { exact: false }));
+  await page.getByRole("button", { name: "Register an agent…" }).click();
+  await page.getByLabel("Name").fill("Summariser");
+  await page.getByLabel("What it does").fill("Sums up <b>articles</b>.");
+  await page.getByRole("checkbox", { name: "content-bearing" }).check();
+  await page.getByRole("button", { name: "Register", exact: true }).click();
+  await see(page.getByRole("heading", { name: "Summariser" }));
+  await see(page.getByText("Sums up <b>articles</b>."));
+  await see(page.getByText("works on content with the trait", { exact: false }));
+  await page.getByRole("button", { name: "Create a key for it" }).click();
+  await page.getByRole("dialog").getByLabel("Your own key").fill(server.key);
+  await page.getByRole("dialog").getByRole("button", { name: "Create key" }).click();
+  const key = await page.getByRole("dialog", { name: "Key Summariser" }).locator("code").innerText();
+  equal((await api("GET", "/keys/self", undefined, { key })).agent_ids.length, 1);
+  await page.keyboard.press("Escape");
+  await see(page.getByText("No task is open."));
+  const [agent] = (await api("GET", "/agents")).data;
+  await api("POST", "/mailbox", { title: "Sum up the first", assignee_type: "agent", assignee_id: agent.id });
+  await see(page.getByRole("link", { name: "Sum up the first" }));
+  await axe();
+  await screenshot("agent");
+  await api("POST", "/agents/heartbeat", { agent_ids: [agent.id] }, { key });
+  await go("/agents");
+  await see(page.getByRole("row", { name: /Summariser active 1/ }));
+  await axe();
+}, { files: none });
+
+story("every screen teaches the API, and commands and aggregates are found by name", async ({ page, api, server, signIn, axe, screenshot }) => {
+  await api("POST", "/aggregates/soil/events", { aggregate_type: "article", event_type: "article.created", payload: { title: "Good soil", body: "Earth." } });
+  await until(async () => (await api("POST", "/aggregates/search", { query: "goodd soil" })).results.length === 1);
+  await signIn();
+  await page.keyboard.press("Control+k");
+  await see(page.getByRole("combobox", { name: "Command, or words to find" }));
+  await page.keyboard.type("goodd soil");
+  await see(page.getByRole("option", { name: /^Good soil/ }));
+  await axe();
+  await screenshot("palette");
+  await page.getByRole("option", { name: /^All results/ }).click();
+  await see(page.getByRole("list", { name: "Results" }).getByRole("link", { name: "Good soil" }));
+  await axe();
+  await page.keyboard.press("Control+k");
+  await see(page.getByRole("combobox", { name: "Command, or words to find" }));
+  await page.keyboard.type("pipelines");
+  await see(page.getByRole("option", { name: /^Pipelines/ }));
+  await page.keyboard.press("Enter");
+  await see(page.getByRole("heading", { name: "Pipelines" }));
+  await page.getByRole("button", { name: "Run", exact: true }).click();
+  await see(page.getByRole("cell", { name: "Good soil" }));
+  await page.getByRole("button", { name: "{ }" }).click();
+  const dialog = page.getByRole("dialog", { name: "This screen as API calls" });
+  await see(dialog.getByText("query_aggregates"));
+  await see(dialog.getByText("list_events"));
+  equal(await dialog.getByText("search_aggregates").count(), 0);
+  await axe();
+  await screenshot("teach");
+  const command = (await dialog.locator("pre").allInnerTexts()).find((text) => text.includes("/aggregates/query")) ?? "";
+  const answer = JSON.parse(execFileSync("bash", ["-c", command], { env: { ...process.env, no_proxy: "*", FOLDWORK_TOKEN: server.key } }).toString());
+  ok(answer.results.some((/** @type {any} */ row) => row.title === "Good soil"));
+  await page.keyboard.press("Escape");
+  await until(() => page.getByRole("button", { name: "{ }" }).evaluate((button) => button === document.activeElement));
+});

@@ -1,0 +1,128 @@
+// A broken plugin: the group of its parked steps, the script bench, the dry run, the replay, and the circuit.
+
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { equal, gone, ok, see, story, until } from "../lib/story.mjs";
+
+const MANIFEST = `name = "measure"
+version = "1.0.0"
+description = "Measures the words of notes."
+hooks = ["enrich"]
+on = { events = ["note.*"] }
+`;
+/** A script that divides by the number of words in line 4. */
+const BROKEN = `// The mean length of the words of a note.
+fn enrich(event, state, settings) {
+    let words = word_count(state.text);
+    #{ derived: #{ words: words, mean: state.text.len() / words } }
+}
+`;
+const MENDED = BROKEN.replace("state.text.len() / words", "if words == 0 { 0 } else { state.text.len() / words }");
+const CONFIG = '[plugins]\nenabled = ["measure"]\n';
+const files = { "config.toml": CONFIG, "scripts/measure/plugin.toml": MANIFEST, "scripts/measure/plugin.rhai": BROKEN };
+
+/** Creates notes. Some of the texts have no words. @param {any} api @param {string[]} texts */
+async function notes(api, texts) {
+  await api("POST", "/aggregates/define", { type_name: "note", fields: [{ name: "text", type: "string" }] });
+  for (const [index, text] of texts.entries()) await api("POST", `/aggregates/n${index}/events`, { aggregate_type: "note", event_type: "note.created", payload: { text } });
+}
+
+story("a broken plugin is mended on the bench, dry-run and replayed", async ({ page, api, server, signIn, axe, screenshot }) => {
+  await notes(api, ["one two", "", "three", "", "four five", ""]);
+  await until(async () => (await api("GET", "/parked")).data.length === 3);
+  await signIn();
+  await see(page.getByRole("heading", { name: "3 parked steps" }));
+  await screenshot("overview-parked");
+  await page.getByRole("link", { name: "3 parked steps" }).click();
+  const group = page.getByRole("region", { name: "measure · enrich · line 4" });
+  await see(group.getByText("division by zero", { exact: false }));
+  await see(group.getByText("3 steps", { exact: true }));
+  await group.getByRole("button", { name: "Show the steps" }).click();
+  await until(async () => (await group.getByRole("region", { name: "Steps" }).getByRole("row").count()) === 4);
+  await axe();
+  await screenshot("parked");
+  await group.getByRole("button", { name: "Dry run" }).click();
+  await see(group.getByText("3 of 3"));
+
+  // The script bench opens at the failing line.
+  await group.getByRole("link", { name: "Script bench, line 4" }).click();
+  const script = page.getByRole("textbox", { name: "Script" });
+  await see(script);
+  // The editor replaces a plain field when it is loaded.
+  await page.locator(".code-host:not([hidden])").first().waitFor();
+  await see(page.getByText("Line 4: division by zero", { exact: false }));
+  equal(await page.getByLabel("Over").locator("option:checked").innerText(), "3 parked steps: enrich, line 4, division by zero: 0 / 0");
+  await axe();
+  await script.focus();
+  await page.keyboard.press("Control+a");
+  await page.keyboard.insertText("fn enrich(event, state, settings) {\n  let x = ;\n}");
+  await page.keyboard.press("Control+Enter");
+  await see(page.getByText(/^✗ Line 2: /));
+  // The editor selects the line of the error after the screen is painted.
+  await page.evaluate(async () => { for (let frame = 0; frame < 5; frame += 1) await new Promise(requestAnimationFrame); });
+  await page.keyboard.press("Control+a");
+  await page.keyboard.insertText(MENDED);
+  await page.keyboard.press("Control+Enter");
+  await see(page.getByRole("status").filter({ hasText: "3 mended" }));
+  await page.getByRole("button", { name: /^Show the difference at/ }).first().click();
+  await see(page.getByRole("dialog").getByText("mean"));
+  await page.keyboard.press("Escape");
+  await page.getByLabel("Over").selectOption("last");
+  await page.getByRole("button", { name: "Dry run" }).click();
+  await see(page.getByRole("status").filter({ hasText: "3 mended, 3 the same" }));
+  await screenshot("bench");
+  await page.getByText("What was changed").click();
+  const copy = page.getByRole("button", { name: "copy the script" });
+  await copy.click();
+  await until(() => copy.getAttribute("data-copied").then(Boolean));
+  equal(await page.evaluate(() => navigator.clipboard.readText()), MENDED);
+  equal((await api("GET", "/parked")).data.length, 3);
+
+  // A reload of invalid files shows the line of the error. A reload of valid files loads them.
+  writeFileSync(join(server.folder, "scripts/measure/plugin.rhai"), "fn enrich(event, state, settings) {\n  let x = ;\n}");
+  await page.getByRole("link", { name: "measure", exact: true }).click();
+  await see(page.getByRole("heading", { name: "measure", exact: true }));
+  await page.getByRole("button", { name: "Reload" }).click();
+  await see(page.getByRole("link", { name: "Open line 2 in the bench" }));
+  writeFileSync(join(server.folder, "scripts/measure/plugin.rhai"), MENDED);
+  await page.getByRole("button", { name: "Reload" }).click();
+  await see(page.getByText(/^measure 1\.0\.0 processes events from position/));
+  await axe();
+  await screenshot("plugin");
+
+  // The confirmation shows the number of steps. The replay is rejected if the number has changed.
+  await page.getByRole("button", { name: "Replay 3…" }).click();
+  await see(page.getByRole("heading", { name: "Replay 3 steps?" }));
+  await page.getByRole("button", { name: "Replay 3 steps" }).click();
+  await see(page.getByText("3 replayed"));
+  await until(async () => (await api("GET", "/parked")).data.length === 0);
+  await see(page.getByText("No step of this plugin is parked."));
+  equal((await api("GET", "/aggregates/n1"))._facts?.measure?.words, 0);
+  await page.getByRole("button", { name: "Replay…" }).click();
+  await see(page.getByRole("dialog").getByText("6 events have a type that the plugin is called for.", { exact: false }));
+  await page.getByRole("button", { name: "Replay 6 events" }).click();
+  await see(page.getByText(/^6 events replayed/));
+}, { files, expected: [{ status: 400, path: /dry-run/ }, { status: 409, path: /reload/ }] });
+
+story("an open circuit is closed, and another number of steps stops a replay", async ({ page, api, signIn, go, screenshot }) => {
+  await notes(api, ["", "", "", "", "", ""]);
+  await until(async () => (await api("GET", "/plugins/measure")).status === "stopped");
+  await signIn();
+  await see(page.getByRole("heading", { name: "1 plugin is stopped" }));
+  await go("/parked?plugin=measure");
+  const group = page.getByRole("region", { name: "measure · enrich · line 4" });
+  await group.getByRole("button", { name: /^Give up \d…$/ }).click();
+  const dialog = page.getByRole("dialog");
+  const [first] = (await api("GET", "/parked")).data;
+  await api("DELETE", `/parked/${encodeURIComponent(first.id)}`);
+  await dialog.getByRole("button", { name: /^Give up/ }).click();
+  await see(page.getByText("The number of steps has changed meanwhile. Nothing was done."));
+  ok((await api("GET", "/parked")).data.length > 0);
+
+  await go("/plugins/measure");
+  await see(page.getByText("The circuit is open", { exact: false }));
+  await screenshot("plugin-stopped");
+  await page.getByRole("button", { name: "Resume" }).click();
+  await until(async () => (await api("GET", "/plugins/measure")).status === "running");
+  await gone(page.getByText("The circuit is open", { exact: false }));
+}, { files, expected: [{ status: 409, path: /parked/ }] });

@@ -1,0 +1,85 @@
+// Sign-in and sign-out: with a key, with a one-time link, in a second tab, and when the session ends elsewhere.
+
+import { equal, gone, ok, see, story, until } from "../lib/story.mjs";
+
+/** @param {any} api */
+const sessions = async (api) => (await api("GET", "/keys")).data.filter((/** @type {any} */ key) => key.name.startsWith("dashboard · "));
+
+story("a person signs in by key, reloads, and signs out", async ({ page, api, signIn, server, go, axe, aria, screenshot }) => {
+  await go("/");
+  await see(page.getByRole("heading", { name: "Foldwork" }));
+  await axe();
+  await aria("form");
+  await screenshot("sign-in");
+  await signIn();
+  const [session] = await sessions(api);
+  ok(session.scopes.includes("api:write"));
+  const hours = (Date.parse(session.expires_at) - Date.now()) / 3_600_000;
+  ok(hours > 11.9 && hours <= 12, `${hours} hours`);
+  const stored = await page.evaluate(() => JSON.stringify({ ...sessionStorage, ...localStorage }));
+  ok(!stored.includes(server.key), "the entered key is stored");
+  await page.reload();
+  await see(page.getByRole("navigation", { name: "Screens" }));
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await see(page.getByLabel("API key"));
+  await until(async () => (await sessions(api)).length === 0);
+  await page.reload();
+  await see(page.getByLabel("API key"));
+  await gone(page.getByRole("navigation", { name: "Screens" }));
+});
+
+story("a wrong key is refused, and the next one accepted", async ({ page, server, go, axe, screenshot }) => {
+  await go("/inbox");
+  await page.getByLabel("API key").fill(`sk_${"0".repeat(64)}`);
+  await page.getByLabel("API key").press("Enter");
+  await see(page.getByRole("alert").getByText("The server does not accept this key."));
+  await axe();
+  await screenshot("sign-in-refused");
+  await page.getByLabel("API key").fill(server.key);
+  await page.getByLabel("API key").press("Enter");
+  // The page shows the address that was requested before the sign-in.
+  await see(page.getByRole("heading", { name: "Inbox" }));
+}, { expected: [401] });
+
+story("a one-time link signs in once, and its code leaves the address", async ({ page, api, profile, server }) => {
+  const { code } = await api("POST", "/keys/sign-in-codes", { name: "phone", scopes: ["api:read", "api:write"] });
+  await page.goto(`${server.url}/sign-in#${code}`);
+  await see(page.getByRole("navigation", { name: "Screens" }));
+  equal(page.url(), `${server.url}/`);
+  equal((await sessions(api)).length, 1);
+  const other = await profile();
+  await other.goto(`${server.url}/sign-in#${code}`);
+  await see(other.getByText("The link cannot be used"));
+  await see(other.getByLabel("API key"));
+  ok(!other.url().includes(code));
+}, { expected: [401] });
+
+story("a second tab takes the session over, and signing out ends both", async ({ page, api, signIn, tab, server }) => {
+  await signIn();
+  const second = await tab();
+  await second.goto(`${server.url}/settings/keys`);
+  await see(second.getByRole("heading", { name: "Settings" }));
+  equal((await sessions(api)).length, 1);
+  await second.getByRole("button", { name: "Sign out" }).click();
+  await see(page.getByLabel("API key"));
+  await until(async () => (await sessions(api)).length === 0);
+});
+
+story("a session that is revoked elsewhere ends by itself and says why", async ({ page, api, signIn, axe, screenshot }) => {
+  await signIn();
+  await see(page.getByText("live", { exact: true }));
+  const [session] = await sessions(api);
+  await api("DELETE", `/keys/${session.id}`);
+  await see(page.getByText("The server no longer accepts the key of this session"));
+  await see(page.getByLabel("API key"));
+  await axe();
+  await screenshot("sign-in-ended");
+}, { expected: [401] });
+
+story("nothing is left after the last tab", async ({ page, signIn, tab, server }) => {
+  await signIn();
+  await page.close();
+  const later = await tab();
+  await later.goto(`${server.url}/`);
+  await see(later.getByLabel("API key"));
+});

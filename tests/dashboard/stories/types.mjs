@@ -1,0 +1,46 @@
+// Types: their aggregates, fields and events, and the history of their definitions.
+
+import { equal, see, story } from "../lib/story.mjs";
+
+story("a type shows its aggregates, fields, events and the history of its definition", async ({ page, api, signIn, go, axe, screenshot, aria }) => {
+  await api("POST", "/aggregates/define", { type_name: "receipt", display_name: "Receipt", fields: [{ name: "text", type: "string", required: true }] });
+  await api("POST", "/aggregates/define", { type_name: "receipt", display_name: "Receipt", fields: [{ name: "text", type: "string", required: true }, { name: "total", type: "number" }] });
+  for (let start = 0; start < 120; start += 60) {
+    await api("POST", "/events", { events: Array.from({ length: 60 }, (_, index) => ({ aggregate_id: `r-${start + index}`, aggregate_type: "receipt", event_type: "receipt.created", payload: { text: `Receipt ${start + index}`, total: index } })) });
+  }
+  await signIn();
+  await go("/types");
+  await see(page.getByRole("link", { name: "Receipt" }));
+  await axe();
+  await screenshot("types");
+  await page.getByLabel("Find").fill("rece");
+  await see(page.getByText("1 type", { exact: true }));
+  await page.getByRole("link", { name: "Receipt" }).click();
+  await see(page.getByText("120 aggregates"));
+  const table = page.getByRole("region", { name: "Aggregates of the type receipt" });
+  equal((await table.getByRole("row").count()) <= 60, true);
+  await axe();
+  await screenshot("type");
+  await page.getByRole("tab", { name: "Fields" }).click();
+  await see(page.getByText("required"));
+  await axe();
+  await aria("fields", page.getByRole("table"));
+  await page.getByRole("tab", { name: "Events" }).click();
+  await see(page.getByRole("heading", { name: "receipt.created" }));
+  await axe();
+  await page.getByRole("tab", { name: "Definitions" }).click();
+  await see(page.getByRole("heading", { name: "Definition 2" }));
+  await see(page.getByText("field total"));
+  await axe();
+  await screenshot("definitions");
+  await page.getByRole("button", { name: "New aggregate" }).click();
+  const dialog = page.getByRole("dialog", { name: "New receipt" });
+  await dialog.getByLabel(/^Id/).fill("new-one");
+  await dialog.getByLabel(/^Payload/).fill('{"total": 3}');
+  await dialog.getByRole("button", { name: "Create" }).click();
+  await see(dialog.getByRole("alert"));
+  await dialog.getByLabel(/^Payload/).fill('{"text": "New", "total": 3}');
+  await dialog.getByRole("button", { name: "Create" }).click();
+  await see(page.getByText("State at version 1"));
+  equal((await api("GET", "/aggregates/new-one")).text, "New");
+}, { expected: [400] });

@@ -1,0 +1,79 @@
+//! Tests scripted agents whose output needs no review and causes their next task.
+
+use std::sync::Arc;
+
+use foldwork_engine::Plugins;
+use foldwork_engine::hook::{
+    About, AgentProfile, Candidates, Done, Hook, OnError, Outcome, Plugin, Route, Subscription, Work,
+};
+use foldwork_engine::model::facts::{Artifact, Assignee, Assignment, EventFact, Priority, Product};
+use foldwork_engine::model::task::content::text_part;
+use foldwork_engine::model::value::Object;
+use foldwork_tests::server::{Server, worked};
+use serde_json::json;
+
+use super::board::{get, post};
+
+/// An agent that changes a note because the note has changed.
+struct Restless {
+    about: About,
+}
+
+impl Plugin for Restless {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    fn route(&self, _: &Route<'_>) -> Outcome<Vec<Assignment>> {
+        let assignment = Assignment {
+            assignee: Assignee::Agent("agent-restless".into()),
+            title: None,
+            priority: Priority::Normal,
+            metadata: Object::new(),
+            due_in_s: None,
+        };
+        Ok(Done { value: vec![assignment], operations: 0 })
+    }
+
+    fn work(&self, _: &Work<'_>) -> Outcome<Product> {
+        let effect = EventFact { event_type: "note.changed".into(), payload: Object::from_iter([("text", "again")]) };
+        let artifact = Artifact { name: "note".into(), parts: vec![text_part("again")], effect: Some(effect) };
+        Ok(Done {
+            value: Product { artifacts: vec![artifact], message: None, review: false, declined: None },
+            operations: 0,
+        })
+    }
+}
+
+fn restless() -> Plugins {
+    let profile = AgentProfile { description: "Restless.".into(), traits: Vec::new(), capabilities: Object::new() };
+    let about = About {
+        name: "restless".into(),
+        version: "1.0.0".into(),
+        description: "Changes what has changed.".into(),
+        hooks: vec![Hook::Route, Hook::Work],
+        on: Subscription { events: vec!["note.changed".into()], traits: Vec::new() },
+        on_error: OnError::Park,
+        settings: Object::new(),
+        agent: Some(profile),
+        tool: None,
+        candidates: Candidates::default(),
+    };
+    Plugins::new(vec![Arc::new(Restless { about })], 1).expect("threads")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_chain_of_effects_without_reviews_ends_with_a_review() {
+    let server = Server::start_with_native(restless()).await.expect("a server");
+    post(&server, "/aggregates/define", &json!({"type_name": "note"})).await;
+    let event = json!({"aggregate_type": "note", "event_type": "note.changed", "payload": {"text": "once"}});
+    let (status, appended) = post(&server, "/aggregates/n-1/events", &event).await;
+    assert_eq!(status, 201, "{appended}");
+    worked(&server.workspace("owner").await.expect("the workspace")).await.expect("the chain ends");
+    let (_, waiting) = get(&server, "/mailbox?status=open").await;
+    let open = waiting["data"].as_array().expect("tasks");
+    assert_eq!((open.len(), &open[0]["status"]), (1, &json!("review")), "{waiting}");
+    let (_, ended) = get(&server, "/mailbox?status=completed").await;
+    let ended = ended["data"].as_array().expect("tasks").len();
+    assert!((1..8).contains(&ended), "{ended}");
+}

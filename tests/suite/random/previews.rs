@@ -1,0 +1,46 @@
+//! Tests previews: the rows that a preview shows after a stage are the rows that the pipeline returns if it ends with
+//! this stage.
+
+use foldwork_engine::Error;
+use foldwork_engine::model::json;
+use foldwork_engine::model::value::Value;
+use foldwork_engine::workspace::query::Query;
+use foldwork_tests::handles::Handles;
+use proptest::prelude::*;
+use proptest::test_runner::TestCaseError;
+
+/// The number of rows to show.
+const SHOWN: usize = 3;
+
+/// Compares the rows of a preview with the rows that the pipeline returned, and the preview's rows after each stage
+/// with the rows of the pipeline that ends with this stage.
+pub async fn compare(workspace: &Handles, pipeline: &Value, returned: &str) -> Result<(), TestCaseError> {
+    let text = json::text(pipeline);
+    let mut query = Query::new(pipeline.clone());
+    query.preview = Some(SHOWN);
+    let answer = match workspace.reader.query(query).await {
+        Ok(answer) => answer,
+        // A preview reads rows that the query does not need, so a preview may fail although the query succeeds.
+        Err(Error::Pipeline(_)) => return Ok(()),
+        Err(error) => return Err(TestCaseError::fail(format!("{text}: {error}"))),
+    };
+    prop_assert_eq!(lines(&answer.rows), returned, "the rows of a preview of {}", &text);
+    if text.contains("$sample") {
+        return Ok(());
+    }
+    let all = pipeline.as_array().unwrap_or_default();
+    let stages = answer.stages.unwrap_or_default();
+    prop_assert_eq!(stages.len(), all.len(), "the stages of {}", &text);
+    for (number, stage) in stages.iter().enumerate() {
+        prop_assert_eq!(stage.index, number, "the order of the stages of {}", &text);
+        let Ok(ended) = workspace.reader.query(Query::new(all[..=number].to_vec().into())).await else { continue };
+        prop_assert_eq!(stage.count, ended.rows.len() as u64, "the rows after stage {} of {}", number, &text);
+        let first: Vec<Value> = ended.rows.into_iter().take(SHOWN).collect();
+        prop_assert_eq!(lines(&stage.rows), lines(&first), "the first rows after stage {} of {}", number, &text);
+    }
+    Ok(())
+}
+
+fn lines(rows: &[Value]) -> String {
+    rows.iter().map(|row| json::text(row) + "\n").collect()
+}
