@@ -249,8 +249,30 @@ async fn a_log_damaged_before_its_end_is_not_opened() {
     assert_eq!(crashes.kept(), []);
 }
 
-#[cfg(unix)]
+/// The reader with which later releases of SurrealKV convert a store.
 #[tokio::test(flavor = "multi_thread")]
+async fn later_releases_of_the_storage_engine_read_the_log_of_a_killed_server() {
+    let mut crashes = Crashes::new();
+    let writes = Writes { memtable_bytes: 64 * MEBIBYTE, commits: 20, bytes_each: 40_000 };
+    assert_eq!(crashes.append(writes).await, 0);
+    assert_eq!(crashes.append(writes).await, 20);
+    let mut next = None;
+    let mut bodies = 0;
+    for segment in surrealkv_compat_v1::wal_segments(&crashes.store().join("wal")).expect("segments") {
+        let read = surrealkv_compat_v1::read_wal_segment(&segment.path).expect("a segment");
+        assert_eq!(read.damage, None, "segment {}", segment.id);
+        for batch in read.batches {
+            assert_eq!(*next.get_or_insert(batch.starting_seq), batch.starting_seq, "a batch is missing");
+            next = Some(batch.starting_seq + batch.entries.len() as u64);
+            let values = batch.entries.iter().filter_map(|entry| entry.value.as_ref());
+            bodies += values.filter(|value| value.len() >= writes.bytes_each).count();
+        }
+    }
+    assert!(bodies >= 2 * writes.commits, "{bodies} of {} bodies are in the log", 2 * writes.commits);
+}
+
+#[cfg(unix)]
+#[tokio::test]
 async fn only_the_owner_can_access_the_folder_of_a_store() {
     use std::os::unix::fs::PermissionsExt;
 

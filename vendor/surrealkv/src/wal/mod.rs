@@ -85,7 +85,8 @@ pub enum RecordType {
 	// Metadata record types
 	/// Indicates the compression type used for subsequent records.
 	SetCompressionType = 9,
-	/// Says how far the segment was synced, see `SyncMark`.
+	/// A `SyncMark` as it was written before. Now a mark is a record of the type
+	/// `SetCompressionType` with more than the compression type.
 	SyncMark = 10,
 }
 
@@ -127,18 +128,30 @@ pub(crate) struct SyncMark {
 
 impl SyncMark {
 	/// Encoded, without the header of its record.
-	pub(crate) const SIZE: usize = 24;
+	pub(crate) const SIZE: usize = 1 + Self::FIELDS;
 
-	pub(crate) fn encode(&self) -> [u8; Self::SIZE] {
+	const FIELDS: usize = 24;
+
+	/// Begins with the compression type of the records around the mark. Releases without marks
+	/// read that type, and skip the rest of the record.
+	pub(crate) fn encode(&self, compression: CompressionType) -> [u8; Self::SIZE] {
 		let mut encoded = [0; Self::SIZE];
-		encoded[..8].copy_from_slice(&self.nonce.to_be_bytes());
-		encoded[8..16].copy_from_slice(&self.synced.to_be_bytes());
-		encoded[16..].copy_from_slice(&self.previous_end.unwrap_or(u64::MAX).to_be_bytes());
+		encoded[0] = compression as u8;
+		encoded[1..9].copy_from_slice(&self.nonce.to_be_bytes());
+		encoded[9..17].copy_from_slice(&self.synced.to_be_bytes());
+		encoded[17..].copy_from_slice(&self.previous_end.unwrap_or(u64::MAX).to_be_bytes());
 		encoded
 	}
 
+	/// Decodes a mark with the compression type before it, or without one, as it was written
+	/// before.
 	pub(crate) fn decode(encoded: &[u8]) -> Option<Self> {
-		let encoded: &[u8; Self::SIZE] = encoded.try_into().ok()?;
+		let fields = if encoded.len() == Self::SIZE {
+			&encoded[1..]
+		} else {
+			encoded
+		};
+		let encoded: &[u8; Self::FIELDS] = fields.try_into().ok()?;
 		let number = |from: usize| {
 			encoded[from..from + 8].iter().fold(0, |number, &byte| number << 8 | u64::from(byte))
 		};

@@ -84,6 +84,9 @@ pub(crate) struct Reader {
 	/// Where the last whole record or mark that was read ends
 	good_end: u64,
 
+	/// Where what is before the last record that was read ends
+	record_start: u64,
+
 	/// The first mark that was read
 	first_mark: Option<SyncMark>,
 }
@@ -116,6 +119,7 @@ impl Reader {
 			compression_type: CompressionType::None,
 			compression_type_record_read: false,
 			good_end: 0,
+			record_start: 0,
 			first_mark: None,
 		}
 	}
@@ -123,6 +127,16 @@ impl Reader {
 	/// Where the last whole record or mark ends of those that were read.
 	pub(crate) fn good_end(&self) -> u64 {
 		self.good_end
+	}
+
+	/// The last record that was read.
+	pub(crate) fn record(&self) -> &[u8] {
+		&self.rec
+	}
+
+	/// Where the last record that was read begins, after the marks before it.
+	pub(crate) fn record_start(&self) -> u64 {
+		self.record_start
 	}
 
 	/// The first mark of those that were read.
@@ -219,6 +233,7 @@ impl Reader {
 				// Return the file position immediately after this record
 				// (not end of buffer, which would be same for all records in a block)
 				let offset = self.end_of_buffer_offset - self.buffer_remaining();
+				self.record_start = self.good_end;
 				self.good_end = offset as u64;
 				Ok((&self.rec, offset as u64))
 			}
@@ -324,6 +339,27 @@ impl Reader {
 				continue;
 			}
 
+			let has_compression_type = self.cur_rec_type == RecordType::SetCompressionType
+				&& length as usize == SyncMark::SIZE;
+			if has_compression_type || self.cur_rec_type == RecordType::SyncMark {
+				let mark = (fragment_index == 0)
+					.then(|| self.buffer.get(self.buffer_offset..self.buffer_offset + length as usize))
+					.flatten()
+					.filter(|data| calculate_crc32(&[type_byte], data) == crc)
+					.and_then(SyncMark::decode);
+				let Some(mark) = mark else {
+					return Err(Error::IO(IOError::new(io::ErrorKind::Other, "damaged sync mark")));
+				};
+				if has_compression_type {
+					self.compression_type =
+						CompressionType::from_u8(self.buffer[self.buffer_offset])?;
+				}
+				self.buffer_offset += length as usize;
+				self.first_mark.get_or_insert(mark);
+				self.good_end = (self.end_of_buffer_offset - self.buffer_remaining()) as u64;
+				continue;
+			}
+
 			// Handle SetCompressionType metadata record
 			if self.cur_rec_type == RecordType::SetCompressionType {
 				// Record must fit in current buffer
@@ -342,21 +378,6 @@ impl Reader {
 					self.compression_type_record_read = true;
 				}
 				continue; // Don't return this as a data record
-			}
-
-			if self.cur_rec_type == RecordType::SyncMark {
-				let mark = (fragment_index == 0)
-					.then(|| self.buffer.get(self.buffer_offset..self.buffer_offset + length as usize))
-					.flatten()
-					.filter(|data| calculate_crc32(&[type_byte], data) == crc)
-					.and_then(SyncMark::decode);
-				let Some(mark) = mark else {
-					return Err(Error::IO(IOError::new(io::ErrorKind::Other, "damaged sync mark")));
-				};
-				self.buffer_offset += length as usize;
-				self.first_mark.get_or_insert(mark);
-				self.good_end = (self.end_of_buffer_offset - self.buffer_remaining()) as u64;
-				continue;
 			}
 
 			// Validate the record type for fragment sequencing

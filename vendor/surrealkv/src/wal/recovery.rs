@@ -153,6 +153,13 @@ pub(crate) fn replay_wal(
 
 		log::debug!("Processing WAL segment #{:020}", segment_id);
 
+		// What follows the end that the next segment names was never answered: its sync failed,
+		// and so did cutting it off.
+		let said = match segment_id < last {
+			true => end_by_next_segment(wal_dir, segment_id)?,
+			false => None,
+		};
+
 		// One memtable for this segment, however large: were it split, flushing its
 		// first part would mark the segment as flushed, and a crash lose the rest.
 		let mut capacity = arena_size;
@@ -166,11 +173,21 @@ pub(crate) fn replay_wal(
 
 			let mut batches_in_segment = 0;
 			let mut last_valid_offset = 0;
+			let mut is_over;
 
 			// Process each record in this segment
 			loop {
-				match reader.read() {
-					Ok((record_data, offset)) => {
+				let read = reader.read().map(|(_, offset)| offset);
+				is_over = said.is_some_and(|end| match &read {
+					Ok(_) => reader.record_start() == end,
+					Err(_) => reader.good_end() == end,
+				});
+				if is_over {
+					break;
+				}
+				match read {
+					Ok(offset) => {
+						let record_data = reader.record();
 						last_valid_offset = offset as usize;
 						let batch = Batch::decode(record_data)?;
 						let batch_highest_seq_num = batch.get_highest_seq_num();
@@ -225,14 +242,16 @@ pub(crate) fn replay_wal(
 				}
 			}
 			let head = reader.first_mark().and_then(|mark| mark.previous_end);
-			break (current_memtable, batches_in_segment, reader.good_end(), head);
+			let good_end = said.filter(|_| is_over).unwrap_or(reader.good_end());
+			break (current_memtable, batches_in_segment, good_end, head);
 		};
 
 		let before = segment_id.checked_sub(1).filter(|&before| before >= min_wal_number);
 		if let (Some(before), Some(end)) = (before, head) {
 			refuse_short(wal_dir, before, previous_end, Some(end))?;
 		}
-		if segment_id < last && good_end < std::fs::metadata(&segment.file_path)?.len() {
+		let is_whole = segment_id == last || said == Some(good_end);
+		if !is_whole && good_end < std::fs::metadata(&segment.file_path)?.len() {
 			refuse_short(wal_dir, segment_id, good_end, None)?;
 		}
 		previous_end = good_end;
@@ -403,7 +422,10 @@ fn end_by_next_segment(wal_dir: &Path, segment: u64) -> Result<Option<u64>> {
 	if !next.exists() {
 		return Ok(None);
 	}
-	Ok(read_to_damage(&next)?.1.and_then(|mark| mark.previous_end))
+	let mut reader = Reader::new(File::open(next)?);
+	// The mark is in front of the first record, which may be missing or damaged.
+	let _ = reader.read();
+	Ok(reader.first_mark().and_then(|mark| mark.previous_end))
 }
 
 /// Where the first mark stands behind the damage at `good_end` which says that the disk held
@@ -413,10 +435,11 @@ fn mark_of_sync_behind(path: &Path, good_end: u64, nonce: u64) -> Result<Option<
 	let from = usize::try_from(good_end).unwrap_or(usize::MAX).min(bytes.len());
 	let says_so = |start: &usize| {
 		let header = &bytes[*start..];
-		if header.get(6) != Some(&(RecordType::SyncMark as u8)) {
+		let marks = [RecordType::SyncMark as u8, RecordType::SetCompressionType as u8];
+		if !header.get(6).is_some_and(|record_type| marks.contains(record_type)) {
 			return false;
 		}
-		let Some((RecordType::SyncMark, end)) = physical_record(&bytes, *start) else {
+		let Some((_, end)) = physical_record(&bytes, *start) else {
 			return false;
 		};
 		SyncMark::decode(&bytes[*start + HEADER_SIZE..end])
@@ -502,10 +525,11 @@ fn later_segment_with_records(wal_dir: &Path, segment: u64) -> Result<Option<u64
 fn physical_record(bytes: &[u8], start: usize) -> Option<(RecordType, usize)> {
 	let header = bytes.get(start..start + HEADER_SIZE)?;
 	let record_type = RecordType::from_u8(header[6]).ok()?;
-	if matches!(record_type, RecordType::Empty | RecordType::SetCompressionType) {
+	let length = u16::from_be_bytes([header[4], header[5]]) as usize;
+	let is_mark = record_type == RecordType::SetCompressionType && length == SyncMark::SIZE;
+	if !is_mark && matches!(record_type, RecordType::Empty | RecordType::SetCompressionType) {
 		return None;
 	}
-	let length = u16::from_be_bytes([header[4], header[5]]) as usize;
 	let end = start + HEADER_SIZE + length;
 	if end > (start / BLOCK_SIZE + 1) * BLOCK_SIZE {
 		return None;

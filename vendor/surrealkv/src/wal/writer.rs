@@ -104,7 +104,8 @@ impl Writer {
 			self.dest.append(&[0; HEADER_SIZE + SyncMark::SIZE][..leftover])?;
 			self.block_offset = 0;
 		}
-		self.emit_physical_record(RecordType::SyncMark, &mark.encode())?;
+		let encoded = mark.encode(self.compression_type);
+		self.emit_physical_record(RecordType::SetCompressionType, &encoded)?;
 		self.write_buffer()
 	}
 
