@@ -52,6 +52,8 @@ pub struct Pulse {
     /// The interval between two queries.
     interval: Duration,
     tasks: Mutex<Vec<AbortHandle>>,
+    /// Held while a report is written, so that the end of the exchange interrupts no report.
+    reporting: tokio::sync::Mutex<()>,
 }
 
 /// The open workspaces that are checked, and the time of the last check of each.
@@ -65,8 +67,8 @@ impl Pulse {
         }
         let control = store.control().await?;
         let peers = Arc::new(Peers::new(clock.new_id().to_string().into()));
-        let (is_outdated, tasks) = Default::default();
-        let mut pulse = Pulse { control, peers, clock, begun_at: i64::MAX, is_outdated, interval, tasks };
+        let (is_outdated, tasks, reporting) = Default::default();
+        let mut pulse = Pulse { control, peers, clock, begun_at: i64::MAX, is_outdated, interval, tasks, reporting };
         pulse.begun_at = pulse.beat(true, i64::MAX).await?.now_ms;
         Ok(Some(Arc::new(pulse)))
     }
@@ -161,8 +163,11 @@ impl Pulse {
 
     async fn keep_reporting(self: Arc<Self>) {
         loop {
-            let unreported = self.peers.unreported().await;
-            if let Err(error) = self.report(unreported).await {
+            self.peers.advanced().await;
+            let reporting = self.reporting.lock().await;
+            let reported = self.report().await;
+            drop(reporting);
+            if let Err(error) = reported {
                 tracing::debug!(%error, "progress could not be reported to the other servers");
                 tokio::time::sleep(PAUSE).await;
             }
@@ -171,7 +176,8 @@ impl Pulse {
     }
 
     /// Writes progress and leaders to the store. Keeps for the next report what cannot be written.
-    async fn report(&self, Unreported { progress, leaders }: Unreported) -> Result<()> {
+    async fn report(&self) -> Result<()> {
+        let Unreported { progress, leaders } = self.peers.take_unreported();
         let mut failed = None;
         if !progress.is_empty()
             && let Err(error) = self.control.report_progress(&progress).await
@@ -190,8 +196,10 @@ impl Pulse {
 
     /// Ends the exchange. Other servers take over at once.
     pub async fn end(&self) {
+        // The reader has nothing to lose, but an interrupted report would be lost, and with it the note of a leader.
+        let _reporting = self.reporting.lock().await;
         self.tasks.lock().drain(..).for_each(|task| task.abort());
-        let ended = match self.report(self.peers.take_unreported()).await {
+        let ended = match self.report().await {
             Ok(()) => self.control.forget_server(&self.peers.server_id).await.map_err(Into::into),
             Err(error) => Err(error),
         };
@@ -237,6 +245,28 @@ async fn learn(state: &State, progress: Option<WorkspaceProgress>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::SystemClock;
+    use crate::store::servers::LeaderNote;
+
+    #[tokio::test]
+    async fn the_end_of_the_exchange_interrupts_no_report() {
+        let store = Store::connect("mem://").await.expect("memory").share();
+        let control = store.control().await.expect("a database");
+        for yields in 0..40 {
+            let begun = Pulse::begin(&store, Arc::new(SystemClock), Duration::from_millis(1)).await;
+            let pulse = begun.expect("begun").expect("a shared store");
+            pulse.clone().spawn(|| Some(Vec::new()), |_| {});
+            let (workspace, server) = (format!("w{yields}").into(), Some(pulse.peers().server_id.clone()));
+            pulse.peers().advance(&workspace, WorkspaceProgress { position: 1, ..WorkspaceProgress::default() });
+            pulse.peers().note_leader(&workspace, LeaderNote { server, epoch: 1 });
+            for _ in 0..yields {
+                tokio::task::yield_now().await;
+            }
+            pulse.end().await;
+            let left = control.workspaces_left(&[], 1_000).await.expect("read");
+            assert_eq!(left.len(), yields + 1, "after {yields} yields");
+        }
+    }
 
     #[test]
     fn the_clock_is_not_set_after_a_query_during_which_a_process_was_stopped() {

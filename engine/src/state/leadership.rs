@@ -201,9 +201,9 @@ mod tests {
         let [(a, of_a), _] = twins().await;
         a.acquire(false).await.expect("asked");
         let note = |server: Option<&str>| LeaderNote { server: server.map(Arc::from), epoch: 1 };
-        assert_eq!(of_a.unreported().await.leaders, [("0-1".into(), note(Some("a")))]);
+        assert_eq!(of_a.take_unreported().leaders, [("0-1".into(), note(Some("a")))]);
         a.release(false).await;
-        assert_eq!(of_a.unreported().await.leaders, [("0-1".into(), note(None))]);
+        assert_eq!(of_a.take_unreported().leaders, [("0-1".into(), note(None))]);
     }
 
     #[tokio::test]

@@ -106,19 +106,18 @@ impl Peers {
         self.advanced.notify_one();
     }
 
-    /// Waits for progress or leaders, and returns what was added since the last call.
-    pub async fn unreported(&self) -> Unreported {
+    /// Waits until there is progress or a leader to report.
+    pub async fn advanced(&self) {
         loop {
             let advanced = self.advanced.notified();
-            let unreported = self.take_unreported();
-            if !unreported.progress.is_empty() || !unreported.leaders.is_empty() {
-                return unreported;
+            if !self.unreported.lock().is_empty() || !self.unnoted.lock().is_empty() {
+                return;
             }
             advanced.await;
         }
     }
 
-    /// Returns what was added since the last call, which may be nothing.
+    /// Returns the progress and the leaders that were added since the last call.
     pub fn take_unreported(&self) -> Unreported {
         let progress = std::mem::take(&mut *self.unreported.lock()).into_iter().collect();
         let leaders = std::mem::take(&mut *self.unnoted.lock()).into_iter().collect();
@@ -130,14 +129,14 @@ impl Peers {
 mod tests {
     use super::*;
 
-    #[tokio::test]
-    async fn reports_of_a_workspace_are_merged() {
+    #[test]
+    fn reports_of_a_workspace_are_merged() {
         let peers = Peers::new("s".into());
         assert!(peers.is_alive("s") && !peers.is_alive("t"));
         let at = |position, consumed| WorkspaceProgress { position, consumed, ..WorkspaceProgress::default() };
         peers.advance(&"w".into(), at(3, 0));
         peers.advance(&"w".into(), at(2, 1));
-        assert_eq!(peers.unreported().await.progress, [("w".into(), at(3, 1))]);
+        assert_eq!(peers.take_unreported().progress, [("w".into(), at(3, 1))]);
     }
 
     #[test]
