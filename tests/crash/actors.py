@@ -75,9 +75,6 @@ class Writer:
         # The status of each task in the last response that contained it.
         self.status = {}
         self.answers = collections.defaultdict(dict)
-        # The number of claims and releases whose responses do not identify their events. Another action followed
-        # immediately.
-        self.unnumbered = collections.Counter()
         self.leases = {}
         # The tasks with responses since the last check.
         self.acted = set()
@@ -193,14 +190,12 @@ class Writer:
             self.shared.drop(task)
         if act.verb == "claim":
             lease = answer["lease"]
-            if lease["claim"] is None:
-                self.unnumbered["claim", task] += 1
-            else:
-                self.answers[task]["claim", lease["claim"]] = Answer("claim", lease["claim"], None)
-                held = (task, lease["claim"])
-                self.leases[held] = max(self.leases.get(held, ""), lease["expires_at"])
+            check(answer["status"] == "in_progress", f"{act} gets a task that is {answer['status']}")
+            self.answers[task]["claim", lease["claim"]] = Answer("claim", lease["claim"], "in_progress")
+            held = (task, lease["claim"])
+            self.leases[held] = max(self.leases.get(held, ""), lease["expires_at"])
         elif act.verb == "release":
-            self.unnumbered["release", task] += 1
+            self.answers[task]["release", answer["version"]] = Answer("release", answer["version"], answer["status"])
         else:
             self.answers[task][act.tag] = Answer(act.verb, answer["version"], answer["status"])
 

@@ -228,8 +228,8 @@ impl Writer {
             Ok(payload(view, &agent)?.into_iter().map(event).collect())
         });
         Operation::perform(self, |operation| async move {
-            operation.append(decide, None, 0).await?;
-            let found = operation.state().folded.get(&aggregate_id);
+            let appended = operation.append(decide, None, 0).await?;
+            let found = operation.state_after(&appended, &aggregate_id);
             let agent = found.ok_or_else(|| Error::not_found("agent", &aggregate_id))?;
             operation.context().view(agent).await
         })

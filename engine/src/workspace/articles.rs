@@ -328,8 +328,8 @@ impl Writer {
                 .collect())
         });
         Operation::perform(self, |operation| async move {
-            operation.append(decide, None, given_bytes).await?;
-            let found = operation.state().folded.get(aggregate_id.as_str());
+            let appended = operation.append(decide, None, given_bytes).await?;
+            let found = operation.state_after(&appended, aggregate_id.as_str());
             found.ok_or_else(|| Error::not_found("article", aggregate_id.as_str()))
         })
         .await

@@ -16,6 +16,7 @@ use crate::consumer::{WorkerSlot, WorkerTurn};
 use crate::error::{Error, Result};
 use crate::mailbox::leases::Renewals;
 use crate::model::access::{Caller, KeyRecord, UserRecord, WorkspaceRecord};
+use crate::model::aggregate::Aggregate;
 use crate::model::event::{Expected, NewEvent};
 use crate::model::license::Activation;
 use crate::model::plan::Limits;
@@ -225,6 +226,13 @@ impl Operation {
         let (event_ids, actor, size_bytes) = (Vec::new(), self.context.actor(), EVENT_BASE_BYTES + given_bytes);
         let append = Append { decide, event_ids, request, actor, managed: true, size_bytes, upload: None };
         self.appender().append(append).await
+    }
+
+    /// Returns an aggregate in the state after the last of its appended events, whatever other operations have appended
+    /// since. If none of its events was appended, or an earlier request is repeated, returns the current state.
+    pub(super) fn state_after(&self, appended: &Appended, id: &str) -> Option<Arc<Aggregate>> {
+        let own = appended.states.iter().rev().find(|after| after.id.as_str() == id);
+        own.cloned().or_else(|| self.state().folded.get(id))
     }
 
     /// Appends the event that makes a file refer to an upload. Otherwise the same as [`Operation::append`].

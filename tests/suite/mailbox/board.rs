@@ -40,6 +40,11 @@ pub async fn request(server: &Server, key: &str, path: &str, body: Option<&Value
     call_with(server, key, if body.is_some() { Method::POST } else { Method::GET }, path, body).await
 }
 
+/// Sends a request of any method with the owner's key.
+pub async fn request_with(server: &Server, method: Method, path: &str, body: &Value) -> Answer {
+    call(server, method, path, Some(body)).await
+}
+
 /// Sends a `DELETE` request with a key.
 pub async fn delete(server: &Server, key: &str, path: &str) -> Answer {
     call_with(server, key, Method::DELETE, path, None).await

@@ -1,5 +1,6 @@
 //! Tests the mailbox: transitions of tasks, concurrent actions, and deadlines.
 
+mod batched;
 pub mod board;
 mod chain;
 mod deadlines;

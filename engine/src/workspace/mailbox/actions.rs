@@ -72,10 +72,12 @@ impl Operation {
             Ok(done) => done,
             Err(error) => return Err(with_difference(state, error).await),
         };
-        if let TaskCommand::Assign { assignee, .. } = &**command {
-            self.settle_assignee(assignee.as_ref()).await?;
-        }
-        Ok(ActedTask { task: find(state.folded.get(id), id)?, appended: effects(state, &done) })
+        let handed_over = match &**command {
+            TaskCommand::Assign { assignee, .. } => self.settle_assignee(assignee.as_ref()).await?,
+            _ => false,
+        };
+        let task = if handed_over { state.folded.get(id) } else { self.state_after(&done, id) };
+        Ok(ActedTask { task: find(task, id)?, appended: effects(state, &done) })
     }
 
     /// Prepares the inputs of a decision that are not in the log, or that take too long to compute during the decision.

@@ -72,13 +72,14 @@ impl Operation {
     }
 
     /// Hands over the tasks of a user who was removed while a task was being assigned to the user. The removal may have
-    /// handed over the user's other tasks before.
-    pub(super) async fn settle_assignee(&self, assignee: Option<&Assignee>) -> Result<()> {
+    /// handed over the user's other tasks before. Returns whether the user was removed.
+    pub(super) async fn settle_assignee(&self, assignee: Option<&Assignee>) -> Result<bool> {
         match assignee {
             Some(Assignee::User(id)) if !self.context().is_member(id).await? => {
-                self.hand_over(&Left::member(id, None)).await
+                self.hand_over(&Left::member(id, None)).await?;
+                Ok(true)
             }
-            _ => Ok(()),
+            _ => Ok(false),
         }
     }
 }

@@ -48,7 +48,7 @@ impl HeldLease {
 }
 
 impl Worked {
-    /// Returns the lease of a claim. Fails if the claim has ended since.
+    /// Returns the lease of a claim.
     pub fn claimed(&mut self) -> Result<HeldLease> {
         self.lease.take().ok_or_else(|| Error::conflict(NOT_LEASE_HOLDER, "the lease has expired"))
     }
@@ -87,7 +87,7 @@ impl AgentWriter {
         let decide: Decide = Box::new(move |view| agent::decide(view, &task_id, expected, &worker, &work, &stamp));
         Operation::perform(self, move |operation| async move {
             let appended = operation.append_decided(decide, request, given_bytes).await?;
-            let task = find(operation.state().folded.get(&id), &id)?;
+            let task = find(operation.state_after(&appended, &id), &id)?;
             let event = appended.events.first().cloned();
             let lease = match &event {
                 None => Some(operation.renew_claim(&task, until).await?),
