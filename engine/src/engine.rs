@@ -286,7 +286,8 @@ impl Engine {
             // Expiring leases and ending deferrals need timers, which run only while the workspace is open, and so do
             // plugins.
             let is_behind = || state.graph_progress.position() < state.folded.position();
-            if state.deadlines.is_awaited() || (state.leadership.is_own() && is_behind()) {
+            let is_retrying = || state.plugins.retries().is_awaited();
+            if state.deadlines.is_awaited() || (state.leadership.is_own() && (is_behind() || is_retrying())) {
                 continue;
             }
             drop(state);
@@ -321,6 +322,9 @@ impl Engine {
     pub async fn deadlines_passed(&self) {
         for Usage { state, .. } in self.workspaces.usage() {
             state.deadlines.passed(state.folded.position(), self.clock.now_ms()).await;
+            if state.leadership.is_own() {
+                state.plugins.retries().passed(state.folded.position(), self.clock.now_ms()).await;
+            }
         }
     }
 

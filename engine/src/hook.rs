@@ -133,7 +133,7 @@ pub enum OnError {
     Park,
     /// Counts the failure and skips the event.
     Skip,
-    /// Retries the event until it succeeds. Later events wait.
+    /// Retries the event later, a few times with growing waits, then parks it. No other event waits.
     Retry,
 }
 

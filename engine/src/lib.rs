@@ -36,6 +36,7 @@ pub use crate::access::invitations::{Proposal, SignedIn};
 pub use crate::access::members::Member;
 pub use crate::access::provision::FirstStart;
 pub use crate::access::recovery::OwnerKey;
+pub use crate::access::restore::ImportOutcome;
 pub use crate::access::settings::{AccessSettings, IssuerSettings, Trust};
 pub use crate::access::tokens::key_set::{FetchKeys, Fetched};
 pub use crate::state::Settings;

@@ -11,7 +11,7 @@ use crate::api::query::{Parameters, checked};
 use crate::config::Config;
 use crate::http::archiving::Archiving;
 use crate::http::public_url::PublicUrl;
-use crate::http::routes::{API, DOWNLOADS, FUNCTIONS, REALTIME};
+use crate::http::routes::{API, DOWNLOADS, FUNCTIONS, HEALTH, REALTIME};
 use crate::http::shutdown::Shutdown;
 use crate::http::streams::Streams;
 use crate::metric::STREAMS_OPEN;
@@ -51,8 +51,8 @@ pub fn application_with_backups(
         .nest("/docs", page)
         .nest(REALTIME, realtime.routes())
         .at(format!("{}/:path", DOWNLOADS), get(download::download).head(download::download))
-        .at("/healthz", get(edge::health::healthz))
-        .at("/readyz", get(edge::health::readyz));
+        .at(HEALTH[0], get(edge::health::healthz))
+        .at(HEALTH[1], get(edge::health::readyz));
     for (path, method) in realtime::METHODS {
         let segments = format!("{}{path}", REALTIME).split('/').map(str::to_owned).collect();
         methods.insert(0, (segments, vec![method.to_owned()]));

@@ -121,17 +121,21 @@ impl Endpoint for Served {
 
     async fn call(&self, mut request: Request) -> poem::Result<Response> {
         let upload_url = upload_url_prefix(&PublicUrl::of(&self.resource.config).base(&request));
-        let access = auth::model_access(&request, upload_url)
+        let mut access = auth::model_access(&request, upload_url)
             .await
             .map_err(|error| self.resource.challenged(&request, error))?;
         let body = request.take_body();
         let body = bodies::read(&request, body).await?;
         let (bytes, is_json) = (body.len(), is_json(&request));
-        request.set_body(body);
-        request.extensions_mut().insert(access);
         let service = self.service.clone();
-        // The protocol's library parses the message within this call, so a large message is offloaded.
-        offload_task(bytes, async move { shaped(service.call(request).await?, is_json).await }).await
+        // The message is parsed within this task, so a large message is offloaded.
+        let serve = async move {
+            access.sent = mcp::sent_arguments(&body);
+            request.set_body(body);
+            request.extensions_mut().insert(access);
+            shaped(service.call(request).await?, is_json).await
+        };
+        offload_task(bytes, serve).await
     }
 }
 

@@ -260,7 +260,7 @@ async fn unpleasant_content_is_kept_found_and_carried_to_another_workspace() {
     let progress = Progress::start(None);
     let empty = Store::connect("mem://").await.expect("a store");
     let input = Input::open(&by_store).expect("the export");
-    let restored = restore(engine(&empty).await, None, input, None, &progress).await.expect("imported");
+    let restored = restore(engine(&empty).await, None, false, input, None, &progress).await.expect("imported");
     assert_eq!(restored.left_out, 0);
     let again = exports.path().join("again.ndjson");
     export_offline(&empty, &again).await;
@@ -273,7 +273,8 @@ async fn unpleasant_content_is_kept_found_and_carried_to_another_workspace() {
     let used = copy(used_folder.path());
     let store = connect(used.path()).await;
     let input = Input::open(&by_store).expect("the export");
-    let restored = restore(engine(&store).await, Some("default"), input, None, &progress).await.expect("imported");
+    let restored =
+        restore(engine(&store).await, Some("default"), false, input, None, &progress).await.expect("imported");
     assert!(restored.left_out > 0, "the agents of plugins are there already");
     let merged = exports.path().join("merged.ndjson");
     export_offline(&store, &merged).await;

@@ -9,6 +9,7 @@ use poem::http::{Method, StatusCode};
 use poem::{Body, Request, Response};
 use serde_json::{Value, json};
 
+use super::mailbox::board;
 use super::mcp;
 
 const PIPELINE: &str = r#"{"pipeline": [{"$documents": [{"a": 1}]}, {"$project": {"a": 1}}]}"#;
@@ -71,6 +72,27 @@ async fn concurrent_queries_are_limited_per_key() {
     server.clock.let_go();
     assert_eq!(first.await.expect("an answer").status(), StatusCode::OK);
     assert_eq!(post(&server, "owner", "query", PIPELINE).await.status(), StatusCode::OK);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_preview_of_effects_counts_as_a_query() {
+    let server = started(|config| config.pipeline.key_queries = 1).await;
+    board::post(&server, "/aggregates/define", &json!({"type_name": "note"})).await;
+    let effect = json!({"aggregate_id": "n-1", "event_type": "note.updated", "payload": {"text": "x"}});
+    let with_effect = json!({"title": "Change it", "artifact": {"text": "x", "effect": effect}});
+    let mut paths = Vec::new();
+    for body in [with_effect, json!({"title": "Read it"})] {
+        let (status, task) = board::post(&server, "/mailbox", &body).await;
+        assert_eq!(status, 201, "{task}");
+        paths.push(format!("/mailbox/{}", task["id"].as_str().expect("an id")));
+    }
+    let first = held(&server).await;
+    assert_eq!(board::get(&server, &paths[0]).await.0, 429);
+    assert_eq!(board::get(&server, &paths[1]).await.0, 200);
+    server.clock.let_go();
+    assert_eq!(first.await.expect("an answer").status(), StatusCode::OK);
+    let (status, task) = board::get(&server, &paths[0]).await;
+    assert_eq!((status, task["would_append"].as_array().map(Vec::len)), (200, Some(1)), "{task}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

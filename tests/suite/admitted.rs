@@ -7,7 +7,7 @@ use foldwork_engine::clock::{Clock, SystemClock};
 use foldwork_engine::model::access::{Role, Scope};
 use foldwork_engine::model::license::Verdict;
 use foldwork_engine::model::plan::Limits;
-use foldwork_engine::workspace::keys::NewKey;
+use foldwork_engine::workspace::keys::{DerivedKeys, NewKey};
 use foldwork_engine::workspace::licenses::Device;
 use foldwork_engine::workspace::members::NewPlan;
 use foldwork_engine::{
@@ -20,7 +20,7 @@ use foldwork_tests::server::claims_of;
 use strum::VariantArray;
 
 /// Returns two engines of one store, and the owner's key.
-async fn twins() -> ([Arc<Engine>; 2], String) {
+pub async fn twins() -> ([Arc<Engine>; 2], String) {
     let store = Store::connect("mem://").await.expect("a store");
     let engines = [engine(store.share()).await, engine(store.share()).await];
     for engine in &engines {
@@ -32,19 +32,19 @@ async fn twins() -> ([Arc<Engine>; 2], String) {
     (engines, key)
 }
 
-fn token(name: &str) -> String {
+pub fn token(name: &str) -> String {
     let mut claims = claims_of(name);
     claims["exp"] = 4_000_000_000u64.into();
     signed_with(SECRET, &claims)
 }
 
-async fn is_refused(engine: &Engine, bearer: &str) -> bool {
+pub async fn is_refused(engine: &Engine, bearer: &str) -> bool {
     let Err(error) = engine.authenticate(bearer).await else { return false };
     assert!(matches!(error, Error::Unauthenticated(_) | Error::Forbidden { .. }), "{error:?}");
     true
 }
 
-fn new_key(name: &str, scopes: &[Scope]) -> NewKey {
+pub fn new_key(name: &str, scopes: &[Scope]) -> NewKey {
     NewKey { name: name.into(), scopes: scopes.to_vec(), ..NewKey::default() }
 }
 
@@ -128,7 +128,7 @@ async fn derived_keys_end_with_their_origin_on_every_server() {
         tokio::task::yield_now().await;
     }
     loop {
-        match workspace.writer.revoke_key(&origin.record.id).await {
+        match workspace.writer.revoke_key(&origin.record.id, DerivedKeys::End).await {
             Err(Error::Unavailable(_)) => tokio::task::yield_now().await,
             other => break other.expect("revoked"),
         }
@@ -247,7 +247,7 @@ async fn an_invitation_ends_with_the_key_that_made_it() {
     let by_derived = enter(&engines[0], derived.secret.as_deref().expect("its secret")).await.expect("in");
     let invitation = by_derived.owner.invite("bob@example.com", Role::Owner).await.expect("invited");
     assert_eq!(bob.invitations().await.expect("invitations").len(), 1);
-    workspace.owner.revoke_key(&origin.record.id).await.expect("revoked");
+    workspace.owner.revoke_key(&origin.record.id, DerivedKeys::End).await.expect("revoked");
     assert!(bob.invitations().await.expect("invitations").is_empty());
     assert!(matches!(bob.accept(&invitation.id).await, Err(Error::NotFound { .. })));
     assert!(matches!(by_derived.owner.invite("x@example.com", Role::Viewer).await, Err(Error::Unauthenticated(_))));
@@ -296,9 +296,10 @@ async fn a_key_opens_only_its_workspace_unless_made_for_all() {
         assert_eq!((caller.workspace_id(), caller.scopes()), (workspace, &[Scope::ApiRead][..]));
     }
     // A key for one workspace can neither create nor revoke keys for several workspaces.
-    for refused in
-        [bound.create_key(everywhere(&[Scope::ApiRead]), None).await.map(drop), bound.revoke_key(&made.record.id).await]
-    {
+    for refused in [
+        bound.create_key(everywhere(&[Scope::ApiRead]), None).await.map(drop),
+        bound.revoke_key(&made.record.id, DerivedKeys::End).await,
+    ] {
         assert!(matches!(refused, Err(Error::Forbidden { code: "all_workspaces", .. })), "{refused:?}");
     }
     workspace.owner.change_role(bob.user_id(), Role::Editor).await.expect("changed");
@@ -328,7 +329,7 @@ async fn a_lower_role_applies_on_every_server_at_the_next_request() {
         let bob = engine.authenticate_in(&token, Some(bob.workspace_id())).await.expect("a caller");
         assert!(matches!(engine.enter::<Writer>(bob).await, Err(Error::Forbidden { code: "insufficient_role", .. })));
     }
-    // The founder of a workspace stays its owner.
+    // The owner of the workspace stays, until another member owns it.
     let founder = workspace.reader.record().owner_id.clone();
     for refused in [
         workspace.owner.change_role(&founder, Role::Viewer).await.map(drop),

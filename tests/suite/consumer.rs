@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
-use foldwork_engine::clock::SystemClock;
+use foldwork_engine::clock::{Clock, SystemClock};
 use foldwork_engine::hook::{
     About, AgentProfile, Candidates, Done, Enrich, Failure, FailureKind, Hook, OnError, Outcome, Plugin, Subscription,
 };
@@ -19,6 +19,7 @@ use foldwork_engine::workspace::events::{Direction, Limit};
 use foldwork_engine::workspace::parked::Which;
 use foldwork_engine::workspace::query::Query;
 use foldwork_engine::{Engine, Error, Plugins, Settings, Store};
+use foldwork_tests::clock::FixedClock;
 use foldwork_tests::handles::{Handles, enter};
 use foldwork_tests::server::worked;
 
@@ -126,9 +127,13 @@ fn about(hooks: Vec<Hook>, on_error: OnError) -> About {
 }
 
 async fn engine(store: Store, about: About, handle: &Arc<Handle>) -> Arc<Engine> {
+    engine_at(Arc::new(SystemClock), store, about, handle).await
+}
+
+async fn engine_at(clock: Arc<dyn Clock>, store: Store, about: About, handle: &Arc<Handle>) -> Arc<Engine> {
     let plugin: Arc<dyn Plugin> = Arc::new(Native { about, handle: handle.clone() });
     let plugins = Plugins::new(vec![plugin], 2).expect("threads");
-    Engine::open(store, Arc::new(SystemClock), Settings::default(), plugins).await.expect("an engine")
+    Engine::open(store, clock, Settings::default(), plugins).await.expect("an engine")
 }
 
 /// Creates the first workspace of an engine, and defines the types of the tests. Returns the handles and the key.
@@ -241,24 +246,47 @@ async fn a_dropped_request_does_not_stop_the_consumer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_plugin_that_never_succeeds_blocks_no_request() {
-    let handle = Handle::new(Mode::Fail);
+async fn a_plugin_that_never_succeeds_blocks_neither_requests_nor_events() {
+    let (handle, clock) = (Handle::new(Mode::Fail), Arc::new(FixedClock::default()));
     let store = Store::connect("mem://").await.expect("a store");
-    let engine = engine(store, about(vec![Hook::Enrich], OnError::Retry), &handle).await;
+    let engine = engine_at(clock, store, about(vec![Hook::Enrich], OnError::Retry), &handle).await;
     let (workspace, _) = first(&engine).await;
-    workspace.writer.append_events(vec![note(0)]).await.expect("appended");
+    append(&workspace, vec![note(0)]).await;
+    assert_eq!((parked(&workspace).await, handle.calls.load(Ordering::SeqCst)), (1, 1), "nothing waits for a retry");
     let requests = async {
         workspace.writer.resume_plugin(NAME).await.expect("resumed");
         let tally = workspace.writer.replay_plugin(NAME, None, 0).await.expect("replayed");
-        assert_eq!((tally.events, tally.changed), (0, 0), "no event was processed yet");
+        assert_eq!((tally.events, tally.failed), (1, 1));
         workspace.writer.replay_selected(Which::Plugin(None).into()).await.expect("replayed");
         workspace.writer.rebuild_graph().await.expect("rebuilt");
     };
     tokio::time::timeout(TIMEOUT, requests).await.expect("no request waits for the plugin");
-    handle.set(Mode::Succeed);
-    worked(&workspace).await.expect("the plugin's turn");
-    assert_eq!(found(&workspace).await, ["n0"]);
     engine.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_retried_step_survives_a_restart_and_leaves_newer_facts() {
+    let (handle, clock) = (Handle::new(Mode::Fail), Arc::new(FixedClock::default()));
+    let store = Store::connect("mem://").await.expect("a store");
+    let about = || about(vec![Hook::Enrich], OnError::Retry);
+    let first_engine = engine_at(clock.clone(), store.share(), about(), &handle).await;
+    let (workspace, key) = first(&first_engine).await;
+    append(&workspace, vec![note(0), note(1)]).await;
+    handle.set(Mode::Succeed);
+    append(&workspace, vec![note(0)]).await;
+    assert_eq!((parked(&workspace).await, found(&workspace).await), (2, vec!["n0".to_owned()]));
+    drop(workspace);
+    first_engine.close().await;
+
+    let second = engine_at(clock.clone(), store.share(), about(), &handle).await;
+    let workspace = enter(&second, &key).await.expect("a workspace");
+    clock.advance(1_000);
+    tokio::time::timeout(TIMEOUT, second.deadlines_passed()).await.expect("the steps are retried");
+    assert_eq!((parked(&workspace).await, found(&workspace).await), (0, vec!["n0".to_owned(), "n1".to_owned()]));
+    let (note, _) = workspace.reader.aggregate("n0", Moment::Now).await.expect("a note");
+    let version = note.facts.get(NAME).and_then(|facts| facts.get("version")).and_then(Value::as_int);
+    assert_eq!(version, Some(2), "the retried step of an earlier event does not replace the facts");
+    second.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -47,13 +47,41 @@ async fn invalid_tokens_count_against_the_limit_of_their_address() {
     assert_eq!(ask(&owner).await, StatusCode::OK);
     assert_eq!(ask(&made_up("a")).await, StatusCode::UNAUTHORIZED);
     // A successful request to a path that needs no key does not make a key count as valid.
-    assert_eq!(server.call(get("/healthz", Some(&made_up("b")))).await.status(), StatusCode::OK);
+    assert_eq!(server.call(get("/openapi.json", Some(&made_up("b")))).await.status(), StatusCode::OK);
     assert_eq!(ask(&made_up("b")).await, StatusCode::TOO_MANY_REQUESTS);
-    assert_eq!(server.call(get("/healthz", None)).await.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(server.call(get("/openapi.json", None)).await.status(), StatusCode::TOO_MANY_REQUESTS);
+    // The checks of health have no limit.
+    for path in ["/healthz", "/readyz", "/healthz", "/readyz"] {
+        assert_eq!(server.call(get(path, None)).await.status(), StatusCode::OK, "{path}");
+    }
     // A valid key is limited by its own allowance only, not by its address.
     for _ in 0..5 {
         assert_eq!(ask(&owner).await, StatusCode::OK);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_tokens_of_an_address_are_limited_without_any_setting() {
+    assert_eq!(Config::default().http.wrong_token_limit_per_minute, 300);
+    let mut config = Config::default();
+    config.http.wrong_token_limit_per_minute = 3;
+    let server = Server::start_with(&config).await.expect("a server");
+    let ask = async |key: &str| server.call(get("/api/v1/projects", Some(key))).await;
+    let owner = server.key("owner").expect("the owner").to_owned();
+    assert_eq!(ask(&owner).await.status(), StatusCode::OK);
+    for digit in ["a", "b", "c", "d"] {
+        assert_eq!(ask(&format!("sk_{}", digit.repeat(64))).await.status(), StatusCode::UNAUTHORIZED);
+    }
+    let limited = ask(&format!("sk_{}", "e".repeat(64))).await;
+    assert_eq!(limited.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert!(limited.header("retry-after").is_some());
+    // A guessed code is a wrong credential as well.
+    let code = Request::builder().method(poem::http::Method::POST).uri_str("/api/v1/keys/sign-in-codes/exchange");
+    let code = code.header("content-type", "application/json").body(Body::from_string(r#"{"code": "sic_0"}"#.into()));
+    assert_eq!(server.call(code).await.status(), StatusCode::TOO_MANY_REQUESTS);
+    // A token that is known to be valid and requests without a token are not affected.
+    assert_eq!(ask(&owner).await.status(), StatusCode::OK);
+    assert_eq!(server.call(get("/openapi.json", None)).await.status(), StatusCode::OK);
 }
 
 #[tokio::test(flavor = "multi_thread")]

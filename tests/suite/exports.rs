@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use foldwork_engine::clock::SystemClock;
+use foldwork_engine::model::access::{Membership, Role, UserRecord};
 use foldwork_engine::model::event::{NewEvent, Recorded};
 use foldwork_engine::{Engine, Error, Plugins, Settings, Store};
 use foldwork_server::Config;
@@ -207,13 +208,20 @@ impl Exported {
         import(store, &self.file(name), Some(&self.bytes())).await
     }
 
+    /// Imports a file with its members and keys into a workspace that may exist.
+    async fn import_with_members(&self, store: &Store, name: &str) -> Restored {
+        let (input, bytes) = (Input::open(&self.file(name)).expect("the file"), self.bytes());
+        let progress = Progress::start(None);
+        restore(engine(store).await, None, true, input, Some(&bytes), &progress).await.expect("imported")
+    }
+
     fn lines(&self, name: &str) -> Vec<String> {
         std::fs::read_to_string(self.file(name)).expect("the export").lines().map(str::to_owned).collect()
     }
 }
 
 async fn import(store: &Store, file: &Path, files: Option<&Path>) -> anyhow::Result<Restored> {
-    restore(engine(store).await, None, Input::open(file).expect("the file"), files, &Progress::start(None)).await
+    restore(engine(store).await, None, false, Input::open(file).expect("the file"), files, &Progress::start(None)).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -224,7 +232,7 @@ async fn a_workspace_imported_into_an_empty_store_shows_what_it_showed() {
     let written = exported.write(&server.store, "all.ndjson", &Selection::default()).await;
     assert_eq!(written.left_out, 0);
     let lines = exported.lines("all.ndjson");
-    assert!(lines[0].starts_with(r#"{"foldwork_export":1,"#), "{}", lines[0]);
+    assert!(lines[0].starts_with(r#"{"foldwork_export":2,"#), "{}", lines[0]);
     assert_eq!(lines.iter().filter(|line| line.starts_with(r#"{"project":"#)).count(), 2);
     assert_eq!(lines.iter().filter(|line| line.starts_with(r#"{"definition":"#)).count(), 2);
     assert_eq!(std::fs::read_dir(exported.bytes()).expect("a folder").count(), 1, "only what a file still names");
@@ -232,10 +240,11 @@ async fn a_workspace_imported_into_an_empty_store_shows_what_it_showed() {
     let store = Store::connect("mem://").await.expect("a store");
     let first = exported.import(&store, "all.ndjson").await.expect("imported");
     assert_eq!((first.tally.appended, first.tally.repeated), (written.events, 0));
-    assert!(!first.has_new_key && first.members == 1 && first.keys > 1);
+    assert!(!first.has_new_key && first.people.members == 1 && first.people.keys > 1);
     let again = exported.import(&store, "all.ndjson").await.expect("imported again");
     assert_eq!((again.tally.appended, again.tally.repeated), (0, written.events));
-    assert_eq!((again.members, again.keys), (0, 0));
+    assert_eq!((again.people.members, again.people.keys), (0, 0));
+    assert_eq!(again.people.left_out, first.people.members + first.people.keys);
 
     let copy = Exported::new();
     copy.write(&store, "all.ndjson", &Selection::default()).await;
@@ -368,4 +377,79 @@ async fn only_an_import_keeps_the_actor_and_the_time_of_another_log() {
     let writer = server.workspace("owner").await.expect("a workspace").writer;
     let refused = writer.append_events(vec![event]).await.expect_err("refused");
     assert!(matches!(refused, Error::Forbidden { code: "recorded_elsewhere", .. }), "{refused}");
+}
+
+/// Returns whether a key opens the store.
+async fn opens(store: &Store, key: &str) -> bool {
+    engine(store).await.authenticate(key).await.is_ok()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_import_brings_nobody_back() {
+    let server = mixed().await;
+    let made = post(&server, "keys", json!({"name": "lent", "scopes": ["api:read"]})).await;
+    let (lent, lent_id) = (made["key"].as_str().expect("a key").to_owned(), made["id"].as_str().expect("an id"));
+    let control = server.store.control().await.expect("the control database");
+    let workspace: Arc<str> = server.workspace("owner").await.expect("it").reader.record().id.clone();
+    let (gone, lowered) = ("00000000-0000-4000-8000-00000000000a", "00000000-0000-4000-8000-00000000000b");
+    for id in [gone, lowered] {
+        let user = UserRecord { id: id.into(), email: None, email_verified: false, name: None, plan: None };
+        let (workspace_id, user_id) = (workspace.clone(), user.id.clone());
+        let member = Membership { workspace_id, user_id, role: Role::Owner, joined_at: 1 };
+        control.restore_member(&member, &user).await.expect("a member");
+    }
+    let exported = Exported::new();
+    exported.write(&server.store, "older.ndjson", &Selection::default()).await;
+    let copy = Store::connect("mem://").await.expect("a store");
+    exported.import(&copy, "older.ndjson").await.expect("imported");
+    assert!(opens(&copy, &lent).await);
+
+    call(&server, Method::DELETE, &format!("keys/{lent_id}"), Value::Null).await;
+    call(&server, Method::DELETE, &format!("members/{gone}"), Value::Null).await;
+    call(&server, Method::PATCH, &format!("members/{lowered}"), json!({"role": "viewer"})).await;
+    exported.write(&server.store, "newer.ndjson", &Selection::default()).await;
+
+    // The older export into the store itself, and the newer one, then the older one again, into the copy.
+    exported.import(&server.store, "older.ndjson").await.expect("imported");
+    let back = exported.import_with_members(&server.store, "older.ndjson").await;
+    assert_eq!((back.people.members, back.people.keys, back.people.refused), (0, 0, 3), "{:?}", back.people);
+    let left = exported.import(&copy, "newer.ndjson").await.expect("imported").people;
+    assert!(left.left_out > 0 && left.ended == 0 && opens(&copy, &lent).await, "{left:?}");
+    let newer = exported.import_with_members(&copy, "newer.ndjson").await.people;
+    assert_eq!((newer.ended, newer.refused), (3, 0), "{newer:?}");
+    let older = exported.import_with_members(&copy, "older.ndjson").await.people;
+    assert_eq!((older.members, older.keys, older.refused), (0, 0, 3), "{older:?}");
+    for store in [&server.store, &copy] {
+        assert!(!opens(store, &lent).await);
+        let control = store.control().await.expect("the control database");
+        assert_eq!(control.read_membership(&workspace, gone).await.expect("read"), None);
+        let member = control.read_membership(&workspace, lowered).await.expect("read").expect("a member");
+        assert_eq!(member.role, Role::Viewer);
+    }
+    // A copy that is made of the newer export alone knows what ended as well.
+    let other = Store::connect("mem://").await.expect("a store");
+    exported.import(&other, "newer.ndjson").await.expect("imported");
+    exported.import_with_members(&other, "older.ndjson").await;
+    assert!(!opens(&other, &lent).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_import_keeps_numbers_as_they_were_written() {
+    let store = Store::connect("mem://").await.expect("a store");
+    engine(&store).await.first_start(None).await.expect("started");
+    let exported = Exported::new();
+    let payload = r#""payload":{"title":"Long","n":18446744073709551617,"in":[0.1000000000000000055]}"#;
+    let line = r#"{"aggregate_id":"a","aggregate_type":"article","event_type":"article.created","event_id":"e","#;
+    std::fs::write(exported.file("long.ndjson"), format!("{line}{payload}}}\n")).expect("written");
+    assert_eq!(imported(&exported, &store, "long.ndjson").await, (1, 0));
+    assert_eq!(imported(&exported, &store, "long.ndjson").await, (0, 1));
+    exported.write(&store, "again.ndjson", &Selection::default()).await;
+    assert!(exported.lines("again.ndjson").iter().any(|line| line.contains("18446744073709551617")));
+    assert_eq!(imported(&exported, &store, "again.ndjson").await.0, 0);
+}
+
+/// Imports a file. Returns the numbers of events that are new and of those that the store had.
+async fn imported(exported: &Exported, store: &Store, name: &str) -> (u64, u64) {
+    let Restored { tally, .. } = import(store, &exported.file(name), None).await.expect("imported");
+    (tally.appended, tally.repeated)
 }

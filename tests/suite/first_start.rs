@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use foldwork_engine::model::access::Scope;
-use foldwork_engine::workspace::keys::NewKey;
+use foldwork_engine::workspace::keys::{DerivedKeys, NewKey};
 use foldwork_engine::{Engine, Error, Store};
 use foldwork_tests::embedded::engine;
 use foldwork_tests::handles::enter;
@@ -71,7 +71,7 @@ async fn a_chosen_key_replaces_an_unused_first_key() {
     let new = NewKey { name: "another".into(), scopes: vec![Scope::ApiRead], ..NewKey::default() };
     workspace.owner.create_key(new, None).await.expect("a key");
     let own = workspace.reader.own_key().await.expect("the key");
-    workspace.owner.revoke_key(&own.id).await.expect("revoked");
+    workspace.owner.revoke_key(&own.id, DerivedKeys::End).await.expect("revoked");
     let fourth = engine(store.share()).await;
     assert!(fourth.first_start(Some(chosen.clone())).await.expect("a start").is_none());
     assert!(!is_known(&fourth, &chosen).await, "a revoked key does not come back");

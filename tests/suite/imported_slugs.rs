@@ -27,7 +27,7 @@ async fn import(store: &Store, folder: &Path, lines: &[Value]) -> Restored {
     let file = folder.join("events.ndjson");
     std::fs::write(&file, lines.iter().map(|line| format!("{line}\n")).collect::<String>()).expect("written");
     let input = Input::open(&file).expect("the file");
-    restore(engine(store).await, None, input, None, &Progress::start(None)).await.expect("imported")
+    restore(engine(store).await, None, false, input, None, &Progress::start(None)).await.expect("imported")
 }
 
 /// Returns the slugs in the events of the log, in order, each with the id of its article.

@@ -137,3 +137,45 @@ async fn events_with_different_long_numbers_are_different() {
     assert_eq!(append("18446744073709551617").await, StatusCode::CONFLICT);
     assert_eq!(append("1.8446744073709552e+19").await, StatusCode::CONFLICT);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_appends_its_numbers_as_they_were_written() {
+    let mut config = foldwork_server::Config::default();
+    config.plugins.enabled = vec!["mcp".into()];
+    let server = Server::start_with(&config).await.expect("a server");
+    call(&server, Method::POST, "/aggregates/define", r#"{"type_name": "note"}"#).await;
+    for number in NUMBERS {
+        let payload = format!(r#""payload":{{"id":{number},"in":[{{"x":{number}}}]}},"metadata":{{"m":{number}}}"#);
+        let arguments = format!(
+            r#"{{"aggregate_id": "n", "project_id": null, "aggregate_type": "note", "event_type": "note.changed", {payload}}}"#
+        );
+        let body = format!(
+            r#"{{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {{"name": "append_event", "arguments": {arguments}}}}}"#
+        );
+        let mut request = crate::mcp::request(server.key("owner").expect("a key"), "", serde_json::Value::Null);
+        request.set_body(body);
+        let response = server.call(request).await.into_body().into_string().await.expect("a text");
+        let (_, list) = call(&server, Method::GET, "/aggregates/n/events", "").await;
+        assert!(list.contains(&payload), "{response} {list}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sum_of_integers_beyond_64_bits_is_refused() {
+    let server = Server::start().await.expect("a server");
+    let account = r#"{"type_name": "account", "fields": [{"name": "cents", "type": "integer", "fold": "sum"}]}"#;
+    call(&server, Method::POST, "/aggregates/define", account).await;
+    let add = async |cents: &str| {
+        let event = format!(
+            r#"{{"aggregate_type": "account", "event_type": "account.changed", "payload": {{"cents": {cents}}}}}"#
+        );
+        call(&server, Method::POST, "/aggregates/a/events", &event).await
+    };
+    assert_eq!(add("9223372036854775807").await.0, StatusCode::CREATED);
+    let (status, refused) = add("1").await;
+    assert_eq!(status, StatusCode::BAD_REQUEST, "{refused}");
+    assert!(refused.contains(r#""pointer":"/payload/cents""#), "{refused}");
+    let (_, state) = call(&server, Method::GET, "/aggregates/a", "").await;
+    assert!(state.contains(r#""cents":9223372036854775807"#), "{state}");
+    assert_eq!(add("-7").await.0, StatusCode::CREATED);
+}

@@ -12,6 +12,7 @@ use foldwork_engine::workspace::Consistency;
 use foldwork_engine::workspace::agents::NewAgent;
 use foldwork_engine::workspace::aggregates::Moment;
 use foldwork_engine::workspace::events::{Direction, Limit, LogFilter};
+use foldwork_engine::workspace::listener::Heartbeat;
 use foldwork_engine::{Engine, Error, Listener, Reader, Settings, Store};
 use foldwork_server::serve::load_plugins;
 use foldwork_tests::embedded::{engine, first};
@@ -233,7 +234,7 @@ async fn types_and_the_presence_of_agents_are_the_same_on_every_server() {
     let present = async |reader: &Reader| reader.agent(&id).await.expect("the agent").status;
     assert_eq!(present(&there.reader).await, AgentStatus::Offline);
     let listener: Listener = one.listen(&key).await.expect("a right");
-    listener.heartbeat(vec![id.to_string()]).await.expect("heard");
+    listener.heartbeat(Heartbeat { agent_ids: vec![id.to_string()], ..Heartbeat::default() }).await.expect("heard");
     assert_eq!(present(&there.reader).await, AgentStatus::Active);
     let (agent, elsewhere) = (listener.agent(&id).await.expect("it"), two.listen(&key).await.expect("a right"));
     append(&here, vec![event("s", "first".into(), Expected::None)]).await.expect("appended");

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use foldwork_engine::model::access::{Role, Scope};
 use foldwork_engine::model::plan::PlanStatus;
 use foldwork_engine::workspace::files::NewFile;
-use foldwork_engine::workspace::keys::NewKey;
+use foldwork_engine::workspace::keys::{DerivedKeys, NewKey};
 use foldwork_engine::workspace::members::NewPlan;
 use foldwork_engine::{AccessSettings, Operator};
 use foldwork_server::Config;
@@ -151,7 +151,7 @@ async fn an_upload_link_ends_with_its_key() {
     let (id, key) = model_key(&server, "owner", None).await;
     let revoked = link(&server, &key, "one.txt").await;
     let owner = server.workspace("owner").await.expect("a workspace");
-    owner.owner.revoke_key(&id).await.expect("revoked");
+    owner.owner.revoke_key(&id, DerivedKeys::End).await.expect("revoked");
     is_refused(&server, &revoked).await;
 
     // A link also becomes invalid when the key from which its creator's key is derived is revoked.
@@ -163,7 +163,7 @@ async fn an_upload_link_ends_with_its_key() {
     let derived = NewKey { name: "derived".into(), scopes, ..NewKey::default() };
     let derived = by_first.owner.create_key(derived, None).await.expect("a key");
     let of_derived = link(&server, &derived.secret.expect("its secret"), "two.txt").await;
-    owner.owner.revoke_key(&first.record.id).await.expect("revoked");
+    owner.owner.revoke_key(&first.record.id, DerivedKeys::End).await.expect("revoked");
     is_refused(&server, &of_derived).await;
 
     let soon = 1_767_225_600_000 + MINUTE;

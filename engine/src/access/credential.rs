@@ -80,7 +80,7 @@ impl Access {
         let role = if claims.acts { Role::Editor } else { Role::Viewer };
         let member = GrantBasis::Member(claims.workspace.clone(), claims.user.clone(), role);
         let bases: Vec<GrantBasis> = claims.key.clone().map(GrantBasis::Key).into_iter().chain([member]).collect();
-        if self.control.existing_grounds(&bases).await?.len() < bases.len() {
+        if self.control.existing_grounds(&bases, self.clock.now_ms()).await?.len() < bases.len() {
             return Err(Error::Unauthenticated("the key or the membership of the credential was revoked"));
         }
         // The caller can only listen: it has no scopes and the lowest sufficient role. Listening needs no subscription.
@@ -105,7 +105,7 @@ impl Access {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access::keys::NewKey;
+    use crate::access::keys::{DerivedKeys, NewKey};
     use crate::clock::{Clock, SystemClock};
     use crate::model::access::Scope;
     use crate::store::Store;
@@ -139,7 +139,10 @@ mod tests {
         let (access, caller) = opened().await;
         let (credential, _) = access.hand_out(&caller, None, true).await.expect("signed");
         assert!(access.listening(&credential).await.is_ok());
-        access.revoke_key(caller.workspace_id(), caller.key_id().expect("a key"), None).await.expect("revoked");
+        access
+            .revoke_key(caller.workspace_id(), caller.key_id().expect("a key"), None, DerivedKeys::Refuse)
+            .await
+            .expect("revoked");
         assert!(matches!(access.listening(&credential).await, Err(Error::Unauthenticated(_))));
     }
 

@@ -29,7 +29,7 @@ pub struct HeldRights {
 #[derive(Default)]
 struct Held {
     ended: HashMap<GrantBasis, watch::Sender<bool>>,
-    /// Whether a task checks for changes by other processes.
+    /// Whether a task checks for changes by other processes and for new expiries.
     is_watched: bool,
 }
 
@@ -89,6 +89,15 @@ impl Access {
         }
         Grant { access: self.clone(), expires_at: caller.expires_at, bases, is_checked: false }
     }
+
+    /// Checks the rights that are held against the store from now on. Needed after a key gets another expiry, because a
+    /// grant knows the expiry that its key had before.
+    pub(super) fn watch_grants(self: &Arc<Self>) {
+        let mut held = self.held.held();
+        if !held.ended.is_empty() && !std::mem::replace(&mut held.is_watched, true) {
+            tokio::spawn(watch_bases(self.clone()));
+        }
+    }
 }
 
 impl Grant {
@@ -109,7 +118,7 @@ impl Grant {
             return Ok(false);
         }
         let bases: Vec<GrantBasis> = self.bases.iter().map(|held| held.basis.clone()).collect();
-        Ok(self.access.control.existing_grounds(&bases).await?.len() == bases.len())
+        Ok(self.access.control.existing_grounds(&bases, self.access.clock.now_ms()).await?.len() == bases.len())
     }
 }
 
@@ -141,7 +150,7 @@ async fn expired(access: &Access, expires_at: Option<i64>) {
 async fn any_ended(access: &Access, bases: &mut [HeldBasis], is_checked: &mut bool) {
     if !*is_checked {
         let names: Vec<GrantBasis> = bases.iter().map(|held| held.basis.clone()).collect();
-        match access.control.existing_grounds(&names).await {
+        match access.control.existing_grounds(&names, access.clock.now_ms()).await {
             Ok(existing) if existing.len() < names.len() => return,
             Ok(_) => *is_checked = true,
             Err(error) => tracing::warn!(%error, "failed to check whether a right is still valid"),
@@ -164,7 +173,7 @@ async fn watch_bases(access: Arc<Access>) {
             }
             held.ended.keys().cloned().collect()
         };
-        match access.control.existing_grounds(&bases).await {
+        match access.control.existing_grounds(&bases, access.clock.now_ms()).await {
             Ok(existing) => {
                 bases.iter().filter(|basis| !existing.contains(basis)).for_each(|basis| access.held.end(basis));
             }
@@ -180,7 +189,7 @@ mod tests {
     use futures_util::poll;
 
     use super::*;
-    use crate::access::keys::NewKey;
+    use crate::access::keys::{DerivedKeys, NewKey};
     use crate::clock::{Clock, SystemClock};
     use crate::model::access::Scope;
     use crate::store::Store;
@@ -205,7 +214,10 @@ mod tests {
         let (mut grant, mut other) = (access.grant(&caller), access.grant(&caller));
         let mut ended = pin!(grant.ended());
         assert!(poll!(ended.as_mut()).is_pending());
-        access.revoke_key(&workspace_id, caller.key_id().expect("a key"), None).await.expect("revoked");
+        access
+            .revoke_key(&workspace_id, caller.key_id().expect("a key"), None, DerivedKeys::Refuse)
+            .await
+            .expect("revoked");
         ended.await;
         other.ended().await;
     }
@@ -214,7 +226,10 @@ mod tests {
     async fn a_right_held_after_its_revocation_has_ended() {
         let access = opened(&Store::connect("mem://").await.expect("a store")).await;
         let (caller, workspace_id) = held(&access, None).await;
-        access.revoke_key(&workspace_id, caller.key_id().expect("a key"), None).await.expect("revoked");
+        access
+            .revoke_key(&workspace_id, caller.key_id().expect("a key"), None, DerivedKeys::Refuse)
+            .await
+            .expect("revoked");
         access.grant(&caller).ended().await;
     }
 
@@ -224,7 +239,10 @@ mod tests {
         let (here, there) = (opened(&store.share()).await, opened(&store.share()).await);
         let (caller, workspace_id) = held(&here, None).await;
         let mut grant = here.grant(&caller);
-        there.revoke_key(&workspace_id, caller.key_id().expect("a key"), None).await.expect("revoked");
+        there
+            .revoke_key(&workspace_id, caller.key_id().expect("a key"), None, DerivedKeys::Refuse)
+            .await
+            .expect("revoked");
         grant.ended().await;
     }
 

@@ -1,11 +1,14 @@
 //! Keys: creating, listing and revoking them. The secret is returned once, on creation, and is not stored.
 
+use std::cmp::Reverse;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::Access;
 use super::known::hash_of;
 use crate::error::{Error, Result};
 use crate::model::access::{self, KeyRecord, Scope};
+use crate::model::value::{Object, Value};
 use crate::store;
 use crate::store::keys::Origin;
 use crate::store::members::GrantBasis;
@@ -13,6 +16,9 @@ use crate::store::retry;
 
 /// The error for a key that was revoked, or a user who left, while the request was running.
 pub(super) const GONE: Error = Error::Unauthenticated("the bearer token is no longer valid");
+
+/// The maximum number of derived keys that an error lists.
+const MAX_LISTED: usize = 100;
 
 /// A key to create.
 #[derive(Debug, Clone, Default)]
@@ -35,6 +41,18 @@ pub struct CreatedKey {
     /// The secret. `None` if an earlier request created the key: the secret is not stored, so only that request
     /// returned it.
     pub secret: Option<String>,
+}
+
+/// What happens to the keys that are derived from a revoked key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DerivedKeys {
+    /// The revocation fails while there are such keys.
+    #[default]
+    Refuse,
+    /// They end with the revoked key.
+    End,
+    /// They survive, and take the place of the revoked key.
+    Keep,
 }
 
 impl Access {
@@ -75,26 +93,38 @@ impl Access {
         Ok(self.control.read_keys(workspace_id).await?)
     }
 
-    /// Revokes a key of a workspace and all keys derived from it, effective immediately.
+    /// Revokes a key of a workspace, effective immediately. `derived` decides about the keys that are derived from it.
     ///
-    /// A key that revokes the key it was derived from is not revoked, but takes the place of the revoked key. Clients
-    /// rotate keys this way.
-    pub async fn revoke_key(&self, workspace_id: &str, key_id: &str, by: Option<&str>) -> Result<()> {
+    /// A key that revokes the key it was derived from is not revoked, but takes the place of the revoked key.
+    pub async fn revoke_key(
+        &self,
+        workspace_id: &str,
+        key_id: &str,
+        by: Option<&str>,
+        derived: DerivedKeys,
+    ) -> Result<()> {
         let _turn = self.turns.take(workspace_id).await;
-        retry::after_conflicts(|| self.try_revoke(workspace_id, key_id, by)).await
+        retry::after_conflicts(|| self.try_revoke(workspace_id, key_id, by, derived)).await
     }
 
-    async fn try_revoke(&self, workspace_id: &str, key_id: &str, by: Option<&str>) -> Result<()> {
-        let key = self.control.read_key(key_id).await?.filter(|key| *key.workspace_id == *workspace_id);
-        let key = key.ok_or_else(|| Error::not_found("key", key_id))?;
-        let stays = match by {
-            Some(by) => self.control.read_key(by).await?.filter(|by| by.ancestors.contains(&key.id)),
-            None => None,
+    async fn try_revoke(&self, workspace_id: &str, key_id: &str, by: Option<&str>, derived: DerivedKeys) -> Result<()> {
+        let key = self.key_of(workspace_id, key_id).await?;
+        let below = self.control.derived_keys(&key.id).await?;
+        let heir = by.and_then(|by| below.iter().find(|one| *one.id == *by));
+        let moved = match (derived, heir) {
+            (DerivedKeys::Keep, _) => moved_up(&key, &below),
+            (_, Some(heir)) => moved_to(&key, heir, &below),
+            (_, None) => Vec::new(),
         };
-        let moved = match &stays {
-            Some(by) => moved(&key, by, &self.control.derived_keys(&by.id).await?),
-            None => Vec::new(),
-        };
+        if derived == DerivedKeys::Refuse {
+            let (kept, now): (HashSet<&str>, i64) = (moved.iter().map(|key| &*key.id).collect(), self.clock.now_ms());
+            let is_ended = |one: &&KeyRecord| !one.has_expired(now) && !kept.contains(&*one.id);
+            let mut ended: Vec<&KeyRecord> = below.iter().filter(is_ended).collect();
+            ended.sort_by_key(|one| Reverse((one.created_at, &one.id)));
+            if !ended.is_empty() {
+                return Err(derived_keys(workspace_id, &ended));
+            }
+        }
         let deleted = self.control.delete_key(&key.id, &moved).await;
         // Clears the cache even if the outcome of the deletion is unknown. Later reads fill the cache again.
         self.known.forget();
@@ -102,6 +132,12 @@ impl Access {
         self.held.end(&GrantBasis::Key(key.id.clone()));
         self.sweep(&key.id).await;
         Ok(())
+    }
+
+    /// Returns a key of a workspace.
+    pub(super) async fn key_of(&self, workspace_id: &str, key_id: &str) -> Result<KeyRecord> {
+        let key = self.control.read_key(key_id).await?.filter(|key| *key.workspace_id == *workspace_id);
+        key.ok_or_else(|| Error::not_found("key", key_id))
     }
 
     /// Deletes the keys derived from a deleted key. The derived keys are already invalid, even if the deletion fails.
@@ -123,16 +159,49 @@ impl Access {
     }
 }
 
-/// Returns the new records of the key `by`, which takes the place of the revoked key, and of the keys derived from
-/// `by`.
-fn moved(revoked: &KeyRecord, by: &KeyRecord, line: &[KeyRecord]) -> Vec<KeyRecord> {
-    let below = by.ancestors.len();
-    let moved = |key: &KeyRecord| {
-        let own = key.ancestors.iter().skip(below);
-        KeyRecord { ancestors: revoked.ancestors.iter().chain(own).cloned().collect(), ..key.clone() }
-    };
-    let first = KeyRecord { derived_from: revoked.derived_from.clone(), ..moved(by) };
-    std::iter::once(first).chain(line.iter().map(moved)).collect()
+/// Returns the new records of the key `heir`, which takes the place of the revoked key, and of the keys derived from
+/// `heir`. `below` has all keys that are derived from the revoked key.
+fn moved_to(revoked: &KeyRecord, heir: &KeyRecord, below: &[KeyRecord]) -> Vec<KeyRecord> {
+    let line = below.iter().filter(|one| one.id == heir.id || one.ancestors.contains(&heir.id));
+    line.map(|one| moved(one, &revoked.ancestors, heir.ancestors.len(), revoked.derived_from.clone())).collect()
+}
+
+/// Returns the new records of the keys that are derived from a revoked key and survive it. They depend on what the revoked
+/// key depended on, and no longer on any key if that was none: then they are their user's own.
+///
+/// They keep the keys above the revoked key, because otherwise a key could free the keys that it has created from its
+/// own revocation.
+fn moved_up(revoked: &KeyRecord, below: &[KeyRecord]) -> Vec<KeyRecord> {
+    let own = || format!("user:{}", revoked.user_id).into();
+    let origin = revoked.derived_from.clone().unwrap_or_else(own);
+    let top = revoked.ancestors.len() + 1;
+    below.iter().map(|one| moved(one, &revoked.ancestors, top, Some(origin.clone()))).collect()
+}
+
+/// Returns the record of a key whose first `top` ancestors are replaced by `above`. A key without further ancestors gets
+/// the given origin.
+pub(super) fn moved(key: &KeyRecord, above: &[Arc<str>], top: usize, origin: Option<Arc<str>>) -> KeyRecord {
+    let is_first = key.ancestors.len() <= top;
+    let ancestors = above.iter().chain(key.ancestors.iter().skip(top)).cloned().collect();
+    let derived_from = if is_first { origin } else { key.derived_from.clone() };
+    KeyRecord { ancestors, derived_from, ..key.clone() }
+}
+
+/// Returns the error for a key that cannot be revoked without a decision about the keys derived from it. The error lists
+/// the keys of the workspace, newest first. Keys for several workspaces may have created others elsewhere, which are only counted.
+fn derived_keys(workspace_id: &str, ended: &[&KeyRecord]) -> Error {
+    let here = ended.iter().filter(|key| *key.workspace_id == *workspace_id).take(MAX_LISTED);
+    let listed = here.map(|key| {
+        let fields = [("id", &*key.id), ("name", &key.name), ("display", &key.display)];
+        Value::from(Object::from_iter(fields.map(|(name, text)| (name, Value::from(text)))))
+    });
+    let mut details = Object::new();
+    details.push("derived_keys", listed.collect::<Vec<_>>());
+    details.push("derived_count", ended.len() as i64);
+    let count = if ended.len() == 1 { "1 key is".to_owned() } else { format!("{} keys are", ended.len()) };
+    let message =
+        format!("{count} derived from the key; cascade=true revokes what is derived, and cascade=false keeps it");
+    Error::conflict_with("derived_keys", message, details)
 }
 
 /// Returns the error for a key that cannot be derived from its origin.

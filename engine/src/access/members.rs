@@ -6,7 +6,7 @@ use super::Access;
 use super::keys::refused;
 use crate::error::{Error, Result};
 use crate::model::access::{Caller, Invitation, Membership, Role, UserRecord, WorkspaceRecord};
-use crate::store::members::GrantBasis;
+use crate::store::members::{GrantBasis, WorkspaceOwner};
 
 /// A member of a workspace, or an invitation to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,28 +60,43 @@ impl Access {
         Ok(invitation)
     }
 
-    /// Changes the role of a member or of an invitation.
-    pub async fn change_role(&self, workspace: &WorkspaceRecord, id: &str, role: Role) -> Result<Member> {
-        keep_founder(workspace, id)?;
+    /// Changes the role of a member or of an invitation. The invitations and sign-in codes of an owner end with the role.
+    pub async fn change_role(&self, workspace: &WorkspaceRecord, by: &Caller, id: &str, role: Role) -> Result<Member> {
         let _turn = self.turns.take(&workspace.id).await;
         let changed = self.control.write_role(&workspace.id, id, role).await;
         self.known.forget();
-        if !changed? {
-            let invited = self.control.write_invited_role(&workspace.id, id, role).await?;
-            return invited.map(Member::Invited).ok_or_else(|| Error::not_found("member", id));
+        if !changed?.map_err(owner_stays)? {
+            let invited = self.control.write_invited_role(&workspace.id, id, role, &by.user_id).await?;
+            return invited.map_err(refused)?.map(Member::Invited).ok_or_else(|| Error::not_found("member", id));
         }
         self.held.end_above(&workspace.id, id, Some(role));
-        let members = self.members_of(&workspace.id).await?;
+        self.member(&workspace.id, id).await
+    }
+
+    /// Makes a member the owner of the workspace. The former owner keeps the role, and can now lose it or be removed.
+    pub async fn change_owner(&self, workspace: &WorkspaceRecord, id: &str) -> Result<Member> {
+        let _turn = self.turns.take(&workspace.id).await;
+        let changed = self.control.write_owner(&workspace.id, id).await;
+        self.known.forget();
+        let is_member = changed?;
+        match self.member(&workspace.id, id).await? {
+            member if is_member => Ok(member),
+            _ => Err(Error::conflict("not_joined", "an invited person has to accept before owning the workspace")),
+        }
+    }
+
+    async fn member(&self, workspace_id: &str, id: &str) -> Result<Member> {
+        let members = self.members_of(workspace_id).await?;
         members.into_iter().find(|member| member.id() == id).ok_or_else(|| Error::not_found("member", id))
     }
 
-    /// Removes a member from a workspace with all their keys there, or withdraws an invitation.
+    /// Removes a member from a workspace with all their keys, invitations and sign-in codes there, or withdraws an
+    /// invitation.
     pub async fn remove_member(&self, workspace: &WorkspaceRecord, id: &str) -> Result<()> {
-        keep_founder(workspace, id)?;
         let _turn = self.turns.take(&workspace.id).await;
-        let removed = self.control.delete_member(&workspace.id, id).await;
+        let removed = self.control.delete_member(&workspace.id, id, self.clock.now_ms()).await;
         self.known.forget();
-        if let Some(keys) = removed? {
+        if let Some(keys) = removed?.map_err(owner_stays)? {
             self.held.end_above(&workspace.id, id, None);
             // The keys, and keys derived from these in other workspaces, may have granted access to other workspaces as
             // well.
@@ -98,12 +113,11 @@ impl Access {
     }
 }
 
-/// Rejects changes to the workspace's founder, who stays an owner. That way, a workspace always has an owner.
-fn keep_founder(workspace: &WorkspaceRecord, id: &str) -> Result<()> {
-    match *workspace.owner_id == *id {
-        true => Err(Error::conflict("workspace_owner", "the founder of a workspace always stays its owner")),
-        false => Ok(()),
-    }
+/// Returns the error for a change that would leave the workspace without its owner.
+fn owner_stays(_: WorkspaceOwner) -> Error {
+    let message = "the owner of the workspace stays a member with the role owner, until another member becomes the \
+                   owner of the workspace (`workspace_owner`)";
+    Error::conflict("workspace_owner", message)
 }
 
 impl Member {

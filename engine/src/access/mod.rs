@@ -14,7 +14,8 @@ pub mod members;
 pub mod plans;
 pub mod provision;
 pub mod recovery;
-mod restore;
+pub mod restore;
+mod rotation;
 pub mod settings;
 pub mod signing;
 pub mod stored_caller;
@@ -146,7 +147,7 @@ impl Access {
 
     fn caller_of(&self, known: &KnownKey, workspace: Option<&str>, now: i64) -> Result<Caller> {
         let KnownKey { key, user } = known;
-        if key.expires_at.is_some_and(|expires_at| expires_at <= now) {
+        if key.has_expired(now) {
             return Err(Error::Unauthenticated("the key has expired"));
         }
         let workspace = workspace.unwrap_or(&key.workspace_id);

@@ -3,7 +3,7 @@
 use super::Access;
 use super::known::{default_plan, plan_of};
 use crate::error::{Error, Result};
-use crate::model::access::{UserRecord, WorkspaceRecord};
+use crate::model::access::UserRecord;
 use crate::model::plan::{Limits, Plan, PlanStatus};
 
 /// A plan to set. Fields that are `None` get the values configured for that plan.
@@ -18,8 +18,10 @@ pub struct NewPlan {
 
 impl Access {
     /// Returns the limits of a workspace, which are those of its owner's plan. All checks of limits use this function.
-    pub async fn limits_of(&self, workspace: &WorkspaceRecord) -> Result<Limits> {
-        Ok(self.plan_of_user(&workspace.owner_id).await?.limits)
+    /// It reads the owner from the store, because the workspace may have got another owner since it was opened.
+    pub async fn limits_of(&self, workspace_id: &str) -> Result<Limits> {
+        let owner = self.workspace(workspace_id).await?.owner_id;
+        Ok(self.plan_of_user(&owner).await?.limits)
     }
 
     /// Returns the plan of a user.

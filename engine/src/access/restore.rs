@@ -1,5 +1,6 @@
 //! Transfers the members, users and keys of a workspace to another store. Keys are transferred as hashes.
 
+use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -8,8 +9,22 @@ use strum::VariantArray;
 use super::Access;
 use super::keys::NewKey;
 use crate::error::{Error, Result};
-use crate::model::access::{KeyRecord, Membership, Role, Scope, UserRecord, WorkspaceRecord};
+use crate::model::access::{KeyRecord, Membership, RemovedMember, Role, Scope, UserRecord, WorkspaceRecord};
+use crate::store::members::GrantBasis;
 use crate::store::restores::RestoreStatus;
+
+/// What the import of a member, a key, a removal or a revocation did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ImportOutcome {
+    /// The member or key is new.
+    Added,
+    /// A membership, a key or a part of their rights ended.
+    Ended,
+    /// The store has all of it already.
+    Unchanged,
+    /// It would bring back what was revoked or removed, or raise a role.
+    Refused,
+}
 
 impl Access {
     /// Creates a workspace with the id that it has in another store. If `with_key` is set, also creates a key with
@@ -64,13 +79,106 @@ impl Access {
         Ok(self.control.restore_member(member, user).await?)
     }
 
-    /// Adds a key by its hash, unless a key with the same id or secret exists. Returns whether the key is new.
-    pub async fn restore_key(&self, key: &KeyRecord) -> Result<bool> {
+    /// Returns the removed members of a workspace.
+    pub async fn removed_members_of(&self, workspace_id: &str) -> Result<Vec<RemovedMember>> {
+        Ok(self.control.read_removed_members(workspace_id).await?)
+    }
+
+    /// Returns the ids of the revoked keys of a workspace.
+    pub async fn revoked_keys_of(&self, workspace_id: &str) -> Result<Vec<Arc<str>>> {
+        Ok(self.control.read_revoked_keys(workspace_id).await?)
+    }
+
+    /// Adds a member of an export, unless the member was removed after joining. An existing member's role never rises,
+    /// and the owner of the workspace stays one.
+    pub async fn import_member(&self, member: &Membership, user: &UserRecord) -> Result<ImportOutcome> {
+        check_id(&user.id)?;
+        let (workspace_id, user_id) = (&*member.workspace_id, &*member.user_id);
+        let removed_at = self.control.removed_at(workspace_id, user_id).await?;
+        if removed_at.is_some_and(|removed_at| removed_at >= member.joined_at) {
+            return Ok(ImportOutcome::Refused);
+        }
+        if self.control.restore_member(member, user).await? {
+            return Ok(ImportOutcome::Added);
+        }
+        let known = self.control.read_membership(workspace_id, user_id).await?;
+        match known.map_or(Ordering::Less, |known| known.role.cmp(&member.role)) {
+            Ordering::Less => Ok(ImportOutcome::Refused),
+            Ordering::Equal => Ok(ImportOutcome::Unchanged),
+            Ordering::Greater => match self.control.write_role(workspace_id, user_id, member.role).await? {
+                Ok(_) => Ok(ImportOutcome::Ended),
+                Err(_) => Ok(ImportOutcome::Refused),
+            },
+        }
+    }
+
+    /// Adds a key of an export by its hash, unless the key or one of its ancestors was revoked, or its user is no member.
+    /// An existing key expires at the earlier of both times.
+    pub async fn import_key(&self, key: &KeyRecord) -> Result<ImportOutcome> {
         check_id(&key.id)?;
         if key.hash.len() != 64 || !key.hash.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
             return Err(Error::invalid_at("/hash", "expected a SHA-256 in lower-case hexadecimal"));
         }
-        Ok(self.control.restore_key(key).await?)
+        let is_member = self.control.read_membership(&key.workspace_id, &key.user_id).await?.is_some();
+        let line = std::iter::once(&key.id).chain(&key.ancestors);
+        if !is_member || self.control.has_revoked(line).await? {
+            return Ok(ImportOutcome::Refused);
+        }
+        if self.control.restore_key(key).await? {
+            return Ok(ImportOutcome::Added);
+        }
+        let known = self.control.read_key(&key.id).await?.filter(|known| known.workspace_id == key.workspace_id);
+        match (known, key.expires_at) {
+            (None, _) => Ok(ImportOutcome::Refused),
+            (Some(_), Some(expires_at)) if self.control.shorten_key(&key.id, expires_at).await? => {
+                Ok(ImportOutcome::Ended)
+            }
+            _ => Ok(ImportOutcome::Unchanged),
+        }
+    }
+
+    /// Removes a member who was removed according to an export, with the member's keys, unless the member has joined
+    /// since.
+    pub async fn import_removal(&self, workspace_id: &str, removed: &RemovedMember) -> Result<ImportOutcome> {
+        check_id(&removed.user_id)?;
+        let member = self.control.read_membership(workspace_id, &removed.user_id).await?;
+        if member.is_none_or(|member| member.joined_at > removed.removed_at) {
+            self.control.write_removed_member(workspace_id, removed).await?;
+            return Ok(ImportOutcome::Unchanged);
+        }
+        match self.control.delete_member(workspace_id, &removed.user_id, removed.removed_at).await? {
+            Ok(keys) => {
+                self.end_keys(&keys.unwrap_or_default()).await;
+                Ok(ImportOutcome::Ended)
+            }
+            Err(_) => Ok(ImportOutcome::Refused),
+        }
+    }
+
+    /// Revokes a key that was revoked according to an export. A key of another workspace stays.
+    pub async fn import_revocation(&self, workspace_id: &str, key_id: &Arc<str>) -> Result<ImportOutcome> {
+        check_id(key_id)?;
+        match self.control.read_key(key_id).await? {
+            None => {
+                self.control.write_revoked_key(workspace_id, key_id).await?;
+                Ok(ImportOutcome::Unchanged)
+            }
+            Some(key) if *key.workspace_id != *workspace_id => Ok(ImportOutcome::Refused),
+            Some(_) => {
+                self.control.sweep_keys(std::slice::from_ref(key_id)).await?;
+                self.end_keys(std::slice::from_ref(key_id)).await;
+                Ok(ImportOutcome::Ended)
+            }
+        }
+    }
+
+    /// Ends what depends on deleted keys.
+    async fn end_keys(&self, keys: &[Arc<str>]) {
+        self.known.forget();
+        for key in keys {
+            self.held.end(&GrantBasis::Key(key.clone()));
+            self.sweep(key).await;
+        }
     }
 }
 

@@ -1,11 +1,12 @@
-//! Calls a plugin for several events, with retries. Failed steps are parked. An open circuit prevents further calls.
+//! Calls a plugin for several events, with retries. Failed steps are parked, or retried later, after other events. An
+//! open circuit prevents further calls.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::circuit::{Circuit, Step};
 use super::ended::Interrupted;
-use super::interrupt::Interrupt;
+use super::retries::Retries;
 use crate::hook::{Failure, OnError, Outcome};
 use crate::model::facts::{Assignment, Facts, Product};
 use crate::state::State;
@@ -13,8 +14,6 @@ use crate::state::plugins::{HookCall, PluginIndex};
 
 /// The delays before the retries of a failed call.
 const RETRY_DELAYS: [Duration; 3] = [Duration::from_millis(5), Duration::from_millis(25), Duration::from_millis(100)];
-/// The longest delay between retries of a plugin whose failures block the log.
-const MAX_RETRY_DELAY: Duration = Duration::from_secs(10);
 
 /// The outcome of one call, including its retries.
 pub enum Attempt<T> {
@@ -27,6 +26,8 @@ pub enum Attempt<T> {
         /// Whether this failure opened the plugin's circuit.
         opened: bool,
     },
+    /// The call failed, or was not made because the plugin is paused. The step is retried later.
+    Postponed(Option<Failure>),
     /// No call was made, because the circuit is open.
     Refused,
     /// The call failed, and the plugin's `on_error` ignores failures.
@@ -38,7 +39,7 @@ impl<T> Attempt<T> {
     pub fn given_up(&self) -> Option<&Failure> {
         match self {
             Attempt::Failed { failure, .. } | Attempt::Skipped(failure) => Some(failure),
-            Attempt::Done(_) | Attempt::Refused => None,
+            Attempt::Done(_) | Attempt::Refused | Attempt::Postponed(_) => None,
         }
     }
 }
@@ -67,13 +68,13 @@ impl RequestsAppends for Product {
     }
 }
 
-/// The policy for retries of a plugin whose failures block the log.
+/// The policy for a plugin with `on_error = "retry"`.
 #[derive(Clone, Copy)]
 pub enum RetryPolicy<'a> {
-    /// Retries until the call succeeds or another task needs the worker.
-    UntilInterrupted(&'a Interrupt),
-    /// Retries as often as for a plugin whose failures are parked.
-    Limited,
+    /// Retries a failed step later, so that no other plugin and no other event waits for it.
+    Later(&'a Retries),
+    /// Retries at once, like a plugin whose failures are parked.
+    AtOnce,
 }
 
 /// The calls of one plugin in one workspace.
@@ -100,18 +101,30 @@ impl Calls<'_> {
         T: RequestsAppends + Send + 'static,
     {
         let on_error = self.state.plugins.about(self.plugin).on_error;
+        let mut room = match (on_error, self.policy) {
+            (OnError::Retry, RetryPolicy::Later(retries)) => Some(retries.room(self.plugin)),
+            _ => None,
+        };
         let mut attempts = Vec::with_capacity(inputs.len());
         while let Some(rest) = inputs.get(attempts.len()..).filter(|rest| !rest.is_empty()) {
             if self.circuit.is_open() {
                 attempts.extend(rest.iter().map(|_| Attempt::Refused));
                 break;
             }
-            let outcomes = self.call(rest.to_vec(), hook).await;
+            if let Some(room) = room.filter(|_| self.circuit.is_paused()) {
+                let aside = |(at, _): (usize, _)| if at < room { Attempt::Postponed(None) } else { Attempt::Refused };
+                attempts.extend(rest.iter().enumerate().map(aside));
+                break;
+            }
+            let outcomes = self.call(rest.to_vec(), hook, room.is_some()).await;
             if outcomes.is_empty() {
                 // The plugin threads have ended, so the outcome of these events is unknown.
                 return Err(Interrupted);
             }
-            let outcomes = self.retry(rest, outcomes, &step_of, hook, on_error).await?;
+            let outcomes = match room {
+                Some(_) => outcomes.into_iter().map(|outcome| (outcome, 1)).collect(),
+                None => self.retry(rest, outcomes, &step_of, hook, on_error).await,
+            };
             for (input, (outcome, tries)) in rest.iter().zip(outcomes) {
                 let attempt = match outcome {
                     Ok(done) => {
@@ -121,13 +134,18 @@ impl Calls<'_> {
                         Attempt::Done(done.value)
                     }
                     Err(failure) if on_error == OnError::Skip => Attempt::Skipped(failure),
+                    Err(failure) if room.is_some_and(|room| room > 0) => {
+                        room = room.map(|room| room - 1);
+                        self.circuit.postponed(step_of(input));
+                        Attempt::Postponed(Some(failure))
+                    }
                     Err(failure) => {
                         let opened = self.circuit.failed(step_of(input));
                         Attempt::Failed { failure, attempts: tries, opened }
                     }
                 };
                 attempts.push(attempt);
-                if self.circuit.is_open() {
+                if self.circuit.is_open() || (room.is_some() && self.circuit.is_paused()) {
                     break;
                 }
             }
@@ -135,12 +153,12 @@ impl Calls<'_> {
         Ok(attempts)
     }
 
-    async fn call<I, T>(&self, inputs: Vec<Arc<I>>, hook: HookCall<I, T>) -> Vec<Outcome<T>>
+    async fn call<I, T>(&self, inputs: Vec<Arc<I>>, hook: HookCall<I, T>, retries_later: bool) -> Vec<Outcome<T>>
     where
         I: Send + Sync + 'static,
         T: Send + 'static,
     {
-        self.state.plugins.call(self.plugin, inputs, hook, self.circuit.bears()).await
+        self.state.plugins.call(self.plugin, inputs, hook, self.circuit.bears(retries_later)).await
     }
 
     /// Retries the failed calls. Each delay applies to all of them together. Returns each outcome with the number of
@@ -155,52 +173,28 @@ impl Calls<'_> {
         step_of: &impl Fn(&I) -> Step<'_>,
         hook: HookCall<I, T>,
         on_error: OnError,
-    ) -> Result<Vec<(Outcome<T>, u32)>, Interrupted>
+    ) -> Vec<(Outcome<T>, u32)>
     where
         I: Send + Sync + 'static,
         T: Send + 'static,
     {
         let mut outcomes: Vec<(Outcome<T>, u32)> = outcomes.into_iter().map(|outcome| (outcome, 1)).collect();
-        let mut waits = self.waits(on_error);
-        let gives_up = on_error == OnError::Park || matches!(self.policy, RetryPolicy::Limited);
+        let mut waits = RETRY_DELAYS.into_iter().filter(|_| on_error != OnError::Skip);
         let is_hopeless: Vec<bool> =
-            inputs.iter().map(|input| gives_up && self.circuit.is_failing(step_of(input).aggregate_id)).collect();
+            inputs.iter().map(|input| self.circuit.is_failing(step_of(input).aggregate_id)).collect();
         loop {
             let tried = outcomes.iter().zip(&is_hopeless).enumerate();
             let failed = tried.filter(|(_, ((outcome, _), hopeless))| outcome.is_err() && !**hopeless);
             let failed: Vec<usize> = failed.map(|(at, _)| at).collect();
-            let Some(wait) = waits.next().filter(|_| !failed.is_empty()) else { return Ok(outcomes) };
-            self.wait(wait, on_error).await?;
+            let Some(wait) = waits.next().filter(|_| !failed.is_empty()) else { return outcomes };
+            let plugin = self.state.plugins.name(self.plugin);
+            tracing::info!(%plugin, steps = failed.len(), wait_ms = wait.as_millis(), "failed steps are retried");
+            tokio::time::sleep(wait).await;
             let retried: Vec<Arc<I>> = failed.iter().filter_map(|at| inputs.get(*at).cloned()).collect();
-            for (at, outcome) in failed.into_iter().zip(self.call(retried, hook).await) {
+            for (at, outcome) in failed.into_iter().zip(self.call(retried, hook, false).await) {
                 if let Some(slot) = outcomes.get_mut(at) {
                     *slot = (outcome, slot.1 + 1);
                 }
-            }
-        }
-    }
-
-    fn waits(&self, on_error: OnError) -> Box<dyn Iterator<Item = Duration> + Send> {
-        match (on_error, self.policy) {
-            (OnError::Skip, _) => Box::new(std::iter::empty()),
-            (OnError::Park, _) | (OnError::Retry, RetryPolicy::Limited) => Box::new(RETRY_DELAYS.into_iter()),
-            (OnError::Retry, RetryPolicy::UntilInterrupted(_)) => {
-                let doubled = |wait: &Duration| Some((*wait * 2).min(MAX_RETRY_DELAY));
-                Box::new(std::iter::successors(Some(RETRY_DELAYS[0]), doubled))
-            }
-        }
-    }
-
-    async fn wait(&self, wait: Duration, on_error: OnError) -> Result<(), Interrupted> {
-        match (on_error, self.policy) {
-            (OnError::Retry, RetryPolicy::UntilInterrupted(interrupt)) => tokio::select! {
-                biased;
-                () = interrupt.requested() => Err(Interrupted),
-                () = tokio::time::sleep(wait) => Ok(()),
-            },
-            _ => {
-                tokio::time::sleep(wait).await;
-                Ok(())
             }
         }
     }

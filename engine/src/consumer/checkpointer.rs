@@ -159,10 +159,11 @@ impl Checkpointer {
         Ok(())
     }
 
-    /// Publishes the position to waiting tasks and other servers.
+    /// Publishes the position to waiting tasks and other servers. A worker that begins again at an earlier position passes
+    /// only events that changed nothing, so the position never goes back.
     fn publish(&self) {
         let (position, writes) = (self.checkpoint.position, self.checkpoint.writes);
-        self.state.graph_progress.set(position);
+        self.state.graph_progress.advance(position);
         self.state.report(WorkspaceProgress { writes, consumed: position, ..WorkspaceProgress::default() });
     }
 }

@@ -1,6 +1,10 @@
 //! The circuit breaker of a plugin. After too many consecutive failures, the circuit opens: the plugin is no longer
 //! called, so that one broken script does not delay the other plugins.
 //!
+//! A failure that is retried later does not count before the last retry. As soon as steps for as many aggregates wait
+//! for a retry as open the circuit, the plugin is paused: only these steps are tried again, until one of them succeeds
+//! or the circuit opens.
+//!
 //! Failures count per aggregate: a plugin that fails only on the content of one aggregate keeps running for all others.
 
 use std::sync::Arc;
@@ -26,6 +30,9 @@ pub struct Circuit {
     failing: Vec<Arc<str>>,
     /// The id of the event whose failure opened the circuit.
     opened_by: Option<Arc<str>>,
+    /// The ids of the aggregates with steps that failed since the last success and are retried later, as `failing`. Not
+    /// stored: a worker that begins again calls a paused plugin for a few further events.
+    retried: Vec<Arc<str>>,
     /// Whether the circuit never opens. A repair uses such a circuit, so that it calls the plugin however often the
     /// plugin fails.
     forced_closed: bool,
@@ -45,9 +52,16 @@ impl Circuit {
         self.opened_by.is_some()
     }
 
-    /// Returns the number of further aggregates for which the plugin must fail before the circuit opens.
-    pub fn bears(&self) -> usize {
-        if self.forced_closed { usize::MAX } else { FAILURES.saturating_sub(self.failing.len()).max(1) }
+    /// Returns whether steps for so many aggregates wait for a retry that the plugin is not called for further events.
+    pub fn is_paused(&self) -> bool {
+        self.retried.len() >= FAILURES
+    }
+
+    /// Returns the number of further aggregates for which the plugin must fail before the circuit opens, or before the
+    /// plugin is paused if its failures are retried later.
+    pub fn bears(&self, retries_later: bool) -> usize {
+        let failed = if retries_later { self.retried.len() } else { self.failing.len() };
+        if self.forced_closed { usize::MAX } else { FAILURES.saturating_sub(failed).max(1) }
     }
 
     /// Returns whether the plugin has failed for an aggregate since its last success.
@@ -57,13 +71,22 @@ impl Circuit {
 
     pub fn succeeded(&mut self) {
         self.failing.clear();
+        self.retried.clear();
+    }
+
+    /// Records a failure that is retried later.
+    pub fn postponed(&mut self, step: Step<'_>) {
+        add(&mut self.retried, step.aggregate_id);
+    }
+
+    /// Ends a pause, because no step is left that waits for a retry.
+    pub fn end_pause(&mut self) {
+        self.retried.clear();
     }
 
     /// Records a failure. Returns whether it opened the circuit.
     pub fn failed(&mut self, step: Step<'_>) -> bool {
-        if self.failing.len() < FAILURES && !self.is_failing(step.aggregate_id) {
-            self.failing.push(step.aggregate_id.into());
-        }
+        add(&mut self.failing, step.aggregate_id);
         let opens = self.failing.len() >= FAILURES && self.opened_by.is_none() && !self.forced_closed;
         if opens {
             self.opened_by = Some(step.event_id.clone());
@@ -74,8 +97,9 @@ impl Circuit {
     /// Returns the circuit in its stored form, or `None` for a circuit without failures.
     pub fn stored(&self) -> Option<Value> {
         let failing: Vec<Value> = self.failing.iter().cloned().map(Value::from).collect();
+        let has_failed = !self.failing.is_empty() || self.is_open();
         let opened_by = self.opened_by.clone();
-        (*self != Circuit::default())
+        has_failed
             .then(|| Object::from_iter([("failing", Value::from(failing)), ("opened_by", opened_by.into())]).into())
     }
 
@@ -86,7 +110,13 @@ impl Circuit {
         let failing = field("failing").and_then(Value::as_array).unwrap_or_default();
         let failing = failing.iter().filter_map(Value::as_str).map(Arc::from).take(FAILURES).collect();
         let opened_by = field("opened_by").and_then(Value::as_str).map(Arc::from);
-        Circuit { failing, opened_by, forced_closed: false }
+        Circuit { failing, opened_by, ..Circuit::default() }
+    }
+}
+
+fn add(aggregates: &mut Vec<Arc<str>>, id: &str) {
+    if aggregates.len() < FAILURES && !aggregates.iter().any(|known| **known == *id) {
+        aggregates.push(id.into());
     }
 }
 
@@ -105,7 +135,7 @@ mod tests {
         assert_eq!(fails(&mut circuit, 0..4), [false; 4]);
         circuit.succeeded();
         assert_eq!(fails(&mut circuit, 0..4), [false; 4]);
-        assert_eq!(circuit.bears(), 1);
+        assert_eq!(circuit.bears(false), 1);
         assert_eq!(fails(&mut circuit, 4..5), [true]);
         assert!(circuit.is_open());
         assert_eq!(fails(&mut circuit, 5..6), [false]);
@@ -131,6 +161,19 @@ mod tests {
         assert_eq!(fails(&mut restored, 4..5), [true]);
         assert_eq!(Circuit::restore(restored.stored().as_ref()), restored);
         assert_eq!(Circuit::restore(None), Circuit::default());
+    }
+
+    #[test]
+    fn failures_that_are_retried_later_pause_the_plugin_until_a_success() {
+        let (mut circuit, event) = (Circuit::default(), Arc::from("e"));
+        for id in [0, 0, 1, 2, 3] {
+            circuit.postponed(Step { event_id: &event, aggregate_id: &format!("a{id}") });
+        }
+        assert_eq!((circuit.is_paused(), circuit.bears(true), circuit.bears(false)), (false, 1, FAILURES));
+        circuit.postponed(Step { event_id: &event, aggregate_id: "a4" });
+        assert_eq!((circuit.is_paused(), circuit.is_open(), circuit.stored()), (true, false, None));
+        circuit.succeeded();
+        assert!(!circuit.is_paused());
     }
 
     #[test]

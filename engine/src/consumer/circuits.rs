@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::circuit::Circuit;
+use super::circuit::{Circuit, FAILURES};
 use crate::model::event::Event;
 use crate::model::value::Object;
 use crate::state::State;
@@ -61,6 +61,8 @@ impl Circuits {
 
     /// Records that an event opened a circuit.
     pub fn note_opened(&mut self, plugin: PluginIndex, event: &Arc<Event>) {
+        let name = self.state.plugins.name(plugin);
+        tracing::warn!(plugin = %name, event = %event.event_id, "plugin stopped: it failed for {FAILURES} aggregates in a row");
         self.opened.push((plugin, event.clone()));
     }
 

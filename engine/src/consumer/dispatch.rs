@@ -83,6 +83,9 @@ fn task(context: &EventContext, plugin: &Arc<str>, assignment: Assignment) -> Ne
     new_task(&context.event, Some(&context.after), plugin, content, assignment.metadata)
 }
 
+/// The assignee in the id of a task for the workspace's owner, whoever that is.
+const OWNER: (&str, &str) = ("user", "owner");
+
 /// The reason for creating a task. The reason is part of the task's id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
@@ -108,9 +111,10 @@ pub struct TaskContent {
     pub due_at: Option<Value>,
 }
 
-/// Returns the id of the task that informs the owner about a stopped plugin.
-pub fn stopped_task_id(event_id: &str, plugin: &str, owner_id: &str) -> String {
-    format!("task-{}", task_event_id(event_id, plugin, TaskReason::Stopped, "user", owner_id))
+/// Returns the id of the task that informs the owner about a stopped plugin. The id does not depend on the owner, because
+/// the workspace may get another one.
+pub fn stopped_task_id(event_id: &str, plugin: &str) -> String {
+    format!("task-{}", task_event_id(event_id, plugin, TaskReason::Stopped, OWNER.0, OWNER.1))
 }
 
 fn task_event_id(event_id: &str, plugin: &str, reason: TaskReason, assignee_type: &str, assignee_id: &str) -> String {
@@ -131,7 +135,11 @@ pub fn new_task(
         Assignee::Agent(id) => ("agent", id),
         Assignee::User(id) => ("user", id),
     };
-    let id = task_event_id(&event.event_id, plugin, content.reason, assignee_type, &assignee_id);
+    let (named_type, named_id) = match content.reason {
+        TaskReason::Assigned => (assignee_type, &*assignee_id),
+        TaskReason::Stopped => OWNER,
+    };
+    let id = task_event_id(&event.event_id, plugin, content.reason, named_type, named_id);
     let source = Object::from_iter([
         ("event_id", Value::from(event.event_id.clone())),
         ("event_type", event.event_type.clone().into()),

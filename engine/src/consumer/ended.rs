@@ -2,12 +2,12 @@
 
 use crate::error::Error;
 
-/// The error for a plugin's retries that ended because another task needs the worker.
+/// The error for calls of a plugin whose outcome is unknown, because the threads of the plugins have ended.
 #[derive(Debug)]
 pub struct Interrupted;
 
 pub enum Ended {
-    /// Another task needs the worker while a plugin is being retried.
+    /// The threads of the plugins have ended.
     Interrupted,
     /// Another server has processed these events. The result of that server is kept.
     Overtaken,

@@ -43,6 +43,9 @@ pub enum Stepped {
         /// The time of the next work, in milliseconds since the epoch.
         until_ms: i64,
     },
+    /// The follower has processed the log up to `reached`. A failed step of a plugin is retried at `at_ms`, in
+    /// milliseconds since the epoch.
+    Retrying { reached: u64, at_ms: i64 },
     /// The step did part of the work that no event causes, such as edges of redefined types. The next step continues
     /// this work.
     Unfinished,
@@ -72,12 +75,16 @@ pub async fn follow(
         reported.mark_unchanged();
         let stepped = step(state.clone()).await;
         let is_following = matches!(stepped, Ok(Stepped::Following));
-        let rest_until = match &stepped {
+        let mut rest_until = match &stepped {
             Ok(Stepped::Resting { until_ms, .. }) => Some(*until_ms),
             _ => None,
         };
+        let retry_at = match &stepped {
+            Ok(Stepped::Retrying { at_ms, .. }) => Some(*at_ms),
+            _ => None,
+        };
         let lag = match stepped {
-            Ok(Stepped::To(reached) | Stepped::Resting { reached, .. }) => {
+            Ok(Stepped::To(reached) | Stepped::Resting { reached, .. } | Stepped::Retrying { reached, .. }) => {
                 wait = pause;
                 head.borrow_and_update().saturating_sub(reached)
             }
@@ -106,6 +113,8 @@ pub async fn follow(
             }
             continue;
         }
+        // Retries do not delay events that were appended during the step.
+        rest_until = rest_until.or(retry_at.filter(|_| lag == 0));
         if lag == 0 || rest_until.is_some() {
             tokio::select! {
                 changed = head.changed() => if changed.is_err() { return },

@@ -1,4 +1,8 @@
-//! Retries parked steps, whose events were processed earlier.
+//! Calls plugins for parked steps, whose events were processed earlier: when a request replays them, and when the time of
+//! their retry has come.
+//!
+//! A late call gets its event and the aggregate right after it, as the first call. Its facts never replace those of a
+//! later event of the aggregate. The events and tasks that it requests are appended when it succeeds.
 
 use std::sync::Arc;
 
@@ -39,29 +43,21 @@ pub async fn replay_parked(worker: &mut Worker, parked: Vec<Parked>) -> Result<V
 
 async fn replay_step(worker: &mut Worker, parked: Parked, streams: &mut Streams) -> Result<Result<(), Parked>> {
     let state = worker.state.clone();
-    let event = state.events_after(parked.id.position.saturating_sub(1), 1).await?.into_iter().next();
-    let plugin = state.plugins.find(&parked.id.plugin);
-    let hook = Hook::parse(&parked.id.hook);
-    let (Some(event), Some(plugin), Some(hook)) = (event, plugin, hook) else {
-        return Ok(Err(with_message(parked, "no plugin with this name and hook is enabled")));
+    let called = match LateCall::prepare(&state, &parked, streams).await? {
+        Ok(called) => called,
+        Err(message) => return Ok(Err(with_message(parked, message))),
     };
-    let Some(context) = streams.recall(&state, event).await?.map(Arc::new) else {
-        return Ok(Err(with_message(parked, "the type of the aggregate is not defined")));
-    };
-    let step = LateStep { worker: &mut *worker, plugin, context, streams };
-    let result = match hook {
-        Hook::Enrich => step.enrich().await?,
-        Hook::Route => step.route().await?,
-        Hook::Work => step.work().await?,
-        Hook::Tool | Hook::Mount => Ok(()),
-    };
-    let outcome = match result {
+    let outcome = match called.make(worker, streams, Cause::Request).await? {
         Ok(()) => {
             worker.parking.release(parked.id);
             Ok(())
         }
         Err(failure) => {
-            let failed_again = failed_again(parked, failure, &state.plugins.about(plugin).version);
+            // Until the last of its own retries, a scripted agent may still answer its task.
+            if parked.reason.retry_at.is_none() {
+                called.give_up(worker, &failure).await?;
+            }
+            let failed_again = failed_again(parked, failure, &state.plugins.about(called.plugin).version);
             worker.parking.park_again(failed_again.clone());
             Err(failed_again)
         }
@@ -72,7 +68,7 @@ async fn replay_step(worker: &mut Worker, parked: Parked, streams: &mut Streams)
 
 /// The data read from streams during one turn. Each stream is read only once for all of its parked steps.
 #[derive(Default)]
-struct Streams {
+pub(super) struct Streams {
     states: FxHashMap<AggregateId, Arc<Aggregate>>,
     newest: FxHashMap<(PluginIndex, AggregateId), Newest>,
 }
@@ -161,6 +157,65 @@ async fn newest_done(worker: &Worker, plugin: PluginIndex, event: &Event) -> Res
     Ok(None)
 }
 
+/// The cause of a late call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// A request replays the step.
+    Request,
+    /// The time of the step's retry has come.
+    Time,
+}
+
+/// The call of a parked step.
+pub(super) struct LateCall {
+    pub plugin: PluginIndex,
+    pub hook: Hook,
+    pub context: Arc<EventContext>,
+}
+
+impl LateCall {
+    /// Reads the event of a parked step and the aggregate before and after it. Returns the reason if the step cannot be
+    /// called.
+    pub async fn prepare(
+        state: &State,
+        parked: &Parked,
+        streams: &mut Streams,
+    ) -> Result<std::result::Result<LateCall, &'static str>> {
+        let event = state.events_after(parked.id.position.saturating_sub(1), 1).await?.into_iter().next();
+        let plugin = state.plugins.find(&parked.id.plugin);
+        let (Some(event), Some(plugin), Some(hook)) = (event, plugin, Hook::parse(&parked.id.hook)) else {
+            return Ok(Err("no plugin with this name and hook is enabled"));
+        };
+        let context = streams.recall(state, event).await?.map(Arc::new);
+        Ok(context.map(|context| LateCall { plugin, hook, context }).ok_or("the type of the aggregate is not defined"))
+    }
+
+    /// Returns the id of the aggregate whose content the hook works on.
+    pub fn aggregate_id(&self) -> Arc<str> {
+        let subject = if self.hook == Hook::Work { work::subject(&self.context) } else { None };
+        subject.unwrap_or_else(|| self.context.event.aggregate_id.text())
+    }
+
+    pub async fn make(&self, worker: &mut Worker, streams: &mut Streams, cause: Cause) -> Result<Result<(), Failure>> {
+        let step = LateStep { worker, plugin: self.plugin, context: self.context.clone(), streams };
+        match self.hook {
+            Hook::Enrich => step.enrich().await,
+            Hook::Route => step.route().await,
+            Hook::Work => step.work(cause).await,
+            Hook::Tool | Hook::Mount => Ok(Ok(())),
+        }
+    }
+
+    /// Ends the task of a scripted agent whose step is not retried.
+    pub async fn give_up(&self, worker: &Worker, failure: &Failure) -> Result<()> {
+        if self.hook == Hook::Work {
+            let Worker { scripted_agents, dispatcher, .. } = worker;
+            scripted_agents.give_up(self.plugin, &self.context, failure, dispatcher).await?;
+        }
+        Ok(())
+    }
+}
+
 /// A parked step that is being retried.
 struct LateStep<'a> {
     worker: &'a mut Worker,
@@ -200,18 +255,21 @@ impl LateStep<'_> {
         router.assign(self.plugin, &self.context, projection.roster(), assigned, dispatcher).await
     }
 
-    async fn work(self) -> Result<Result<(), Failure>> {
+    async fn work(self, cause: Cause) -> Result<Result<(), Failure>> {
         let state = self.worker.state.clone();
+        // Meanwhile, somebody may have assigned the task to another agent or ended it.
+        if cause == Cause::Time && !work::is_waiting(&state, &self.context) {
+            return Ok(Ok(()));
+        }
         let input = Arc::new(self.worker.scripted_agents.prepare(&FollowerView::new(&state), &self.context));
         let Worker { scripted_agents, dispatcher, .. } = &*self.worker;
-        let outcome = match self.call(input.clone(), work::call).await {
-            Ok(product) => scripted_agents.deliver(self.plugin, &input, product, true, dispatcher).await?,
-            Err(failure) => Err(failure),
-        };
-        if let Err(failure) = &outcome {
-            scripted_agents.give_up(self.plugin, &self.context, failure, dispatcher).await?;
+        match self.call(input.clone(), work::call).await {
+            Ok(product) => {
+                let is_replayed = cause == Cause::Request;
+                scripted_agents.deliver(self.plugin, &input, product, is_replayed, dispatcher).await
+            }
+            Err(failure) => Ok(Err(failure)),
         }
-        Ok(outcome)
     }
 
     async fn call<I, T>(&self, input: Arc<I>, hook: HookCall<I, T>) -> Result<T, Failure>
@@ -223,11 +281,11 @@ impl LateStep<'_> {
     }
 }
 
-fn with_message(parked: Parked, message: &str) -> Parked {
+pub(super) fn with_message(parked: Parked, message: &str) -> Parked {
     Parked { reason: Reason { message: message.to_owned(), ..parked.reason }, ..parked }
 }
 
-fn failed_again(parked: Parked, failure: Failure, version: &str) -> Parked {
+pub(super) fn failed_again(parked: Parked, failure: Failure, version: &str) -> Parked {
     let reason = Reason {
         kind: failure.kind.name().into(),
         message: failure.message,

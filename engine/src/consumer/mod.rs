@@ -14,8 +14,8 @@ mod ended;
 mod enrich;
 pub mod event_context;
 mod follow;
-mod interrupt;
 mod labels;
+mod late_retries;
 pub mod late_steps;
 mod mentions;
 mod mirror;
@@ -24,6 +24,8 @@ mod parking;
 mod project;
 pub mod rebuild;
 pub mod replay;
+mod replay_work;
+mod retries;
 mod roster;
 mod route;
 pub mod scripted;
@@ -49,7 +51,7 @@ pub use dispatch::derived_id;
 use ended::Ended;
 use follow::{Rest, Stepped, follow};
 pub use work::ANSWERS;
-use worker::Step;
+use worker::{Step, Worker};
 pub use worker_slot::{WorkerSlot, WorkerTurn};
 
 /// The pause between two writes of snapshots during appends. Several events of one aggregate during the pause cause
@@ -100,7 +102,6 @@ impl Consumer {
     /// Gives the followers a short time to process the end of the log, then ends them.
     pub async fn stop(self) {
         self.stop.begin();
-        let _hurry = self.slot.hurry();
         // The embedding model may be slow. The next start embeds the labels that are left.
         self.vectors.abort();
         let end = Instant::now() + END_WITHIN;
@@ -119,6 +120,13 @@ impl Consumer {
     }
 }
 
+/// Processes the next events, then retries the failed steps that are due. Returns the time of the next retry as well.
+async fn step(worker: &mut Worker) -> Result<(Step, Option<i64>), Ended> {
+    let step = worker.step().await?;
+    let retry_at = late_retries::retry_due(worker, step.position).await?;
+    Ok((step, retry_at))
+}
+
 /// Runs one step of the graph's follower. If another server leads, applies that server's changes instead. If a step ends
 /// early, the next step starts again from the stored state.
 async fn work_on(state: &Arc<State>, appender: &Appender, slot: &WorkerSlot) -> Result<Stepped> {
@@ -126,10 +134,15 @@ async fn work_on(state: &Arc<State>, appender: &Appender, slot: &WorkerSlot) -> 
         slot.follow_leader(state).await?;
         return Ok(Stepped::Following);
     };
-    match turn.step().await {
-        Ok(Step { position, is_settling }) => {
+    match step(&mut turn).await {
+        Ok((Step { position, is_settling }, retry_at)) => {
             turn.keep();
-            Ok(if is_settling { Stepped::Unfinished } else { Stepped::To(position) })
+            let is_due = retry_at.is_some_and(|at_ms| at_ms <= state.clock.now_ms());
+            Ok(match retry_at {
+                _ if is_settling || is_due => Stepped::Unfinished,
+                Some(at_ms) => Stepped::Retrying { reached: position, at_ms },
+                None => Stepped::To(position),
+            })
         }
         Err(Ended::Interrupted) => Ok(Stepped::MadeWay),
         Err(Ended::Overtaken) => {

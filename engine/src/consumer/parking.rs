@@ -1,4 +1,5 @@
-//! Parking: stores a failed step with its reason, so that the follower can continue with the log.
+//! Parking: stores a failed step with its reason, so that the follower can continue with the log. A step that is retried
+//! later is stored with the time of the retry.
 
 use std::sync::Arc;
 
@@ -6,12 +7,16 @@ use super::attempt::Attempt;
 use super::circuit::Step;
 use super::circuits::Circuits;
 use super::event_context::EventContext;
+use super::retries::{MAX_WAITING, Retries, retry_at};
 use crate::hook::{Failure, Hook, OnError};
 use crate::metric;
 use crate::model::event::Event;
 use crate::state::State;
 use crate::state::plugins::PluginIndex;
 use crate::store::parked::{Parked, Reason, StepId};
+
+/// The message of a step for which a paused plugin was not called.
+const PAUSED: &str = "the plugin is paused, because its last steps failed and wait for a retry";
 
 /// The failure kind recorded for a step that was not attempted because its plugin's circuit was open.
 const CIRCUIT_OPEN: &str = "circuit_open";
@@ -22,19 +27,24 @@ pub struct Requested<'a> {
     pub aggregate_id: &'a str,
 }
 
-/// The parked and released steps that are not yet written.
+/// The parked and released steps that are not yet written, and the steps that wait for a retry.
 pub struct Parking {
     state: Arc<State>,
     parked: Vec<Parked>,
     released: Vec<StepId>,
+    retries: Retries,
 }
 
 impl Parking {
-    pub fn new(state: &Arc<State>) -> Parking {
-        Parking { state: state.clone(), parked: Vec::new(), released: Vec::new() }
+    pub fn new(state: &Arc<State>, retries: Retries) -> Parking {
+        Parking { state: state.clone(), parked: Vec::new(), released: Vec::new(), retries }
     }
 
-    /// Returns the value of a successful call. Parks the step of a failed call.
+    pub fn retries(&self) -> &Retries {
+        &self.retries
+    }
+
+    /// Returns the value of a successful call. Parks the step of a failed call, for a retry or until it is replayed.
     pub fn receive<T>(
         &mut self,
         circuits: &mut Circuits,
@@ -46,6 +56,7 @@ impl Parking {
         match attempt {
             Attempt::Done(value) => return Some(value),
             Attempt::Skipped(_) => {}
+            Attempt::Postponed(failure) => self.postpone(plugin, hook, &context.event, failure),
             Attempt::Failed { failure, attempts, opened } => {
                 self.park(plugin, hook, &context.event, failure, attempts);
                 if opened {
@@ -53,19 +64,21 @@ impl Parking {
                 }
             }
             Attempt::Refused => {
-                let opened_by = circuits.get(plugin).opened_by();
-                let opened_by = opened_by.map(|event| format!(" by the event {event}")).unwrap_or_default();
-                let message = format!("the plugin is stopped: its circuit was opened{opened_by}");
+                let message = match circuits.get(plugin).opened_by() {
+                    Some(event) => format!("the plugin is stopped: its circuit was opened by the event {event}"),
+                    None => format!("{PAUSED}, and {MAX_WAITING} steps wait already"),
+                };
                 let mut parked = self.step(plugin, hook, &context.event, message);
                 parked.reason.kind = CIRCUIT_OPEN.into();
-                self.parked.push(parked);
+                self.add(plugin, parked);
             }
         }
         None
     }
 
     /// Records the result of the appends that a plugin requested. A rejection is a failure of the step: the step is
-    /// parked, and the failure counts towards the plugin's circuit.
+    /// retried later, or it is parked, and the failure counts towards the plugin's circuit. Returns the failure of a
+    /// step that is not retried.
     pub fn settle(
         &mut self,
         circuits: &mut Circuits,
@@ -73,14 +86,42 @@ impl Parking {
         hook: Hook,
         requested: Requested<'_>,
         outcome: Result<(), Failure>,
-    ) {
+    ) -> Option<Failure> {
         let Requested { event, aggregate_id } = requested;
-        let Err(failure) = outcome else { return circuits.get_mut(plugin).succeeded() };
-        self.park(plugin, hook, event, failure, 1);
-        let counts = self.state.plugins.about(plugin).on_error != OnError::Skip;
-        if counts && circuits.get_mut(plugin).failed(Step { event_id: &event.event_id, aggregate_id }) {
+        let step = Step { event_id: &event.event_id, aggregate_id };
+        let circuit = circuits.get_mut(plugin);
+        let Err(failure) = outcome else {
+            circuit.succeeded();
+            return None;
+        };
+        let on_error = self.state.plugins.about(plugin).on_error;
+        if on_error == OnError::Retry && self.retries.room(plugin) > 0 {
+            circuit.postponed(step);
+            self.postpone(plugin, hook, event, Some(failure));
+            return None;
+        }
+        let has_opened = on_error != OnError::Skip && circuit.failed(step);
+        self.park(plugin, hook, event, failure.clone(), 1);
+        if has_opened {
             circuits.note_opened(plugin, event);
         }
+        Some(failure)
+    }
+
+    /// Parks a step until its first retry. Without a failure, the step is set aside because the plugin is paused.
+    fn postpone(&mut self, plugin: PluginIndex, hook: Hook, event: &Event, failure: Option<Failure>) {
+        let calls = u32::from(failure.is_some());
+        let retry_at = retry_at(calls, self.state.clock.now_ms());
+        let Some(failure) = failure else {
+            let mut parked = self.step(plugin, hook, event, PAUSED.to_owned());
+            (parked.reason.kind, parked.reason.retry_at) = (CIRCUIT_OPEN.into(), retry_at);
+            return self.add(plugin, parked);
+        };
+        let name = self.state.plugins.name(plugin);
+        tracing::warn!(plugin = %name, hook = hook.name(), event = %event.event_id, %failure, "step is retried later");
+        let mut parked = self.failed(plugin, hook, event, failure, calls);
+        parked.reason.retry_at = retry_at;
+        self.add(plugin, parked);
     }
 
     /// Parks a step that failed after this many attempts.
@@ -88,20 +129,34 @@ impl Parking {
         let name = self.state.plugins.name(plugin).clone();
         tracing::warn!(plugin = %name, hook = hook.name(), event = %event.event_id, %failure, "step parked");
         metric::STEPS_PARKED.add(&[&name], 1);
-        let mut parked = self.step(plugin, hook, event, failure.message);
-        let (line, column) = (failure.line, failure.column);
-        parked.reason = Reason { kind: failure.kind.name().into(), line, column, attempts, ..parked.reason };
-        self.parked.push(parked);
+        let parked = self.failed(plugin, hook, event, failure, attempts);
+        self.add(plugin, parked);
     }
 
     /// Parks a step again, with the reason of its new failure.
     pub fn park_again(&mut self, parked: Parked) {
-        self.parked.push(parked);
+        match self.state.plugins.find(&parked.id.plugin) {
+            Some(plugin) => self.add(plugin, parked),
+            None => self.parked.push(parked),
+        }
     }
 
     /// Releases a parked step that is done.
     pub fn release(&mut self, step: StepId) {
+        self.forget(&step);
         self.released.push(step);
+    }
+
+    /// Forgets the retry of a step that is no longer stored.
+    pub fn forget(&mut self, step: &StepId) {
+        if let Some(plugin) = self.state.plugins.find(&step.plugin) {
+            self.retries.remove(plugin, step);
+        }
+    }
+
+    fn add(&mut self, plugin: PluginIndex, parked: Parked) {
+        self.retries.note(plugin, &parked);
+        self.parked.push(parked);
     }
 
     pub fn is_empty(&self) -> bool {
@@ -111,6 +166,12 @@ impl Parking {
     /// Takes the unwritten changes: the parked steps and the released steps.
     pub fn take(&mut self) -> (Vec<Parked>, Vec<StepId>) {
         (std::mem::take(&mut self.parked), std::mem::take(&mut self.released))
+    }
+
+    fn failed(&self, plugin: PluginIndex, hook: Hook, event: &Event, failure: Failure, attempts: u32) -> Parked {
+        let Failure { kind, message, line, column } = failure;
+        let Parked { id, reason } = self.step(plugin, hook, event, message);
+        Parked { id, reason: Reason { kind: kind.name().into(), line, column, attempts, ..reason } }
     }
 
     fn step(&self, plugin: PluginIndex, hook: Hook, event: &Event, message: String) -> Parked {
@@ -126,6 +187,7 @@ impl Parking {
             version: about.version.clone(),
             attempts: 0,
             parked_at: self.state.clock.now_ms(),
+            retry_at: None,
         };
         Parked { id: step_id(event, hook, &about.name), reason }
     }

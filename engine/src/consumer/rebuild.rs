@@ -165,7 +165,7 @@ impl Rebuild<'_> {
     async fn advance(&mut self, target: u64) -> Result<()> {
         let state = self.state;
         let mut circuits = Circuits::forced_closed(state);
-        let enricher = Enricher::new(state, RetryPolicy::Limited);
+        let enricher = Enricher::new(state, RetryPolicy::AtOnce);
         while self.position < target {
             let events = state.batch_after(self.position, BATCH).await?;
             let Some(last) = events.last() else { break };
@@ -208,7 +208,7 @@ impl Rebuild<'_> {
             match attempt {
                 Attempt::Done(facts) => found.push((self.state.plugins.name(plugin).clone(), facts)),
                 Attempt::Failed { failure, .. } => self.failed.push((plugin, context.event.clone(), failure)),
-                Attempt::Refused | Attempt::Skipped(_) => {}
+                Attempt::Refused | Attempt::Postponed(_) | Attempt::Skipped(_) => {}
             }
         }
         self.past.states.insert(context.after.id.clone(), context.after.clone());

@@ -1,4 +1,4 @@
-//! Replay: runs a plugin's enrichment and routing again over the log.
+//! Replay: runs a plugin's enrichment and routing again over the log, or counts the events for which it would run.
 
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ use super::dispatch;
 use super::enrich;
 use super::event_context::{EventContext, recall};
 use super::parking::step_id;
+use super::replay_work;
 use super::route::{self, RouteInput};
 use super::worker::Worker;
 use crate::error::Result;
@@ -34,7 +35,7 @@ const PAGE: usize = 512;
 /// The counts of calls and changes during a replay.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// The number of events for which the plugin was called.
+    /// The number of events for which the plugin was called, or would be called by a replay that was only counted.
     pub events: u64,
     /// The number of failed calls. The step of each failed call stays parked.
     pub failed: u64,
@@ -46,11 +47,33 @@ pub struct Tally {
     pub assigned: u64,
     /// The number of events that were not routed, because the plugin has already assigned tasks for them.
     pub assigned_before: u64,
+    /// The number of tasks to which the plugin's agent delivered an answer.
+    pub delivered: u64,
+}
+
+impl Tally {
+    /// Adds the counts of another hook's replay over the same events.
+    pub fn with(&self, other: &Tally) -> Tally {
+        Tally {
+            events: self.events.max(other.events),
+            failed: self.failed + other.failed,
+            changed: self.changed + other.changed,
+            edges_opened: self.edges_opened + other.edges_opened,
+            edges_closed: self.edges_closed + other.edges_closed,
+            assigned: self.assigned + other.assigned,
+            assigned_before: self.assigned_before + other.assigned_before,
+            delivered: self.delivered + other.delivered,
+        }
+    }
 }
 
 /// Runs one of a plugin's hooks again for the events after a position. New facts replace the earlier ones. Tasks are
-/// assigned only for events for which the plugin has not assigned tasks yet.
+/// assigned only for events for which the plugin has not assigned tasks yet. Work is done again only for tasks without an
+/// answer.
 pub async fn replay_plugin(worker: &mut Worker, plugin: PluginIndex, hook: Hook, from_position: u64) -> Result<Tally> {
+    if hook == Hook::Work {
+        return replay_work::replay(worker, plugin, from_position).await;
+    }
     let dispatched = match hook {
         Hook::Route => dispatched(&worker.state, plugin).await,
         _ => FxHashSet::default(),
@@ -68,6 +91,27 @@ pub async fn replay_plugin(worker: &mut Worker, plugin: PluginIndex, hook: Hook,
     replay.apply().await
 }
 
+/// Counts the events for which a replay would call a plugin. Calls nothing.
+pub async fn count(state: &Arc<State>, plugin: PluginIndex, hook: Hook, from_position: u64) -> Result<Tally> {
+    let mut tally = Tally::default();
+    if hook == Hook::Work {
+        tally.events = replay_work::count(state, plugin, from_position).await?;
+        return Ok(tally);
+    }
+    let dispatched = match hook {
+        Hook::Route => dispatched(state, plugin).await,
+        _ => FxHashSet::default(),
+    };
+    let contexts = Contexts { state: state.clone(), plugin, end: state.graph_progress.position() };
+    let mut position = from_position;
+    while let Some(events) = contexts.events(&mut position).await? {
+        let assigned = events.iter().filter(|event| dispatched.contains(&event.event_id)).count();
+        tally.events += (events.len() - assigned) as u64;
+        tally.assigned_before += assigned as u64;
+    }
+    Ok(tally)
+}
+
 /// Returns the ids of the events for which a plugin has assigned tasks, including deleted tasks.
 async fn dispatched(state: &State, plugin: PluginIndex) -> FxHashSet<Arc<str>> {
     let name = state.plugins.name(plugin);
@@ -75,7 +119,7 @@ async fn dispatched(state: &State, plugin: PluginIndex) -> FxHashSet<Arc<str>> {
         let source = Task::new(task).get(SOURCE).and_then(Value::as_object)?;
         let text = |field: &str| source.get(field).and_then(Value::as_str);
         let event_id = text("event_id").filter(|_| text("plugin") == Some(name))?;
-        let is_for_owner = *task.id.as_str() == dispatch::stopped_task_id(event_id, name, &state.record.owner_id);
+        let is_for_owner = *task.id.as_str() == dispatch::stopped_task_id(event_id, name);
         (!is_for_owner).then(|| Arc::from(event_id))
     };
     let mut dispatched = FxHashSet::default();
@@ -102,22 +146,29 @@ impl Contexts {
         position: &mut u64,
         states: &mut FxHashMap<AggregateId, Arc<Aggregate>>,
     ) -> Result<Option<Vec<Arc<EventContext>>>> {
+        let Some(events) = self.events(position).await? else { return Ok(None) };
+        let mut contexts = Vec::new();
+        for event in events {
+            contexts.extend(self.revisit(event, states).await?.map(Arc::new));
+        }
+        Ok(Some(contexts))
+    }
+
+    /// Returns the next events that the plugin is called for.
+    async fn events(&self, position: &mut u64) -> Result<Option<Vec<Arc<Event>>>> {
         if *position >= self.end {
             return Ok(None);
         }
-        let events = self.state.batch_after(*position, BATCH).await?;
+        let mut events = self.state.batch_after(*position, BATCH).await?;
         let Some(last) = events.last() else { return Ok(None) };
         *position = last.position;
         let about = self.state.plugins.about(self.plugin);
-        let mut contexts = Vec::new();
-        for event in events.into_iter().filter(|event| event.position <= self.end) {
-            if let Some(definition) = self.state.types.get(&event.aggregate_type)
-                && about.on.admits(&event.event_type, &definition.traits)
-            {
-                contexts.extend(self.revisit(event, states).await?.map(Arc::new));
-            }
-        }
-        Ok(Some(contexts))
+        events.retain(|event| {
+            let definition = self.state.types.get(&event.aggregate_type);
+            event.position <= self.end
+                && definition.is_some_and(|definition| about.on.admits(&event.event_type, &definition.traits))
+        });
+        Ok(Some(events))
     }
 
     async fn revisit(

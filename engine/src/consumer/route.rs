@@ -8,7 +8,6 @@ use super::circuits::Circuits;
 use super::dispatch::{self, Dispatcher};
 use super::ended::Ended;
 use super::event_context::EventContext;
-use super::interrupt::Interrupt;
 use super::parking::Parking;
 use super::roster::Roster;
 use super::waiting::{Input, Waiting};
@@ -157,12 +156,11 @@ impl Router {
         roster: &Roster,
         parking: &mut Parking,
         dispatcher: &Dispatcher,
-        interrupt: &Interrupt,
     ) -> Result<(), Ended> {
         let mut waiting = self.waiting.take();
         // Members may have been removed since the last batch.
         self.assignees.known.clear();
-        while let Some(completed) = waiting.next(circuits, parking, interrupt, call).await? {
+        while let Some(completed) = waiting.next(circuits, parking, call).await? {
             let plugin = completed.plugin;
             for (input, assigned) in completed.values.into_iter().filter(|(_, assigned)| !assigned.is_empty()) {
                 let outcome = self.assign(plugin, &input.context, roster, assigned, dispatcher).await?;

@@ -6,7 +6,6 @@ use super::circuits::Circuits;
 use super::dispatch::Dispatcher;
 use super::ended::Ended;
 use super::event_context::{EventContext, FollowerView};
-use super::interrupt::Interrupt;
 use super::mentions::Mentions;
 use super::parking::Parking;
 use super::roster::Roster;
@@ -51,20 +50,19 @@ impl ScriptedAgents {
         circuits: &mut Circuits,
         parking: &mut Parking,
         dispatcher: &Dispatcher,
-        interrupt: &Interrupt,
     ) -> Result<(), Ended> {
         let mut waiting = self.waiting.take();
-        while let Some(completed) = waiting.next(circuits, parking, interrupt, work::call).await? {
+        while let Some(completed) = waiting.next(circuits, parking, work::call).await? {
             let plugin = completed.plugin;
             for (input, failure) in completed.given_up {
                 self.give_up(plugin, &input.context, &failure, dispatcher).await?;
             }
             for (input, product) in completed.values {
                 let outcome = self.deliver(plugin, &input, product, false, dispatcher).await?;
-                if let Err(failure) = &outcome {
-                    self.give_up(plugin, &input.context, failure, dispatcher).await?;
+                let given_up = parking.settle(circuits, plugin, Hook::Work, input.requested(), outcome);
+                if let Some(failure) = given_up {
+                    self.give_up(plugin, &input.context, &failure, dispatcher).await?;
                 }
-                parking.settle(circuits, plugin, Hook::Work, input.requested(), outcome);
             }
         }
         Ok(())

@@ -9,7 +9,6 @@ use super::circuit::Step;
 use super::circuits::Circuits;
 use super::ended::Ended;
 use super::event_context::EventContext;
-use super::interrupt::Interrupt;
 use super::parking::{Parking, Requested};
 use crate::error::Result;
 use crate::hook::{Failure, Hook};
@@ -38,7 +37,8 @@ pub struct Waiting<I> {
     by_plugin: BTreeMap<PluginIndex, Vec<Arc<I>>>,
 }
 
-/// The results of the calls of one plugin. Failed calls are parked, unless the plugin's `on_error` ignores failures.
+/// The results of the calls of one plugin. Failed calls are parked, also those that are retried later, unless the
+/// plugin's `on_error` ignores failures.
 pub struct Completed<I, T> {
     pub plugin: PluginIndex,
     /// The values that the successful calls returned.
@@ -66,12 +66,11 @@ impl<I: Input> Waiting<I> {
         &mut self,
         circuits: &mut Circuits,
         parking: &mut Parking,
-        interrupt: &Interrupt,
         call: HookCall<I, T>,
     ) -> Result<Option<Completed<I, T>>, Ended> {
         let Some((plugin, inputs)) = self.by_plugin.pop_first() else { return Ok(None) };
         let circuit = circuits.get_mut(plugin);
-        let mut calls = Calls { state: &self.state, plugin, circuit, policy: RetryPolicy::UntilInterrupted(interrupt) };
+        let mut calls = Calls { state: &self.state, plugin, circuit, policy: RetryPolicy::Later(parking.retries()) };
         let attempts = calls.run(&inputs, step_of, call).await?;
         let (mut values, mut given_up) = (Vec::with_capacity(inputs.len()), Vec::new());
         for (input, attempt) in inputs.into_iter().zip(attempts) {

@@ -47,18 +47,27 @@ pub struct WorkInput {
 
 /// Returns the plugin that must work because of an event: after this event, a task waits for the plugin's agent.
 pub fn worker(plugins: &PluginHost, roster: &Roster, context: &EventContext) -> Option<PluginIndex> {
-    if &*context.event.aggregate_type != TASK || !asks_for_work(&context.event)? {
+    if !asks(&context.event) {
         return None;
     }
     let task = Task::new(&context.after);
-    if !matches!(task.status(), Status::Pending | Status::AwaitingReply) {
+    if !waits(&task) {
         return None;
     }
     let plugin = roster.agent(task.assigned_agent()?)?.state.get(PLUGIN).and_then(Value::as_str)?;
     plugins.find(plugin).filter(|plugin| plugins.about(*plugin).hooks.contains(&Hook::Work))
 }
 
+/// Returns whether a task waits for its agent, if it has one.
+pub fn waits(task: &Task<'_>) -> bool {
+    matches!(task.status(), Status::Pending | Status::AwaitingReply)
+}
+
 /// Returns whether an event can leave a task waiting for its agent.
+pub fn asks(event: &Event) -> bool {
+    &*event.aggregate_type == TASK && asks_for_work(event).unwrap_or(false)
+}
+
 fn asks_for_work(event: &Event) -> Option<bool> {
     Some(match TaskEvent::parse(&event.event_type)? {
         TaskEvent::Created | TaskEvent::Assigned | TaskEvent::Asked => true,
@@ -109,6 +118,15 @@ impl WorkInput {
             now_ms: context.event.occurred_at,
         }
     }
+}
+
+/// Returns whether a task still waits for the agent that it waited for after an event.
+pub fn is_waiting(state: &State, task: &EventContext) -> bool {
+    let agent = Task::new(&task.after).assigned_agent();
+    state.folded.get(task.after.id.as_str()).is_some_and(|now| {
+        let now = Task::new(&now);
+        agent.is_some() && now.assigned_agent() == agent && waits(&now)
+    })
 }
 
 /// Returns the id of the aggregate that a task is about.

@@ -14,9 +14,9 @@ use super::dispatch::{self, Dispatcher};
 use super::ended::Ended;
 use super::enrich::{Enriched, Enricher};
 use super::event_context::{EventContext, FollowerView, Observed, look_back, observe};
-use super::interrupt::Interrupt;
 use super::parking::{Parking, Requested};
 use super::project::Projection;
+use super::retries::Retries;
 use super::route::Router;
 use super::scripted::register_scripted;
 use super::scripted_agents::ScriptedAgents;
@@ -49,7 +49,7 @@ pub struct Worker {
     pub(super) dispatcher: Dispatcher,
     checkpointer: Checkpointer,
     settling: Settling,
-    interrupt: Interrupt,
+    members: Members,
     /// Whether the stored checkpoint names the versions that the workspace has adopted.
     is_adopted: bool,
 }
@@ -72,13 +72,7 @@ struct Derived {
 
 impl Worker {
     /// Resumes from the stored checkpoint, with the aggregates as of the checkpoint's position.
-    pub async fn resume(
-        state: Arc<State>,
-        appender: Appender,
-        members: Members,
-        interrupt: Interrupt,
-        lead: Lead,
-    ) -> Result<Worker> {
+    pub async fn resume(state: Arc<State>, appender: Appender, members: Members, lead: Lead) -> Result<Worker> {
         let checkpoint = state.db.read_graph_checkpoint().await?;
         state.folded.follower_caught_up();
         look_back(&state, checkpoint.position).await?;
@@ -87,19 +81,20 @@ impl Worker {
         state.graph.replace(restored(&view, checkpoint.generation).await?);
         let settling = Settling::new(&state, basis, checkpoint.basis.as_ref());
         let projection = Projection::new(&state, &view);
-        state.graph_progress.set(checkpoint.position);
+        state.graph_progress.advance(checkpoint.position);
         let circuits = Circuits::restore(&state, &checkpoint.circuits);
         circuits.publish();
+        let retries = Retries::restore(&state).await?;
         Ok(Worker {
             circuits,
             projection,
-            router: Router::new(&state, members),
+            router: Router::new(&state, members.clone()),
+            members,
             scripted_agents: ScriptedAgents::new(&state),
-            parking: Parking::new(&state),
+            parking: Parking::new(&state, retries),
             checkpointer: Checkpointer::new(&state, appender.database(), lead, checkpoint),
             dispatcher: Dispatcher::new(appender),
             settling,
-            interrupt,
             is_adopted: false,
             state,
         })
@@ -138,13 +133,13 @@ impl Worker {
         let Observed { contexts, position, bytes } = observe(&self.state, &events, BATCH.bytes);
         self.checkpointer.pass(bytes);
         drop(events);
-        let enricher = Enricher::new(&self.state, RetryPolicy::UntilInterrupted(&self.interrupt));
+        let enricher = Enricher::new(&self.state, RetryPolicy::Later(self.parking.retries()));
         let enriched = enricher.enrich(&mut self.circuits, &contexts).await?;
         let derived = self.project(&contexts, enriched);
         self.append_derived(derived).await?;
-        let Worker { circuits, projection, router, scripted_agents, parking, dispatcher, interrupt, .. } = self;
-        router.run(circuits, projection.roster(), parking, dispatcher, interrupt).await?;
-        scripted_agents.run(circuits, parking, dispatcher, interrupt).await?;
+        let Worker { circuits, projection, router, scripted_agents, parking, dispatcher, .. } = self;
+        router.run(circuits, projection.roster(), parking, dispatcher).await?;
+        scripted_agents.run(circuits, parking, dispatcher).await?;
         self.tell_owner().await?;
         self.commit(position).await.map_err(|error| self.overtaken(error))?;
         self.state.folded.pass_follower(contexts.iter().map(|context| context.after.clone()));
@@ -259,9 +254,9 @@ impl Worker {
     }
 
     /// Creates a task for the workspace's owner for each plugin whose circuit opened since the last commit.
-    async fn tell_owner(&mut self) -> Result<()> {
+    pub(super) async fn tell_owner(&mut self) -> Result<()> {
         for (plugin, event) in self.circuits.take_opened() {
-            let task = self.stopped_task(plugin, &event);
+            let task = self.stopped_task(plugin, &event, self.members.owner().await?);
             // The worker continues even if the task for the owner cannot be created.
             if let Err(failure) = self.dispatcher.append(self.state.plugins.name(plugin), vec![task]).await? {
                 tracing::error!(%failure, "no task could be created for the owner about a stopped plugin");
@@ -270,13 +265,13 @@ impl Worker {
         Ok(())
     }
 
-    fn stopped_task(&self, plugin: PluginIndex, event: &Event) -> NewEvent {
+    fn stopped_task(&self, plugin: PluginIndex, event: &Event, owner_id: Arc<str>) -> NewEvent {
         let name = self.state.plugins.name(plugin);
         let content = dispatch::TaskContent {
             reason: dispatch::TaskReason::Stopped,
             title: format!("The plugin {name} is stopped: it failed for {} aggregates in a row", circuit::FAILURES)
                 .into(),
-            assignee: Assignee::User(self.state.record.owner_id.clone()),
+            assignee: Assignee::User(owner_id),
             priority: Priority::High,
             due_at: None,
         };
@@ -302,7 +297,7 @@ impl Worker {
         Ok(())
     }
 
-    fn overtaken(&self, error: Error) -> Ended {
+    pub(super) fn overtaken(&self, error: Error) -> Ended {
         match error {
             Error::Unavailable(store::Error::Conflict) if !self.state.is_exclusive() => Ended::Overtaken,
             error => Ended::Failed(error),

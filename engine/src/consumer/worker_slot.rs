@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use tokio::sync::{Mutex, MutexGuard};
 
-use super::interrupt::{Interrupt, InterruptRequest};
 use super::mirror::Mirror;
 use super::worker::Worker;
 use crate::error::{Error, Result};
@@ -23,7 +22,6 @@ pub struct WorkerSlot {
     members: Members,
     mirror: Mirror,
     worker: Mutex<Option<Worker>>,
-    interrupt: Interrupt,
     rebuilding: Mutex<()>,
 }
 
@@ -38,17 +36,14 @@ pub struct WorkerTurn<'a> {
 
 impl WorkerSlot {
     pub fn new(members: Members) -> WorkerSlot {
-        let (mirror, worker, interrupt, rebuilding) = Default::default();
-        WorkerSlot { members, mirror, worker, interrupt, rebuilding }
+        let (mirror, worker, rebuilding) = Default::default();
+        WorkerSlot { members, mirror, worker, rebuilding }
     }
 
-    /// Waits for the worker and takes a turn, with the newest versions of the plugins. While a task waits, the worker
-    /// ends its retries of failing plugins early.
+    /// Waits for the worker and takes a turn, with the newest versions of the plugins.
     pub async fn turn(&self, state: &Arc<State>, appender: &Appender) -> Result<WorkerTurn<'_>> {
         for _ in retry::waits() {
-            let request = self.interrupt.request();
             let slot = self.worker.lock().await;
-            drop(request);
             // The caller changes the graph, so this server takes over from the server that leads.
             let lead = state.leadership.take().await?;
             let mut turn = self.begin(slot, state, appender, lead).await?;
@@ -63,7 +58,7 @@ impl WorkerSlot {
         Err(Error::Unavailable(store::Error::Conflict))
     }
 
-    /// Waits for other turns without interrupting them, then takes the follower's turn. Returns `None` if another
+    /// Waits for other turns, then takes the follower's turn. Returns `None` if another
     /// server leads.
     pub(super) async fn next_step(&self, state: &Arc<State>, appender: &Appender) -> Result<Option<WorkerTurn<'_>>> {
         let mut slot = self.worker.lock().await;
@@ -89,8 +84,7 @@ impl WorkerSlot {
             Some(worker) => worker,
             None => {
                 self.mirror.end().await;
-                let (members, interrupt) = (self.members.clone(), self.interrupt.clone());
-                Worker::resume(state.clone(), appender.clone(), members, interrupt, lead).await?
+                Worker::resume(state.clone(), appender.clone(), self.members.clone(), lead).await?
             }
         };
         Ok(WorkerTurn { slot, worker })
@@ -112,10 +106,7 @@ impl WorkerSlot {
     /// Pauses the worker until the returned guard is dropped, so that the caller can write records that the worker
     /// writes as well.
     pub async fn pause(&self) -> impl Drop + Send {
-        let request = self.interrupt.request();
-        let paused = self.worker.lock().await;
-        drop(request);
-        paused
+        self.worker.lock().await
     }
 
     /// Writes the worker's checkpoint. The next start resumes there.
@@ -125,11 +116,6 @@ impl WorkerSlot {
         worker.settle().await?;
         *slot = Some(worker);
         Ok(())
-    }
-
-    /// Ends retries of failing plugins early until the returned value is dropped.
-    pub fn hurry(&self) -> InterruptRequest {
-        self.interrupt.request()
     }
 
     /// Acquires the right to rebuild the graph until the returned guard is dropped. Only one rebuild runs at a time.

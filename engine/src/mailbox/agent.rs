@@ -1,10 +1,11 @@
 //! Decisions about the actions that agents and the creators of tasks take on tasks.
 
-use super::artifacts::versions;
+use super::artifacts::{may_replace_all, versions};
 use super::decision::{
     NOT_LEASE_HOLDER, add_deliverers, advance, conflict, event, find_agent, find_enabled_agent, find_expected,
     resolution, signed, state_conflict,
 };
+use super::limits::check_message;
 use crate::error::{Error, Result};
 use crate::model::date::format_date;
 use crate::model::event::{Expected, NewEvent};
@@ -17,6 +18,10 @@ use crate::state::view::View;
 
 /// The error code for work on a task that has another assignee.
 const NOT_ASSIGNEE: &str = "not_assignee";
+/// The error code for a claim of a task that nobody gave to the agents of the key, and that has output of others.
+const OTHERS_OUTPUT: &str = "others_output";
+/// The error code for a completion without the review that the task or its output needs.
+const REVIEW_REQUIRED: &str = "review_required";
 
 /// The agent that works on a task. Fields that the request does not name are `None`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -24,7 +29,7 @@ pub struct Worker {
     pub agent_id: Option<String>,
     /// The number of the claim under which the agent works. Work for another claim of the task is rejected.
     pub claim: Option<u64>,
-    /// Whether the request comes from the founder of the workspace.
+    /// Whether the request comes from an owner of the workspace.
     pub(crate) is_owner: bool,
 }
 
@@ -52,8 +57,8 @@ pub enum Work {
     Complete {
         drafts: Vec<Draft>,
         message: Option<Message>,
-        /// Whether the output may skip the review. Output with effects, and output of a task that requires a review, is
-        /// always reviewed.
+        /// Whether the output skips the review. Refused for output with effects, which only an approval appends, and
+        /// for output of a task that requires a review.
         unreviewed: bool,
     },
     RequestInput {
@@ -82,6 +87,15 @@ impl Work {
             Work::Fail { .. } => Verb::Fail,
             Work::Release => Verb::Release,
             Work::Cancel { .. } => Verb::Cancel,
+        }
+    }
+
+    /// Returns the message of the action.
+    fn message(&self) -> Option<&Message> {
+        match self {
+            Work::Message { message } | Work::RequestInput { message, .. } => Some(message),
+            Work::Complete { message, .. } => message.as_ref(),
+            _ => None,
         }
     }
 
@@ -116,6 +130,9 @@ pub fn decide(
     let by_agent =
         || Stamp { by: worker.agent_id.clone().or(holder(&task)).unwrap_or(stamp.by.clone()), ..stamp.clone() };
     let act = Act::Agent(work.verb());
+    if let Some(message) = work.message() {
+        check_message(&task, message)?;
+    }
     let new_event = match work {
         Work::Claim { seconds, instance } => {
             return claimed(view, &task, worker, *seconds, instance.as_deref(), stamp);
@@ -129,9 +146,11 @@ pub fn decide(
             event(&task, TaskEvent::Artifact, next, fields)
         }
         Work::Complete { drafts, message, unreviewed } => {
-            // Effects are appended only by an approval, so output with effects needs a review.
-            let unreviewed = *unreviewed && !drafts.iter().any(Draft::has_effect) && !task.has_effects();
-            let next = held(&task, act, Circumstances { unreviewed, ..Circumstances::default() }, worker)?;
+            let circumstances = Circumstances { unreviewed: *unreviewed, ..Circumstances::default() };
+            let next = held(&task, act, circumstances, worker)?;
+            if *unreviewed {
+                check_unreviewed(&task, act, drafts)?;
+            }
             completed(view, &task, next, drafts, message.as_ref(), &by_agent())?
         }
         Work::RequestInput { message, schema } => {
@@ -197,8 +216,21 @@ fn held(task: &Task<'_>, act: Act, circumstances: Circumstances, worker: &Worker
     Ok(next)
 }
 
+/// Rejects a completion without a review if the task requires one, or if the output has an effect.
+fn check_unreviewed(task: &Task<'_>, act: Act, drafts: &[Draft]) -> Result<()> {
+    let why = if task.review().is_required() {
+        "the task requires a review (metadata.review)"
+    } else if drafts.iter().any(Draft::has_effect) || task.has_effects() {
+        "the output has an effect, which only an approval appends"
+    } else {
+        return Ok(());
+    };
+    Err(conflict(REVIEW_REQUIRED, format!("{why}; complete the task without \"review\": false"), task, act))
+}
+
 fn not_holder(task: &Task<'_>, act: Act) -> Error {
-    let mut error = conflict(NOT_LEASE_HOLDER, "another claim holds the task".into(), task, act);
+    let message = if task.lease().is_some() { "another claim holds the task" } else { "the claim has ended" };
+    let mut error = conflict(NOT_LEASE_HOLDER, message.into(), task, act);
     if let Error::Conflict { details, .. } = &mut error {
         details.push("claimed_by", task.text(field::CLAIMED_BY).map(Value::from));
     }
@@ -236,6 +268,11 @@ fn claimed(
     if is_assigned && task.assigned_agent() != Some(agent_id) {
         return Err(not_assignee(task, act));
     }
+    if !is_assigned && !may_replace_all(task, stamp) {
+        let message = "a key that is bound to agents claims only tasks of its agents, and unassigned tasks without output \
+                       of others";
+        return Err(Error::forbidden(OTHERS_OUTPUT, message));
+    }
     let until = stamp.at_ms.saturating_add(seconds.saturating_mul(1_000));
     let mut fields = Object::from_iter([
         (field::CLAIMED_BY, Value::from(agent_id)),
@@ -247,6 +284,9 @@ fn claimed(
     ]);
     if let Some(instance) = instance {
         fields.push(field::INSTANCE, instance);
+    }
+    if let Some(origin) = stamp.sender.as_ref().and_then(|sender| sender.origin()) {
+        fields.push(field::CLAIMED_WITH, origin.clone());
     }
     if let Some(subject) = task.subject() {
         let version = view.aggregate(subject).map_or(0, |about| about.version);
@@ -270,6 +310,10 @@ fn message_event(
 ) -> Result<NewEvent> {
     let act = Act::Agent(Verb::Message);
     let next = advance(task, act, Circumstances::default())?;
+    let is_of_lease = |claim| task.lease().is_some_and(|lease| lease.claim == claim);
+    if worker.claim.is_some_and(|claim| !is_of_lease(claim)) {
+        return Err(not_holder(task, act));
+    }
     let Some(agent_id) = worker.agent_id.as_deref() else {
         let entry = message.entry(Role::User, stamp);
         let fields = [(field::MESSAGES, Value::from(vec![entry])), (field::UNREAD, true.into())];

@@ -2,6 +2,7 @@
 //! delivery, while their author can still correct them.
 
 use super::effect::{self, Origin};
+use super::limits;
 use crate::error::{Error, Result};
 use crate::model::excerpt::excerpt;
 use crate::model::task::Task;
@@ -10,22 +11,43 @@ use crate::model::task::edit;
 use crate::model::value::{Object, Value};
 use crate::state::view::View;
 
+/// The error code for a new version of an artifact that somebody else wrote.
+const NOT_AUTHOR: &str = "not_author";
+
 /// Returns the stored artifacts of a task that is created with artifacts.
 pub fn first_versions(view: &View<'_>, origin: Origin<'_>, drafts: &[Draft], stamp: &Stamp) -> Result<Value> {
-    stored(view, origin, &[], drafts, stamp)
+    let entries = stored(view, origin, &[], drafts, stamp)?;
+    limits::check_artifacts(None, &[], &entries)?;
+    Ok(listed(entries))
 }
 
 /// Returns the stored form of the artifacts that are delivered for a task.
 pub(super) fn versions(view: &View<'_>, task: &Task<'_>, drafts: &[Draft], stamp: &Stamp) -> Result<Value> {
-    stored(view, Origin::from(task), &task.current_artifacts(), drafts, stamp)
+    let current = task.current_artifacts();
+    let entries = stored(view, Origin::from(task), &current, drafts, stamp)?;
+    limits::check_artifacts(Some(task), &current, &entries)?;
+    Ok(listed(entries))
 }
 
-fn stored(view: &View<'_>, origin: Origin<'_>, current: &[&Object], drafts: &[Draft], stamp: &Stamp) -> Result<Value> {
+fn listed(entries: Vec<Object>) -> Value {
+    entries.into_iter().map(Value::from).collect::<Vec<_>>().into()
+}
+
+fn stored(
+    view: &View<'_>,
+    origin: Origin<'_>,
+    current: &[&Object],
+    drafts: &[Draft],
+    stamp: &Stamp,
+) -> Result<Vec<Object>> {
     let mut entries: Vec<Object> = Vec::with_capacity(drafts.len());
     let mut unnamed = 0;
     for (number, draft) in drafts.iter().enumerate() {
         let draft = named(draft, &mut unnamed);
         let before = previous(current, &draft)?;
+        if let Some(author) = before.and_then(author).filter(|author| !stamp.may_replace(author)) {
+            return Err(not_author(author));
+        }
         if before.is_none() && draft.parts.is_none() {
             return Err(Error::invalid_at(format!("{}/parts", draft.at), "required: parts, text or data"));
         }
@@ -51,7 +73,23 @@ fn stored(view: &View<'_>, origin: Origin<'_>, current: &[&Object], drafts: &[Dr
         }
         entries.push(entry);
     }
-    Ok(entries.into_iter().map(Value::from).collect::<Vec<_>>().into())
+    Ok(entries)
+}
+
+/// Returns the author of a stored artifact: an agent, a user or a plugin.
+fn author(artifact: &Object) -> Option<&str> {
+    artifact.get("created_by").and_then(Value::as_str)
+}
+
+/// Returns whether the sender may replace all output of a task.
+pub(super) fn may_replace_all(task: &Task<'_>, stamp: &Stamp) -> bool {
+    task.artifacts().iter().filter_map(|artifact| author(artifact.as_object()?)).all(|by| stamp.may_replace(by))
+}
+
+fn not_author(author: &str) -> Error {
+    let author = excerpt(&author.into());
+    let message = format!("only people and its author {author} replace an artifact; send yours under another name");
+    Error::forbidden(NOT_AUTHOR, message)
 }
 
 /// Returns a draft with a name. Several artifacts without a name in one request get different names.

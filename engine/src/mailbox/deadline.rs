@@ -107,6 +107,8 @@ pub struct Known {
     pub uncounted: bool,
     /// Whether the user that an escalation step names is not a member of the workspace.
     pub has_left: bool,
+    /// The owner of the workspace, who gets what is escalated to somebody who has left.
+    pub owner: Option<Assignee>,
 }
 
 /// Returns the user that an escalation step of a task names.
@@ -150,24 +152,25 @@ pub fn decide(view: &View<'_>, id: &str, due: Due, now_ms: i64, known: &Known) -
             ]);
             event(&task, TaskEvent::Overdue, next(Deadline::Overdue, usual)?, fields)
         }
-        Due::Escalation { step, .. } => escalated(view, &task, step, known.has_left)?,
+        Due::Escalation { step, .. } => escalated(view, &task, step, known)?,
         Due::Assignee => offboarding::decide(view, id, &offboarding::agent_left(view, &task)?, None)?,
     })
 }
 
 /// Returns the event of an escalation step. The step assigns the task as a person would, and can only raise the task's
-/// priority. If the step names an agent that is deleted or disabled, or a user who is not a member, the assignee does
-/// not change, but the step counts.
-fn escalated(view: &View<'_>, task: &Task<'_>, number: usize, has_left: bool) -> Option<NewEvent> {
+/// priority. If the step names an agent that is deleted or disabled, or a user who is not a member, the task goes to the
+/// owner of the workspace.
+fn escalated(view: &View<'_>, task: &Task<'_>, number: usize, known: &Known) -> Option<NewEvent> {
     let step = task.review().escalation().into_iter().nth(number)?;
-    let (kind, id) = parts(step.to.as_ref());
-    let (had_kind, had_id) = (task.text(field::ASSIGNEE_TYPE), task.text(field::ASSIGNEE_ID));
-    let gets_work = match &step.to {
-        Some(Assignee::Agent(id)) => find_enabled_agent(view, id).is_ok(),
-        Some(Assignee::User(_)) | None => !has_left,
+    let not_assigned = match &step.to {
+        Some(Assignee::Agent(id)) if find_enabled_agent(view, id).is_err() => Some("the agent is deleted or disabled"),
+        Some(Assignee::User(_)) if known.has_left => Some("the user is not a member"),
+        _ => None,
     };
-    let is_another = step.to.is_some() && (kind, id.as_deref()) != (had_kind, had_id);
-    let reassigned = is_another && gets_work;
+    let to = if not_assigned.is_some() { known.owner.as_ref() } else { step.to.as_ref() };
+    let (kind, id) = parts(to);
+    let (had_kind, had_id) = (task.text(field::ASSIGNEE_TYPE), task.text(field::ASSIGNEE_ID));
+    let reassigned = to.is_some() && (kind, id.as_deref()) != (had_kind, had_id);
     let circumstances = Circumstances { reassigned, ..Circumstances::default() };
     let next = transition::next(task, Act::Time(Deadline::Escalate), circumstances)?;
     let mut fields =
@@ -182,8 +185,8 @@ fn escalated(view: &View<'_>, task: &Task<'_>, number: usize, has_left: bool) ->
         fields.push(field::ATTEMPT, Value::Int(1));
         metadata.push("previous_assignee_type", had_kind);
         metadata.push("previous_assignee_id", had_id);
-    } else if is_another {
-        let reason = if has_left { "the user is not a member" } else { "the agent is deleted or disabled" };
+    }
+    if let Some(reason) = not_assigned {
         metadata.push("not_assigned", reason);
     }
     Some(NewEvent { metadata, ..event(task, TaskEvent::Escalated, next, fields) })

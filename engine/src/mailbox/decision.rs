@@ -85,7 +85,7 @@ pub(super) fn event(task: &Task<'_>, kind: TaskEvent, next: Status, fields: Obje
     let mut clear = |names: &[&str]| names.iter().for_each(|name| drop(payload.insert(*name, Value::Null)));
     if is_left(Status::InProgress) {
         clear(&[field::CLAIMED_BY, field::CLAIM, field::LEASE_SECONDS, field::LEASE_UNTIL, field::TAKEN_FROM]);
-        for name in [field::INSTANCE, field::SOURCE_VERSION] {
+        for name in [field::INSTANCE, field::CLAIMED_WITH, field::SOURCE_VERSION] {
             if task.get(name).is_some() {
                 clear(&[name]);
             }
@@ -124,8 +124,13 @@ pub fn signed(mut event: NewEvent, stamp: &Stamp, agent_id: Option<&str>) -> New
 pub fn add_deliverers(fields: &mut Object, task: Option<&Task<'_>>, stamp: &Stamp) -> Result<()> {
     let Some(sender) = &stamp.sender else { return Ok(()) };
     let with = |known: &[Value], new: &[Arc<str>]| {
-        let new = new.iter().cloned().map(Value::from).filter(|new| !known.contains(new));
-        known.iter().cloned().chain(new).collect::<Vec<_>>()
+        let mut all = known.to_vec();
+        for one in new.iter().cloned().map(Value::from) {
+            if !all.contains(&one) {
+                all.push(one);
+            }
+        }
+        all
     };
     let known = task.map_or(&[][..], Task::deliverers);
     let by = with(known, sender.origin().map(std::slice::from_ref).unwrap_or_default());
@@ -143,12 +148,14 @@ pub fn add_deliverers(fields: &mut Object, task: Option<&Task<'_>>, stamp: &Stam
     Ok(())
 }
 
-/// Returns whether any output of a task was delivered with the sender's own key or session, with a key or session from
-/// which the sender's key is derived, or with a key that is derived from the sender's key or session.
+/// Returns whether any output of a task was delivered by the sender's user, with the sender's own key or session, with
+/// a key or session from which the sender's key is derived, or with a key that is derived from the sender's key or
+/// session. The comparison of users also covers keys that were revoked since. The comparison of keys remains for tasks
+/// whose deliveries have no user.
 pub(super) fn has_delivered(task: &Task<'_>, sender: &Sender) -> bool {
     let is_in = |known: &[Value], one: &Arc<str>| known.iter().any(|known| known.as_str() == Some(&**one));
     sender.lineage.iter().any(|one| is_in(task.deliverers(), one))
-        || sender.origin().is_some_and(|origin| is_in(task.delivered_below(), origin))
+        || sender.origin().into_iter().chain(sender.user()).any(|one| is_in(task.delivered_below(), one))
 }
 
 /// Returns the record of a task's end: the action, the actor, the time and one detail.

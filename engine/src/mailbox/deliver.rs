@@ -130,6 +130,8 @@ fn delivered(
     circumstances: Circumstances,
 ) -> Result<Vec<NewEvent>> {
     let stamp = &delivery.stamp;
+    // A completion appends the effects of the delivery only. Earlier effects wait for an approval.
+    let circumstances = Circumstances { unreviewed: circumstances.unreviewed && !task.has_effects(), ..circumstances };
     let next = advance(task, Act::Agent(Verb::Deliver), circumstances)?;
     let artifacts = versions(view, task, drafts, stamp)?;
     let mut fields = Object::from_iter([(field::ARTIFACTS, artifacts.clone()), (field::UNREAD, true.into())]);
@@ -149,7 +151,7 @@ fn delivered(
         }
     };
     let mut events = vec![delivery.event(event(task, kind, next, fields))];
-    if circumstances.unreviewed {
+    if next == Status::Completed {
         let objects: Vec<&Object> = artifacts.as_array().into_iter().flatten().filter_map(Value::as_object).collect();
         let is_deleted = |event: &NewEvent| view.aggregate(&event.aggregate_id).is_some_and(|about| about.deleted);
         let effects = effect::events(view, task, &objects, true)?.into_iter().filter(|event| !is_deleted(event));

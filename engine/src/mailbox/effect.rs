@@ -1,6 +1,9 @@
 //! Effects: the events that artifacts request. The append of an approval also appends the effects of the approved
 //! artifacts.
 
+use rustc_hash::FxHashMap;
+
+use super::limits;
 use crate::error::{Error, Result};
 use crate::model::agent;
 use crate::model::event::NewEvent;
@@ -71,8 +74,10 @@ pub fn check(view: &View<'_>, origin: Origin<'_>, effect: &Effect, at: &str) -> 
 }
 
 /// Returns the events that artifacts request. These events never restore a deleted aggregate. Fails if an aggregate has
-/// changed since the author of an effect read it, unless `accept_stale`.
+/// changed since the author of an effect read it, unless `accept_stale`. Fails as well if there are more effects than
+/// one append carries.
 pub fn events(view: &View<'_>, task: &Task<'_>, artifacts: &[&Object], accept_stale: bool) -> Result<Vec<NewEvent>> {
+    limits::check_approval(artifacts)?;
     let mut events = Vec::new();
     for artifact in artifacts {
         if let Some(effect) = Effect::of(artifact) {
@@ -88,18 +93,44 @@ pub fn events(view: &View<'_>, task: &Task<'_>, artifacts: &[&Object], accept_st
     Ok(events)
 }
 
-/// Returns the agent that wrote an artifact. If a person edited the artifact, returns the agent that wrote an earlier
-/// version with the same name.
-pub fn author(view: &View<'_>, task: &Task<'_>, artifact_id: &str) -> Option<String> {
-    let text = |artifact: &Value, name: &str| artifact.get(name).and_then(Value::as_str).map(str::to_owned);
-    let known = task.artifacts();
-    let name = known.iter().find(|artifact| text(artifact, "id").as_deref() == Some(artifact_id));
-    let name = name.and_then(|artifact| text(artifact, "name"));
-    // Before the decision, an edited artifact is not among the task's artifacts, so all artifacts are considered. After
-    // the decision, an edited artifact has the name of the earlier version.
-    let is_meant = |artifact: &&Value| name.is_none() || text(artifact, "name") == name;
-    let is_agent = |id: &String| view.aggregate(id).is_some_and(|found| agent::is_agent(&found));
-    known.iter().rev().filter(is_meant).filter_map(|artifact| text(artifact, "created_by")).find(is_agent)
+/// The agents that wrote the artifacts of a task, for events of effects.
+pub struct Authors<'a> {
+    /// The name of each artifact version, by its id.
+    names: FxHashMap<&'a str, &'a str>,
+    /// The agent that wrote the last of the versions with a name that agents wrote.
+    agents: FxHashMap<&'a str, &'a str>,
+    /// The agent that wrote the last of all versions that agents wrote.
+    last: Option<&'a str>,
+}
+
+impl<'a> Authors<'a> {
+    pub fn new(view: &View<'_>, task: &Task<'a>) -> Authors<'a> {
+        let mut known = Authors { names: FxHashMap::default(), agents: FxHashMap::default(), last: None };
+        for artifact in task.artifacts() {
+            let text = |name: &str| artifact.get(name).and_then(Value::as_str);
+            let name = text("name");
+            if let (Some(id), Some(name)) = (text("id"), name) {
+                known.names.insert(id, name);
+            }
+            let is_agent = |id: &&str| view.aggregate(id).is_some_and(|found| agent::is_agent(&found));
+            if let Some(author) = text("created_by").filter(is_agent) {
+                known.last = Some(author);
+                name.map(|name| known.agents.insert(name, author));
+            }
+        }
+        known
+    }
+
+    /// Returns the agent that wrote an artifact. If a person edited the artifact, returns the agent that wrote an
+    /// earlier version with the same name.
+    pub fn of(&self, artifact_id: &str) -> Option<&'a str> {
+        // Before the decision, an edited artifact is not among the task's artifacts, so all artifacts are considered.
+        // After the decision, an edited artifact has the name of the earlier version.
+        match self.names.get(artifact_id) {
+            Some(name) => self.agents.get(name).copied(),
+            None => self.last,
+        }
+    }
 }
 
 fn stale(event: &NewEvent, read: u64, version: u64) -> Error {

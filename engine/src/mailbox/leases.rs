@@ -1,9 +1,21 @@
-//! Renewals of leases. A heartbeat extends a lease, and so does claiming the task again. A renewal is not an event.
+//! Renewals of leases. A heartbeat of the worker that holds a lease extends it, and so does claiming the task again. A
+//! renewal is not an event.
+//!
+//! If no other server uses the store, heartbeats within one second are written together, after their responses. The
+//! timers write what waits before they look at expired leases. Renewals that are lost in a crash do no harm, because
+//! leases begin again when a server starts.
 
+use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use tokio::sync::Notify;
 
 use crate::error::Result;
 use crate::model::task::Task;
+use crate::model::task::record::Lease;
 use crate::state::State;
 use crate::store::Database;
 use crate::store::leases::LeaseRow;
@@ -18,30 +30,109 @@ pub struct Renewed {
     pub until: Option<i64>,
 }
 
+/// The claims that a worker holds. An agent may run as several workers, so a sign of life of one of them says nothing
+/// about the claims of the others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HeldClaims {
+    All,
+    /// The claims with these tasks and numbers.
+    Named(HashSet<(String, u64)>),
+    /// The claims of this instance.
+    Instance(String),
+    /// The claims that this key, session or user made without an instance.
+    ClaimedWith(Arc<str>),
+}
+
+impl HeldClaims {
+    fn contain(&self, task_id: &str, lease: &Lease<'_>) -> bool {
+        match self {
+            HeldClaims::All => true,
+            HeldClaims::Named(claims) => claims.contains(&(task_id.to_owned(), lease.claim)),
+            HeldClaims::Instance(instance) => lease.instance == Some(instance),
+            HeldClaims::ClaimedWith(origin) => {
+                lease.instance.is_none() && lease.claimed_with.is_none_or(|with| *with == **origin)
+            }
+        }
+    }
+}
+
 /// The right to renew the leases of a workspace. Listeners have this right, although they can change no other record.
 pub struct Renewals {
     db: Database,
+    /// Whether no other server uses the store.
+    exclusive: bool,
+    /// The renewals that are not written yet, by task.
+    waiting: Mutex<FxHashMap<Arc<str>, LeaseRow>>,
+    /// Notifies the writer that renewals are waiting.
+    added: Notify,
+    /// Serializes writes. After a call of [`Renewals::write`], every renewal that waited before is written.
+    writing: tokio::sync::Mutex<()>,
 }
 
 impl Renewals {
-    pub fn new(db: Database) -> Renewals {
-        Renewals { db }
+    pub fn new(db: Database, exclusive: bool) -> Renewals {
+        let (waiting, writing) = Default::default();
+        Renewals { db, exclusive, waiting, added: Notify::new(), writing }
     }
 
-    /// Renews all leases of these agents, each for the duration of its claim. Reads only the tasks that the agents
-    /// hold.
-    pub async fn renew(&self, state: &State, agent_ids: &[Arc<str>], now_ms: i64) -> Result<Vec<Renewed>> {
-        let held = state.folded.held_by(agent_ids);
-        let tasks = held.iter().filter_map(|id| state.folded.get(id.as_str()));
-        let leases = tasks.filter_map(|task| {
-            let lease = Task::new(&task).lease()?;
-            let until = now_ms.saturating_add(lease.seconds.saturating_mul(1_000));
-            Some((
-                Arc::from(lease.agent_id),
-                LeaseRow { task_id: task.id.text(), claim: lease.claim, until, expired: false },
-            ))
-        });
-        let (agents, rows): (Vec<Arc<str>>, Vec<LeaseRow>) = leases.unzip();
+    /// Renews the leases that a worker holds like [`Renewals::renew`], but if no other server uses the store, the leases
+    /// are written later. Returns the number of renewed leases.
+    pub async fn renew_soon(
+        &self,
+        state: &State,
+        agent_ids: &[Arc<str>],
+        claims: &HeldClaims,
+        now_ms: i64,
+    ) -> Result<usize> {
+        if !self.exclusive {
+            let renewed = self.renew(state, agent_ids, claims, now_ms).await?;
+            return Ok(renewed.iter().filter(|lease| lease.until.is_some()).count());
+        }
+        let (_, rows) = held_rows(state, agent_ids, claims, now_ms);
+        let count = rows.len();
+        if count > 0 {
+            self.waiting.lock().extend(rows.into_iter().map(|row| (row.task_id.clone(), row)));
+            self.added.notify_one();
+        }
+        Ok(count)
+    }
+
+    /// Writes the waiting renewals. They keep waiting if this fails.
+    pub async fn write(&self) -> Result<()> {
+        let _one = self.writing.lock().await;
+        let rows: Vec<LeaseRow> = self.waiting.lock().values().cloned().collect();
+        self.renew_rows(&rows).await?;
+        let mut waiting = self.waiting.lock();
+        for row in rows {
+            if waiting.get(&row.task_id) == Some(&row) {
+                waiting.remove(&row.task_id);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes waiting renewals until the task is aborted. Retries a failed write.
+    pub async fn keep_writing(&self) {
+        loop {
+            self.added.notified().await;
+            tokio::time::sleep(GATHER).await;
+            if let Err(error) = self.write().await {
+                tracing::warn!(%error, "failed to write renewed leases; will retry");
+                self.added.notify_one();
+            }
+        }
+    }
+
+    /// Renews the leases of these agents that a worker holds, each for the duration of its claim. Reads only the tasks
+    /// that the agents hold.
+    pub async fn renew(
+        &self,
+        state: &State,
+        agent_ids: &[Arc<str>],
+        claims: &HeldClaims,
+        now_ms: i64,
+    ) -> Result<Vec<Renewed>> {
+        let (agents, rows) = held_rows(state, agent_ids, claims, now_ms);
         let now = self.renew_rows(&rows).await?;
         Ok(agents
             .into_iter()
@@ -65,5 +156,27 @@ impl Renewals {
     }
 }
 
+/// Returns the agents and the renewed rows of the leases that a worker holds.
+fn held_rows(
+    state: &State,
+    agent_ids: &[Arc<str>],
+    claims: &HeldClaims,
+    now_ms: i64,
+) -> (Vec<Arc<str>>, Vec<LeaseRow>) {
+    let held = state.folded.held_by(agent_ids);
+    let tasks = held.iter().filter_map(|id| state.folded.get(id.as_str()));
+    let leases = tasks.filter_map(|task| {
+        let lease = Task::new(&task).lease().filter(|lease| claims.contain(task.id.as_str(), lease))?;
+        let until = now_ms.saturating_add(lease.seconds.saturating_mul(1_000));
+        Some((
+            Arc::from(lease.agent_id),
+            LeaseRow { task_id: task.id.text(), claim: lease.claim, until, expired: false },
+        ))
+    });
+    leases.unzip()
+}
+
 /// The number of leases that one statement renews.
 const RENEWED_AT_ONCE: usize = 200;
+/// The time for which renewals are collected before they are written together.
+const GATHER: Duration = Duration::from_secs(1);

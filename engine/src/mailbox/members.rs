@@ -1,4 +1,4 @@
-//! Checks membership in the workspace, so that plugins and escalations assign work only to members.
+//! Reads the members of the workspace, so that plugins and escalations assign work only to members.
 
 use std::sync::Arc;
 
@@ -15,6 +15,11 @@ pub struct Members {
 impl Members {
     pub fn new(access: Arc<Access>, workspace_id: Arc<str>) -> Members {
         Members { access, workspace_id }
+    }
+
+    /// Returns the id of the owner of the workspace. The owner may have changed since the workspace was opened.
+    pub async fn owner(&self) -> Result<Arc<str>> {
+        Ok(self.access.workspace(&self.workspace_id).await?.owner_id)
     }
 
     /// Returns whether a user is a member.

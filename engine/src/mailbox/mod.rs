@@ -11,6 +11,7 @@ mod decision;
 pub mod deliver;
 pub mod effect;
 pub mod leases;
+pub mod limits;
 pub mod members;
 pub mod notice;
 pub mod offboarding;

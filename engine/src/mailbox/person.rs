@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::decision::{
     advance, check_version, conflict, event, find_enabled_agent, find_expected, has_delivered, resolution, signed,
 };
+use super::limits::check_message;
 use super::{effect, offboarding};
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
@@ -215,6 +216,7 @@ pub fn decide(
             return Err(Error::conflict(QUESTION_CHANGED, "the agent's question has changed since the answer began"));
         }
         TaskCommand::Ask { message } | TaskCommand::RequestChanges { message } | TaskCommand::Answer { message } => {
+            check_message(&task, message)?;
             let fields =
                 [(field::MESSAGES, Value::from(vec![message.entry(Role::User, stamp)])), (field::UNREAD, true.into())];
             let mut events = done(TaskEvent::Asked, Object::from_iter(fields));
@@ -245,9 +247,10 @@ pub fn decide(
         TaskCommand::Read => done(TaskEvent::Read, Object::from_iter([(field::UNREAD, false)])),
         TaskCommand::Unread => done(TaskEvent::Unread, Object::from_iter([(field::UNREAD, true)])),
     };
+    let authors = events.get(1).map(|_| effect::Authors::new(view, &task));
     let author = |event: &NewEvent| {
         let artifact = event.metadata.get("artifact_id").and_then(Value::as_str)?;
-        effect::author(view, &task, artifact)
+        authors.as_ref()?.of(artifact).map(str::to_owned)
     };
     Ok(events.into_iter().map(|event| signed_by(event, author, stamp)).collect())
 }
@@ -270,14 +273,14 @@ fn check_role(task: &Task<'_>, action: Action, stamp: &Stamp) -> Result<()> {
     }
 }
 
-/// Rejects a final decision by a key or session that has delivered the output, by a key derived from it, or by a key or
-/// session that it was derived from.
+/// Rejects a final decision by the user who has delivered the output, and by the keys and sessions above and below the
+/// one that delivered.
 fn check_deliverer(task: &Task<'_>, action: Action, stamp: &Stamp) -> Result<()> {
     let is_final = matches!(action, Action::Approve | Action::Edit | Action::Reject);
     let sender = stamp.sender.as_ref().filter(|sender| is_final && !sender.decides_on_own);
     if sender.is_some_and(|sender| has_delivered(task, sender)) {
-        let message = "the same key or session, or one above or below it, has delivered the output; somebody else must \
-                       decide on it";
+        let message = "the same user, or a key or session above or below the caller's, has delivered the output; \
+                       somebody else must decide on it";
         return Err(Error::forbidden(OWN_DELIVERY, message));
     }
     Ok(())

@@ -10,7 +10,7 @@ use crate::model::facts::Priority;
 use crate::model::task::record::field;
 use crate::model::task::view::WaitingOn;
 use crate::model::task::{Status, Task};
-use crate::pipeline::column::{Cells, Column, Kind, Mask, SEGMENT, Segment};
+use crate::pipeline::column::{Cells, Code, Column, Kind, Mask, SEGMENT, Segment};
 use crate::resident::Snapshot;
 use crate::state::folded::Folded;
 
@@ -218,8 +218,8 @@ fn exclude(mask: &mut Mask, column: &Column, segment: usize, texts: &[&str]) {
     }
 }
 
-fn with_texts(column: &Column, segment: &Segment, codes: &[u32], texts: &[&str]) -> Mask {
-    let selected: Vec<u32> = texts.iter().filter_map(|text| column.texts().code(text)).collect();
+fn with_texts(column: &Column, segment: &Segment, codes: &[Code], texts: &[&str]) -> Mask {
+    let selected: Vec<Code> = texts.iter().filter_map(|text| column.texts().code(text)).collect();
     let mut mask = Mask::of(codes, |code| selected.contains(code));
     if !segment.is_plain() {
         let mut valueless = without_value(segment);

@@ -14,6 +14,7 @@ use futures_util::stream;
 use strum::VariantArray;
 
 use super::deadline::{self, Due, Kind, Known};
+use super::leases::Renewals;
 use super::members::Members;
 use super::offboarding::{self, Left};
 use super::schedule::Schedule;
@@ -21,6 +22,7 @@ use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::{AGENT, TASK};
 use crate::model::event::Event;
+use crate::model::facts::Assignee;
 use crate::model::id::AggregateId;
 use crate::model::task::{LEASE_S, Task};
 use crate::state::State;
@@ -50,9 +52,9 @@ pub struct Timers {
 }
 
 impl Timers {
-    pub fn start(state: Arc<State>, appender: Appender, members: Members) -> Timers {
+    pub fn start(state: Arc<State>, appender: Appender, members: Members, renewals: Arc<Renewals>) -> Timers {
         let (stop, stopped) = Stop::new();
-        Timers { stop, task: Background::spawn(run(state, appender, members, stopped)) }
+        Timers { stop, task: Background::spawn(run(state, appender, members, renewals, stopped)) }
     }
 
     /// Stops the timers. Unfinished work is repeated at the next start.
@@ -64,13 +66,14 @@ impl Timers {
     }
 }
 
-async fn run(state: Arc<State>, appender: Appender, members: Members, mut stopped: Stopped) {
+async fn run(state: Arc<State>, appender: Appender, members: Members, renewals: Arc<Renewals>, mut stopped: Stopped) {
     let mut head = state.folded.head().follow();
     let mut timers = Running {
         opened_at: state.clock.now_ms(),
         state,
         appender,
         members,
+        renewals,
         schedule: Schedule::default(),
         position: None,
         leased: HashSet::new(),
@@ -106,6 +109,7 @@ struct Running {
     state: Arc<State>,
     appender: Appender,
     members: Members,
+    renewals: Arc<Renewals>,
     schedule: Schedule,
     /// The position up to which the log has been processed.
     position: Option<u64>,
@@ -232,6 +236,7 @@ impl Running {
         }
         // Another server may have handled the deadline or renewed the lease.
         self.state.refresh().await?;
+        self.renewals.write().await?;
         self.process_events().await;
         let due = self.schedule.take_due(now_ms, BATCH);
         let running = &*self;
@@ -259,7 +264,11 @@ impl Running {
 
     /// Handles one deadline. If the deadline was postponed, returns the time to check it again.
     async fn process_deadline(&self, id: &AggregateId, due: Due, now_ms: i64) -> Result<Option<i64>> {
-        let mut known = Known::default();
+        let owner = match due {
+            Due::Escalation { .. } => Some(Assignee::User(self.members.owner().await?)),
+            _ => None,
+        };
+        let mut known = Known { owner: owner.clone(), ..Known::default() };
         if let Due::Lease { claim, seconds, until } = due {
             let lease = (claim, seconds, until);
             if let Some(later) = postponed_until(&self.state, id, lease, (now_ms, self.opened_at)).await? {
@@ -287,7 +296,7 @@ impl Running {
         if let Some(user) = user
             && self.has_left_workspace(Some(&user)).await?
         {
-            let (task_id, left) = (id.clone(), Left::member(&user, None));
+            let (task_id, left) = (id.clone(), Left::member(&user, owner));
             self.append(Box::new(move |view| {
                 Ok(offboarding::decide(view, task_id.as_str(), &left, None).into_iter().collect())
             }))

@@ -130,9 +130,10 @@ impl Caller {
     }
 
     /// Returns the caller's origin (see [`Caller::origin`]), followed by the credentials from which the presented key
-    /// was derived.
+    /// was derived, and by the user. A key that takes the place of a revoked key keeps the user.
     pub fn lineage(&self) -> Vec<Arc<str>> {
-        std::iter::once(self.origin()).chain(self.above.iter().cloned()).collect()
+        let user = format!("user:{}", self.user_id).into();
+        std::iter::once(self.origin()).chain(self.above.iter().cloned()).chain([user]).collect()
     }
 
     /// Returns the agents to which the presented key is bound, or `None` if it is not bound. A bound key only acts for
@@ -211,12 +212,27 @@ pub struct KeyRecord {
     pub created_at: i64,
     pub expires_at: Option<i64>,
     pub last_used_at: Option<i64>,
-    /// The origin of the key: the id of the creating key, or `session:…` or `user:…` for a key created in a session. A
-    /// key stops working when the creating key stops working.
+    /// The origin of the key: the id of the creating key or of its successor, or `session:…` or `user:…` for a key created
+    /// in a session. A key stops working when its origin is revoked, unless the revocation keeps it.
     pub derived_from: Option<Arc<str>>,
     /// The ids of the keys that this key was derived from, oldest first. The key works only while all of these keys
     /// exist.
     pub ancestors: Vec<Arc<str>>,
+}
+
+/// A user who was removed from a workspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemovedMember {
+    pub user_id: Arc<str>,
+    /// The time of the last removal, in milliseconds since the epoch. The user may have joined again since.
+    pub removed_at: i64,
+}
+
+impl KeyRecord {
+    /// Returns whether the key has expired at a time in milliseconds since the epoch.
+    pub fn has_expired(&self, now: i64) -> bool {
+        self.expires_at.is_some_and(|expires_at| expires_at <= now)
+    }
 }
 
 /// A user, who may be a member of workspaces.

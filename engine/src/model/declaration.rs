@@ -42,8 +42,6 @@ pub const FIELD_KEYS: [&str; 17] = [
     "items",
     "fields",
 ];
-/// The names that a field cannot have, because they have another meaning in the rows of aggregates.
-const RESERVED: [&str; 2] = ["aggregate_type", "project_id"];
 /// The maximum number of fields of a type, including fields that are nested in fields.
 const MAX_FIELDS: usize = 500;
 /// The maximum number of patterns in a type, including the patterns of its events.
@@ -241,7 +239,9 @@ fn parse_field(
         nested::refuse_outer(object, at, violations);
     }
     let name = match object.get("name").map(|value| (value, value.as_str())) {
-        Some((_, Some(name))) if payload::is_field_name(name) && (depth > 0 || !RESERVED.contains(&name)) => Some(name),
+        Some((_, Some(name))) if payload::is_field_name(name) && (depth > 0 || !payload::is_reserved(name)) => {
+            Some(name)
+        }
         Some((other, _)) => {
             let message = format!(
                 "{} is not a field name: a name is not empty, not reserved, and starts with neither _ nor $",

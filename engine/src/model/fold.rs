@@ -65,6 +65,11 @@ impl Folding {
         self.after.size_bytes()
     }
 
+    /// Returns the state after the events folded so far.
+    pub fn state(&self) -> &Object {
+        &self.after.state
+    }
+
     /// Returns the aggregate after the events folded so far.
     pub fn into_aggregate(self) -> Aggregate {
         self.after

@@ -38,6 +38,7 @@ pub mod plan;
 pub mod plugin;
 pub mod project;
 pub mod slug;
+pub mod sums;
 pub mod task;
 pub mod value;
 pub mod view;

@@ -24,6 +24,11 @@ pub fn is_field_name(name: &str) -> bool {
     !name.is_empty() && !name.starts_with(['_', '$']) && !name.contains('\0')
 }
 
+/// Returns whether rows of aggregates have a column with this name, so that a field of the same name would be invisible.
+pub fn is_reserved(name: &str) -> bool {
+    matches!(name, "aggregate_type" | "project_id")
+}
+
 /// A function that returns the type of the aggregate with an id. Returns `None` if there is no such aggregate, or if it
 /// is deleted.
 pub type FindType<'a> = dyn Fn(&str) -> Option<Arc<str>> + 'a;
@@ -95,6 +100,8 @@ fn check_field_shape(name: &str, value: &Value, definition: &Definition, at: Pla
         check_unset(value, at, violations);
     } else if !is_field_name(name) {
         violations.add(at, "a field name must not be empty, start with _ or $, or contain a null character");
+    } else if is_reserved(name) {
+        violations.add(at, "the rows of aggregates have a column with this name; choose another name for the field");
     }
 }
 

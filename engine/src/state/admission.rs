@@ -11,8 +11,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::{Error, Result};
 
-/// The maximum number of queries that wait in one workspace. Further queries are rejected immediately.
+/// The maximum number of queries that wait in one workspace. Further queries are rejected immediately, except for those
+/// of callers that have no waiting query.
 const MAX_WAITING: usize = 256;
+/// The maximum number of waiting queries of one caller. Further queries of the caller are rejected immediately.
+const MAX_CALLER_WAITING: usize = 64;
 
 /// The limits on concurrent queries and on the bytes that they allocate together. 0 means no limit.
 #[derive(Debug, Clone)]
@@ -42,6 +45,8 @@ impl Default for QueryLimits {
 struct Share {
     places: Arc<Semaphore>,
     bytes_left: AtomicUsize,
+    /// The number of queries that wait for a place.
+    waiting: AtomicUsize,
 }
 
 impl Share {
@@ -51,6 +56,7 @@ impl Share {
         Share {
             places: Arc::new(Semaphore::new(queries.min(Semaphore::MAX_PERMITS))),
             bytes_left: AtomicUsize::new(bytes),
+            waiting: AtomicUsize::new(0),
         }
     }
 
@@ -70,31 +76,31 @@ pub struct Admission {
     workspace: Arc<Share>,
     /// The share of each caller that has running or waiting queries, by the caller's id.
     callers: Mutex<HashMap<Arc<str>, Weak<Share>>>,
-    waiting: AtomicUsize,
 }
 
 impl Admission {
     pub fn new(limits: QueryLimits) -> Admission {
         let workspace = Arc::new(Share::new(limits.workspace_queries, limits.workspace_bytes));
-        Admission { limits, workspace, callers: Mutex::default(), waiting: AtomicUsize::new(0) }
+        Admission { limits, workspace, callers: Mutex::default() }
     }
 
     /// Waits until a query of this caller may run. Rejects the query if the wait takes longer than
     /// [`QueryLimits::wait_ms`].
     pub async fn admit(&self, caller: &Arc<str>) -> Result<Admitted> {
-        let _waiting = Waiting::begin(&self.waiting)?;
         let (workspace, key) = (self.workspace.clone(), self.share_of(caller));
+        let waiting = Waiting::begin(&workspace, &key)?;
         // Acquires the caller's permit before the workspace's permit. A query that waits for other queries of its
-        // caller then holds no permit of the workspace.
+        // caller then holds no permit of the workspace, and each caller has at most as many queries in the workspace's
+        // queue as it may run. The queue therefore serves callers in turn, however many queries one of them sends.
         let places = async {
             let of_key = key.places.clone().acquire_owned().await.map_err(Error::internal)?;
             let of_workspace = workspace.places.clone().acquire_owned().await.map_err(Error::internal)?;
             Ok::<_, Error>([of_key, of_workspace])
         };
-        match tokio::time::timeout(Duration::from_millis(self.limits.wait_ms), places).await {
-            Ok(places) => Ok(Admitted { _places: places?, workspace, key, granted: AtomicUsize::new(0) }),
-            Err(_) => Err(Error::TooManyQueries("too many queries run at the same time")),
-        }
+        let waited = tokio::time::timeout(Duration::from_millis(self.limits.wait_ms), places).await;
+        let places = waited.map_err(|_| Error::TooManyQueries("too many queries run at the same time"))??;
+        drop(waiting);
+        Ok(Admitted { _places: places, workspace, key, granted: AtomicUsize::new(0) })
     }
 
     fn share_of(&self, caller: &Arc<str>) -> Arc<Share> {
@@ -109,13 +115,17 @@ impl Admission {
     }
 }
 
-/// A waiting query. The query counts as waiting until this value is dropped.
-struct Waiting<'a>(&'a AtomicUsize);
+/// A waiting query. The query counts as waiting in its workspace and for its caller until this value is dropped.
+struct Waiting<'a>([&'a AtomicUsize; 2]);
 
 impl Waiting<'_> {
-    fn begin(waiting: &AtomicUsize) -> Result<Waiting<'_>> {
-        let guard = Waiting(waiting);
-        if waiting.fetch_add(1, Ordering::AcqRel) >= MAX_WAITING {
+    fn begin<'a>(workspace: &'a Share, key: &'a Share) -> Result<Waiting<'a>> {
+        let guard = Waiting([&workspace.waiting, &key.waiting]);
+        let [of_workspace, of_key] = guard.0.map(|waiting| waiting.fetch_add(1, Ordering::AcqRel));
+        if of_key >= MAX_CALLER_WAITING {
+            return Err(Error::TooManyQueries("too many queries of the same key are waiting"));
+        }
+        if of_workspace >= MAX_WAITING && of_key > 0 {
             return Err(Error::TooManyQueries("too many queries are waiting"));
         }
         Ok(guard)
@@ -124,7 +134,9 @@ impl Waiting<'_> {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
+        for waiting in self.0 {
+            waiting.fetch_sub(1, Ordering::AcqRel);
+        }
     }
 }
 
@@ -188,7 +200,7 @@ mod tests {
         drop(admission.admit(&c).await.expect("a place"));
         drop(of_b);
         assert!(admission.admit(&b).await.is_ok());
-        assert_eq!(admission.waiting.load(Ordering::Acquire), 0);
+        assert_eq!(admission.workspace.waiting.load(Ordering::Acquire), 0);
     }
 
     #[tokio::test]
@@ -203,6 +215,49 @@ mod tests {
         drop(of_b);
         let again = admission.admit(&Arc::from("a")).await.expect("a place");
         assert!(again.grant(70));
+    }
+
+    /// Starts a query that waits, and ends when it is admitted.
+    async fn begin(admission: &Arc<Admission>, caller: &str) -> tokio::task::JoinHandle<Result<()>> {
+        let (waiting, caller) = (admission.clone(), Arc::from(caller));
+        let query = tokio::spawn(async move { waiting.admit(&caller).await.map(drop) });
+        tokio::task::yield_now().await;
+        query
+    }
+
+    #[tokio::test]
+    async fn the_waiting_queries_of_one_caller_leave_room_for_others() {
+        let limits = QueryLimits { workspace_queries: 8, key_queries: 1, wait_ms: 60_000, ..limits() };
+        let admission = Arc::new(Admission::new(limits));
+        let running = admission.admit(&Arc::from("a")).await.expect("a place");
+        let mut queries = Vec::new();
+        for _ in 0..300 {
+            queries.push(begin(&admission, "a").await);
+        }
+        let rejected = queries.iter().filter(|query| query.is_finished()).count();
+        assert_eq!(rejected, 300 - MAX_CALLER_WAITING);
+        for _ in 0..40 {
+            assert!(begin(&admission, "b").await.await.expect("no panic").is_ok());
+        }
+        drop(running);
+        for query in queries.drain(..MAX_CALLER_WAITING) {
+            assert!(query.await.expect("no panic").is_ok());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_full_room_admits_callers_that_have_no_waiting_query() {
+        let limits = QueryLimits { workspace_queries: 1, key_queries: 1, wait_ms: 60_000, ..limits() };
+        let admission = Arc::new(Admission::new(limits));
+        let running = admission.admit(&Arc::from("first")).await.expect("a place");
+        for number in 0..MAX_WAITING {
+            drop(begin(&admission, &format!("caller {}", number % 8)).await);
+        }
+        assert_eq!(admission.workspace.waiting.load(Ordering::Acquire), MAX_WAITING);
+        assert!(is_rejected(admission.admit(&Arc::from("caller 1")).await));
+        let late = begin(&admission, "late").await;
+        drop(running);
+        assert!(late.await.expect("no panic").is_ok());
     }
 
     #[tokio::test]

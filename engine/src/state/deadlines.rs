@@ -1,11 +1,11 @@
-//! The next deadline of a workspace, as reported by its timers.
+//! The next deadline of a workspace, as reported by its timers, or by the worker for the retries of parked steps.
 
 use tokio::sync::watch;
 
-/// The last report of the workspace's timers.
+/// The last report about the deadlines.
 #[derive(Clone, Copy)]
 struct Outlook {
-    /// The position up to which the timers have processed the log.
+    /// The position up to which the log was processed.
     position: u64,
     next: Option<i64>,
 }
@@ -28,7 +28,7 @@ impl Deadlines {
         self.outlook.send_replace(Some(Outlook { position, next }));
     }
 
-    /// Returns whether a deadline is pending. Returns `true` before the first report of the timers.
+    /// Returns whether a deadline is pending. Returns `true` before the first report.
     pub fn is_awaited(&self) -> bool {
         self.outlook.borrow().is_none_or(|outlook| outlook.next.is_some())
     }

@@ -103,7 +103,7 @@ pub struct Settings {
     pub quota_bytes: u64,
     /// The time after which an upload counts as abandoned if its lease is not renewed, in milliseconds.
     pub upload_lease_ms: u64,
-    /// Whether a key or a session may decide on output that it has delivered itself.
+    /// Whether users may decide on output that they have delivered themselves.
     pub own_deliveries: bool,
     /// The time between the decision to delete a workspace and its deletion, in milliseconds.
     pub deletion_grace_ms: i64,

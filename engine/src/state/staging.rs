@@ -17,6 +17,7 @@ use crate::model::file;
 use crate::model::id::{self, AggregateId};
 use crate::model::payload;
 use crate::model::slug::SLUG;
+use crate::model::sums;
 use crate::model::value::Object;
 use crate::state::State;
 use crate::state::append::{Append, Appended};
@@ -231,6 +232,9 @@ impl<'a> Staging<'a> {
             sent: Default::default(),
         };
         let mut after = Aggregate::fold(before.as_deref(), &event, &definition);
+        if !is_imported {
+            sums::check(&event.payload, before.as_deref(), &after.state, &definition)?;
+        }
         if is_first {
             payload::check_first(&event.payload, &after.state, &definition)?;
         }

@@ -5,13 +5,15 @@ use surrealdb::types::{ToSql, Value as Record};
 use super::{Database, DatabaseReader, Error, Result, convert};
 
 /// The tables in a dump. The other tables describe running servers and what they do at the moment.
-const TABLES: [&str; 12] = [
+const TABLES: [&str; 14] = [
     "installation",
     "workspace",
     "user",
     "member",
     "key",
     "invitation",
+    "revoked_key",
+    "removed_member",
     "first_start",
     "signing_key",
     "license_key",

@@ -13,6 +13,10 @@ use crate::model::access::{Invitation, Membership, Role};
 /// of these were accepted or declined.
 const MAX_PER_ADDRESS: usize = 200;
 
+/// The statement that checks whether the maker of an invitation is still an owner. It follows [`MAKER`], which writes
+/// the membership, so a concurrent change of the role conflicts.
+const OWNER: &str = "IF (SELECT VALUE role FROM ONLY $member) != 'owner' { THROW 'origin gone' };";
+
 impl Database {
     /// Returns the invitations of a workspace, the oldest first.
     pub async fn read_invitations(&self, workspace_id: &str) -> Result<Vec<Invitation>> {
@@ -35,8 +39,8 @@ impl Database {
         convert::list(found.first())?.map(read_invitation).collect()
     }
 
-    /// Writes an invitation that a member of the workspace creates. Replaces an invitation with the same id. Fails with
-    /// the reason if the member, or the key that creates the invitation, no longer exists.
+    /// Writes an invitation that an owner of the workspace creates. Replaces an invitation with the same id. Fails with
+    /// the reason if the user is no longer an owner, or if the key that creates the invitation no longer exists.
     pub async fn write_invitation(
         &self,
         invitation: &Invitation,
@@ -49,6 +53,7 @@ impl Database {
             ("created_at", convert::integer(invitation.created_at)),
             ("expires_at", invitation.expires_at.map_or(Record::None, convert::integer)),
             ("derived_from", convert::optional_text(invitation.derived_from.as_deref())),
+            ("made_by", convert::text(user_id)),
         ]);
         let values = [
             ("id", invitation_id(&invitation.id)),
@@ -56,22 +61,39 @@ impl Database {
             ("member", member_id(&invitation.workspace_id, user_id)),
             ("origin", origin_id(invitation.derived_from.as_deref())),
         ];
-        let statements = format!("BEGIN; {MAKER} {ORIGIN} UPSERT $id CONTENT $content RETURN NONE; COMMIT;");
+        let statements = format!("BEGIN; {MAKER} {OWNER} {ORIGIN} UPSERT $id CONTENT $content RETURN NONE; COMMIT;");
         refused_by_origin(self.query_again(&statements, values).await.map(drop))
     }
 
-    /// Changes the role of an invitation. Returns the changed invitation, or `None` if the invitation does not exist
-    /// any more, for example because it was accepted.
-    pub async fn write_invited_role(&self, workspace_id: &str, id: &str, role: Role) -> Result<Option<Invitation>> {
+    /// Changes the role of an invitation. Whoever changes it answers for it from then on. Returns the changed invitation,
+    /// or `None` if the invitation does not exist any more, for example because it was accepted. Fails with the reason if
+    /// the user is no longer an owner.
+    pub async fn write_invited_role(
+        &self,
+        workspace_id: &str,
+        id: &str,
+        role: Role,
+        user_id: &str,
+    ) -> Result<std::result::Result<Option<Invitation>, Origin>> {
         let values = [
             ("id", invitation_id(id)),
             ("workspace", convert::text(workspace_id)),
             ("role", convert::text(role.name())),
             ("key", convert::text(id)),
+            ("user", convert::text(user_id)),
+            ("member", member_id(workspace_id, user_id)),
         ];
-        let statement = "UPDATE $id SET role = $role WHERE workspace_id = $workspace RETURN *, $key AS key";
-        let found = self.query_again(statement, values).await?;
-        convert::list(found.first())?.next().map(read_invitation).transpose()
+        let statements = format!(
+            "BEGIN; {MAKER} {OWNER}
+            UPDATE $id SET role = $role, made_by = $user WHERE workspace_id = $workspace RETURN *, $key AS key;
+            COMMIT;"
+        );
+        let is_invitation = |record: &&Record| matches!(record, Record::Object(object) if object.contains_key("email"));
+        let changed = |answers: Vec<Record>| {
+            let found = answers.iter().find_map(|answer| convert::list(Some(answer)).ok()?.find(is_invitation));
+            found.map(read_invitation).transpose()
+        };
+        refused_by_origin(self.query_again(&statements, values).await.and_then(changed))
     }
 
     /// Makes the invited user a member of the workspace, and deletes the invitation. An existing member keeps their

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use surrealdb::types::{Object as RecordObject, Value as Record};
 
+use super::departures::REVOKE_KEYS;
 use super::members::{member_id, read_member};
 use super::users::read_user;
 use super::{Database, Error, Result, convert, retry};
@@ -44,8 +45,19 @@ IF $origin != NONE {
 };
 FOR $one IN $above { IF !record::exists(type::record('key', $one)) { THROW 'origin gone' } };";
 
-/// The statement that limits the chain of a key's ancestors to 16 keys.
+/// The maximum number of keys from which a key is derived, directly or through others.
+pub const MAX_ANCESTORS: usize = 16;
+
+/// The statement that limits the chain of a key's ancestors to [`MAX_ANCESTORS`] keys.
 pub(super) const DEPTH: &str = "IF array::len($lineage) > 16 { THROW 'origin too deep' };";
+
+/// The statement that gives the keys in `$moved` their new origins. It writes each key, so that a key that is derived
+/// from one of them at the same time conflicts.
+const MOVE: &str = "
+FOR $one IN $moved {
+    IF !record::exists($one.id) { THROW 'stale head' };
+    UPDATE $one.id SET derived_from = $one.origin, ancestors = $one.ancestors RETURN NONE
+};";
 
 impl Database {
     /// Writes a key, unless a key with the same id exists. Returns the stored key, or the reason why the key cannot be
@@ -159,29 +171,56 @@ impl Database {
     /// Deletes a key, and the sign-in codes and invitations created with the key. Keys derived from the deleted key
     /// stop working as well. The keys in `moved` are written with their new origins and keep working.
     pub async fn delete_key(&self, id: &str, moved: &[KeyRecord]) -> Result<()> {
-        let moved = moved.iter().map(|key| {
-            Record::Object(convert::fields([
-                ("id", convert::record_id("key", key.id.to_string())),
-                ("origin", convert::optional_text(key.derived_from.as_deref())),
-                ("ancestors", names(&key.ancestors)),
-            ]))
-        });
         let values = [
             ("id", convert::record_id("key", id.to_owned())),
             ("name", convert::text(id)),
-            ("moved", Record::Array(moved.collect::<Vec<_>>().into())),
+            ("moved", moved_values(moved)),
         ];
-        let statements = "BEGIN;
-            IF !record::exists($id) { THROW 'stale head' };
-            FOR $one IN $moved {
-                IF !record::exists($one.id) { THROW 'stale head' };
-                UPDATE $one.id SET derived_from = $one.origin, ancestors = $one.ancestors RETURN NONE
-            };
+        let statements = format!(
+            "BEGIN;
+            IF !record::exists($id) {{ THROW 'stale head' }}; {MOVE}
+            LET $workspace = (SELECT VALUE workspace_id FROM ONLY $id);
+            LET $keys = [$name]; {REVOKE_KEYS}
             DELETE $id RETURN NONE;
             DELETE sign_in_code WHERE derived_from = $name RETURN NONE;
             DELETE invitation WHERE derived_from = $name RETURN NONE;
-            COMMIT;";
-        self.query(statements, values).await.map(drop)
+            COMMIT;"
+        );
+        self.query(&statements, values).await.map(drop)
+    }
+
+    /// Writes the successor of a key, and the new expiry of the replaced key. The keys in `moved` are written with their
+    /// new origins. Sign-in codes and invitations that the replaced key created depend on the successor from then on.
+    /// Fails with the reason if the user of the key has left the workspace.
+    pub async fn replace_key(
+        &self,
+        old: &KeyRecord,
+        new: &KeyRecord,
+        moved: &[KeyRecord],
+    ) -> Result<std::result::Result<(), Origin>> {
+        let values = [
+            ("old", convert::record_id("key", old.id.to_string())),
+            ("old_name", convert::text(&old.id)),
+            ("until", old.expires_at.map_or(Record::None, convert::integer)),
+            ("id", convert::record_id("key", new.id.to_string())),
+            ("name", convert::text(&new.id)),
+            ("content", Record::Object(key_content(new))),
+            ("ancestors", names(&new.ancestors)),
+            ("member", member_id(&new.workspace_id, &new.user_id)),
+            ("moved", moved_values(moved)),
+        ];
+        let statements = format!(
+            "BEGIN; {MAKER}
+            IF !record::exists($old) {{ THROW 'stale head' }};
+            FOR $one IN $ancestors {{ IF !record::exists(type::record('key', $one)) {{ THROW 'stale head' }} }};
+            UPDATE $old SET expires_at = $until RETURN NONE;
+            CREATE $id CONTENT $content RETURN NONE;
+            UPDATE $id SET ancestors = $ancestors RETURN NONE; {MOVE}
+            UPDATE sign_in_code SET derived_from = $name WHERE derived_from = $old_name RETURN NONE;
+            UPDATE invitation SET derived_from = $name WHERE derived_from = $old_name RETURN NONE;
+            COMMIT;"
+        );
+        refused_by_origin(self.query(&statements, values).await.map(drop))
     }
 
     /// Deletes the given keys, which no longer work, and the sign-in codes and invitations created with these keys.
@@ -189,6 +228,9 @@ impl Database {
         let records: Vec<Record> = ids.iter().map(|id| convert::record_id("key", id.to_string())).collect();
         let values = [("records", Record::Array(records.into())), ("names", names(ids))];
         let statements = "BEGIN;
+            FOR $one IN (SELECT id, workspace_id FROM $records) {
+                UPSERT type::record('revoked_key', record::id($one.id)) SET workspace_id = $one.workspace_id RETURN NONE
+            };
             DELETE $records RETURN NONE;
             DELETE sign_in_code WHERE derived_from IN $names RETURN NONE;
             DELETE invitation WHERE derived_from IN $names RETURN NONE;
@@ -217,6 +259,18 @@ pub(super) fn only_key(found: &[Record]) -> Result<KeyRecord> {
     let is_key = |record: &&Record| matches!(record, Record::Object(object) if object.get("hash").is_some());
     let key = found.iter().find_map(|result| convert::list(Some(result)).ok()?.find(is_key));
     key.map_or_else(|| Err(Error::Corrupt("a key that was just written is missing".into())), read_key)
+}
+
+/// Returns the value of `$moved` in [`MOVE`].
+fn moved_values(moved: &[KeyRecord]) -> Record {
+    let values = moved.iter().map(|key| {
+        Record::Object(convert::fields([
+            ("id", convert::record_id("key", key.id.to_string())),
+            ("origin", convert::optional_text(key.derived_from.as_deref())),
+            ("ancestors", names(&key.ancestors)),
+        ]))
+    });
+    Record::Array(values.collect::<Vec<_>>().into())
 }
 
 fn names(ids: &[Arc<str>]) -> Record {

@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use surrealdb::types::{Array, RecordIdKey, Value as Record};
+use surrealdb::types::{Array, Object as RecordObject, RecordIdKey, Value as Record};
 
+use super::departures::{REMOVE_MEMBER, REVOKE_KEYS, removed_id};
 use super::users::read_user;
 use super::{Database, Error, Result, convert};
 use crate::model::access::{Membership, Role, UserRecord};
@@ -17,6 +18,19 @@ pub enum GrantBasis {
     /// requires.
     Member(Arc<str>, Arc<str>, Role),
 }
+
+/// The statement that deletes the invitations that `$user` made for `$workspace` with a key, a session or a token. An
+/// invitation ends as well if the store does not know its maker.
+const END_INVITATIONS: &str = "DELETE invitation WHERE workspace_id = $workspace
+    AND (made_by = $user OR (made_by = NONE AND (derived_from ?? ':') CONTAINS ':')) RETURN NONE";
+
+/// The error of a change that would leave a workspace without its owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WorkspaceOwner;
+
+/// The statement that fails if the user `$user` is the owner of the workspace `$about`.
+const OWNER_STAYS: &str =
+    "IF (SELECT VALUE owner_id FROM ONLY $about) = $user { THROW 'the owner of the workspace stays' }";
 
 impl Database {
     /// Returns the members of a workspace, in the order in which they joined.
@@ -65,55 +79,119 @@ impl Database {
         Ok(answers.contains(&Record::Bool(true)))
     }
 
-    /// Changes the role of a member. Returns whether the member exists.
-    pub async fn write_role(&self, workspace_id: &str, user_id: &str, role: Role) -> Result<bool> {
-        let values = [("id", member_id(workspace_id, user_id)), ("role", convert::text(role.name()))];
-        let found = self.query_again("UPDATE $id SET role = $role RETURN AFTER", values).await?;
-        Ok(convert::list(found.first())?.next().is_some())
+    /// Changes the role of a member. If the member was an owner and is none now, deletes the invitations and sign-in codes
+    /// that the member made for the workspace. Returns whether the member exists. Fails with [`WorkspaceOwner`] if the change
+    /// would demote the owner of the workspace.
+    pub async fn write_role(
+        &self,
+        workspace_id: &str,
+        user_id: &str,
+        role: Role,
+    ) -> Result<std::result::Result<bool, WorkspaceOwner>> {
+        let values = [
+            ("id", member_id(workspace_id, user_id)),
+            ("role", convert::text(role.name())),
+            ("workspace", convert::text(workspace_id)),
+            ("user", convert::text(user_id)),
+            ("about", workspace_id_of(workspace_id)),
+        ];
+        let statements = format!(
+            "BEGIN;
+            IF $role != 'owner' {{ {OWNER_STAYS} }};
+            LET $was = (SELECT VALUE role FROM ONLY $id);
+            UPDATE $id SET role = $role RETURN NONE;
+            IF $was = 'owner' AND $role != 'owner' {{
+                {END_INVITATIONS};
+                DELETE sign_in_code WHERE workspace_id = $workspace AND user_id = $user RETURN NONE
+            }};
+            RETURN {{ was_member: $was != NONE }};
+            COMMIT;"
+        );
+        let found = match refused_for_owner(self.query_again(&statements, values).await)? {
+            Ok(found) => found,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        Ok(Ok(was_member(&found)?.get("was_member") == Some(&Record::Bool(true))))
+    }
+
+    /// Makes a member the owner of the workspace, with the role owner. Returns whether the member exists.
+    pub async fn write_owner(&self, workspace_id: &str, user_id: &str) -> Result<bool> {
+        let values = [
+            ("id", member_id(workspace_id, user_id)),
+            ("user", convert::text(user_id)),
+            ("about", workspace_id_of(workspace_id)),
+        ];
+        // Changes the membership in any case, so that a removal or another role at the same time conflicts.
+        let statements = "BEGIN;
+            LET $was_member = record::exists($id);
+            IF $was_member {
+                UPDATE $id SET role = 'owner', keys_made = (keys_made ?? 0) + 1 RETURN NONE;
+                UPDATE $about SET owner_id = $user RETURN NONE
+            };
+            RETURN { was_member: $was_member };
+            COMMIT;";
+        let found = self.query_again(statements, values).await?;
+        Ok(was_member(&found)?.get("was_member") == Some(&Record::Bool(true)))
     }
 
     /// Removes a user from a workspace. Deletes the user's keys and sign-in codes for the workspace, and the
-    /// invitations that these keys created. Returns the ids of the deleted keys, or `None` if the user was not a
-    /// member.
-    pub async fn delete_member(&self, workspace_id: &str, user_id: &str) -> Result<Option<Vec<Arc<str>>>> {
+    /// invitations that the user or these keys created. Returns the ids of the deleted keys, or `None` if the user was
+    /// not a member. Fails with [`WorkspaceOwner`] if the user is the owner of the workspace.
+    pub async fn delete_member(
+        &self,
+        workspace_id: &str,
+        user_id: &str,
+        now: i64,
+    ) -> Result<std::result::Result<Option<Vec<Arc<str>>>, WorkspaceOwner>> {
         let values = [
             ("id", member_id(workspace_id, user_id)),
             ("workspace", convert::text(workspace_id)),
             ("user", convert::text(user_id)),
+            ("about", workspace_id_of(workspace_id)),
+            ("removed", removed_id(workspace_id, user_id)),
+            ("now", convert::integer(now)),
         ];
-        let statements = "BEGIN;
+        let statements = format!(
+            "BEGIN;
+            {OWNER_STAYS};
             LET $was_member = record::exists($id);
             DELETE $id RETURN NONE;
             LET $keys = (SELECT VALUE record::id(id) FROM key WHERE workspace_id = $workspace AND user_id = $user);
+            {REVOKE_KEYS}
             DELETE key WHERE workspace_id = $workspace AND user_id = $user RETURN NONE;
             DELETE sign_in_code WHERE workspace_id = $workspace AND user_id = $user RETURN NONE;
             DELETE invitation WHERE derived_from IN $keys RETURN NONE;
-            RETURN {was_member: $was_member, keys: $keys};
-            COMMIT;";
-        let found = self.query_again(statements, values).await?;
-        let response = found.iter().find_map(|result| match result {
-            Record::Object(object) if object.contains_key("was_member") => Some(object),
-            _ => None,
-        });
-        let response = response.ok_or_else(|| Error::Corrupt("deleting a member returned no result".into()))?;
+            IF $was_member {{ {REMOVE_MEMBER} {END_INVITATIONS} }};
+            RETURN {{ was_member: $was_member, keys: $keys }};
+            COMMIT;"
+        );
+        let found = match refused_for_owner(self.query_again(&statements, values).await)? {
+            Ok(found) => found,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        let response = was_member(&found)?;
         if response.get("was_member") != Some(&Record::Bool(true)) {
-            return Ok(None);
+            return Ok(Ok(None));
         }
         let id = |id: &Record| match id {
             Record::String(id) => Ok(Arc::from(id.as_str())),
             _ => Err(Error::Corrupt("the id of a key is not a string".into())),
         };
-        convert::list(response.get("keys"))?.map(id).collect::<Result<_>>().map(Some)
+        convert::list(response.get("keys"))?.map(id).collect::<Result<_>>().map(|keys| Ok(Some(keys)))
     }
 
     /// Returns the given keys and memberships that still exist. A membership with a role below its minimum role is left
-    /// out.
-    pub async fn existing_grounds(&self, bases: &[GrantBasis]) -> Result<HashSet<GrantBasis>> {
+    /// out, and so is a key that has expired.
+    pub async fn existing_grounds(&self, bases: &[GrantBasis], now: i64) -> Result<HashSet<GrantBasis>> {
         let ids: Vec<Record> = bases.iter().map(ground_id).collect();
-        let found = self.query("SELECT id, role FROM $ids", [("ids", Record::Array(ids.into()))]).await?;
+        let statement = "SELECT id, role, expires_at FROM $ids";
+        let found = self.query(statement, [("ids", Record::Array(ids.into()))]).await?;
         let mut existing = Vec::new();
         for record in convert::list(found.first())? {
             let Record::Object(fields) = record else { continue };
+            if convert::optional_int_field(record, "expires_at").is_some_and(|expires_at| expires_at <= now) {
+                continue;
+            }
             let role = if let Some(Record::String(_)) = fields.get("role") { Some(read_role(record)?) } else { None };
             existing.push((fields.get("id").cloned().unwrap_or(Record::None), role));
         }
@@ -123,6 +201,30 @@ impl Database {
         };
         Ok(bases.iter().filter(is_held).cloned().collect())
     }
+}
+
+/// Returns the result of a change of a member: an object with `was_member`.
+fn was_member(found: &[Record]) -> Result<&RecordObject> {
+    let result = found.iter().find_map(|result| match result {
+        Record::Object(object) if object.contains_key("was_member") => Some(object),
+        _ => None,
+    });
+    result.ok_or_else(|| Error::Corrupt("changing a member returned no result".into()))
+}
+
+/// Converts the error that [`OWNER_STAYS`] raises to [`WorkspaceOwner`]. Returns all other errors unchanged.
+fn refused_for_owner(found: Result<Vec<Record>>) -> Result<std::result::Result<Vec<Record>, WorkspaceOwner>> {
+    match found {
+        Ok(found) => Ok(Ok(found)),
+        Err(Error::Database(error)) if error.to_string().contains("the owner of the workspace stays") => {
+            Ok(Err(WorkspaceOwner))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn workspace_id_of(workspace_id: &str) -> Record {
+    convert::record_id("workspace", workspace_id.to_owned())
 }
 
 impl GrantBasis {

@@ -14,6 +14,7 @@ pub mod catalog;
 pub mod contents;
 pub mod convert;
 pub mod definitions;
+pub mod departures;
 pub mod dump;
 pub mod embeddings;
 pub mod error;
@@ -67,7 +68,7 @@ const CONTROL: &str = "control";
 const WORKSPACE_PREFIX: &str = "ws_";
 /// The migrations of the control database and of workspaces' databases, in the order of their numbers. Opening a
 /// database applies the missing migrations.
-const CONTROL_MIGRATIONS: [&str; 10] = [
+const CONTROL_MIGRATIONS: [&str; 11] = [
     include_str!("schema/control/0001_access.surql"),
     include_str!("schema/control/0002_first_start.surql"),
     include_str!("schema/control/0003_signing.surql"),
@@ -78,6 +79,7 @@ const CONTROL_MIGRATIONS: [&str; 10] = [
     include_str!("schema/control/0008_deletion.surql"),
     include_str!("schema/control/0009_servers.surql"),
     include_str!("schema/control/0010_restores.surql"),
+    include_str!("schema/control/0011_departures.surql"),
 ];
 const WORKSPACE_MIGRATIONS: [&str; 13] = [
     include_str!("schema/workspace/0001_log.surql"),

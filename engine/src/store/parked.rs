@@ -42,6 +42,9 @@ pub struct Reason {
     pub attempts: u32,
     /// The time at which the step was parked, in milliseconds since the epoch.
     pub parked_at: i64,
+    /// The time of the next retry, in milliseconds since the epoch. `None` if the step waits for a replay by somebody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_at: Option<i64>,
 }
 
 impl StepId {
@@ -73,6 +76,7 @@ impl Parked {
         Ok(Record::Object(convert::fields([
             ("id", self.id.record()),
             ("plugin", convert::text(&self.id.plugin)),
+            ("is_retried", Record::Bool(self.reason.retry_at.is_some())),
             ("text", Record::String(text_of(&self.reason)?)),
         ])))
     }
@@ -86,6 +90,15 @@ impl DatabaseReader {
         let statement = "SELECT * FROM $range WHERE plugin IN $plugins LIMIT $limit";
         let plugins: Vec<Record> = plugins.iter().map(|plugin| convert::text(plugin)).collect();
         let values = [("range", range), ("plugins", Record::Array(plugins.into())), ("limit", convert::integer(limit))];
+        let found = self.query(statement, values).await?;
+        convert::list(found.first())?.map(read_parked).collect()
+    }
+
+    /// Returns up to `limit` parked steps of these plugins that wait for a retry, in log order.
+    pub async fn read_retried(&self, plugins: &[Arc<str>], limit: usize) -> Result<Vec<Parked>> {
+        let statement = "SELECT * FROM parked WHERE is_retried = true AND plugin IN $plugins LIMIT $limit";
+        let plugins: Vec<Record> = plugins.iter().map(|plugin| convert::text(plugin)).collect();
+        let values = [("plugins", Record::Array(plugins.into())), ("limit", convert::integer(limit))];
         let found = self.query(statement, values).await?;
         convert::list(found.first())?.map(read_parked).collect()
     }

@@ -136,7 +136,7 @@ impl CallContext {
 
     /// Returns the limits of the workspace's plan.
     pub async fn limits(&self) -> Result<Limits> {
-        self.access.limits_of(self.record()).await
+        self.access.limits_of(&self.record().id).await
     }
 
     /// Returns the devices of the caller.

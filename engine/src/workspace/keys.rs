@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use strum::VariantArray;
 
-use super::call_context::{Changing, Operation};
+use super::call_context::{CallContext, Changing, Operation};
 use super::responses::RequestId;
 use super::rights::{AgentWriter, Owner, Reader, Writer};
 pub use crate::access::codes::CreatedCode;
-pub use crate::access::keys::{CreatedKey, NewKey};
+pub use crate::access::keys::{CreatedKey, DerivedKeys, NewKey};
 use crate::error::{Error, Result};
 use crate::model::access::{Caller, KeyRecord, Role, Scope};
 use crate::model::agent;
@@ -56,36 +56,68 @@ impl Writer {
         .await
     }
 
-    /// Revokes a key and the keys derived from it, effective immediately. Allowed for the caller's own key, and for
-    /// keys that the caller could have created.
-    pub async fn revoke_key(&self, key_id: &str) -> Result<()> {
-        revoke(self, key_id).await
+    /// Revokes a key, effective immediately. `derived` decides about the keys derived from it. Allowed for the caller's
+    /// own key, and for keys that the caller could have created.
+    pub async fn revoke_key(&self, key_id: &str, derived: DerivedKeys) -> Result<()> {
+        revoke(self, key_id, derived).await
+    }
+
+    /// Creates the successor of a key of the caller's user. The replaced key ends after `ends_after_ms` milliseconds.
+    /// Allowed for the caller's own key, and for keys that the caller could have created. If `request` is repeated, only
+    /// one successor is created.
+    pub async fn rotate_key(
+        &self,
+        key_id: &str,
+        ends_after_ms: i64,
+        request: Option<&RequestId>,
+    ) -> Result<CreatedKey> {
+        let caller = self.caller();
+        let key = revocable(&self.context, key_id).await?;
+        if *key.user_id != *caller.user_id() {
+            let message = "a key of another user can be revoked but not rotated: only its user may know the successor";
+            return Err(Error::forbidden("other_user", message));
+        }
+        let unpaid = caller.unpaid(&key.scopes);
+        if !unpaid.is_empty() {
+            return Err(Error::SubscriptionRequired { required: unpaid });
+        }
+        let id = request.map(|request| self.context.derived_id(request, "key").into());
+        Operation::perform(self, move |operation| async move {
+            let access = operation.context().access().clone();
+            access.rotate_key(operation.caller(), &key.id, ends_after_ms, id).await
+        })
+        .await
     }
 }
 
 impl AgentWriter {
     /// Does the same as [`Writer::revoke_key`], except that a key that is bound to agents may revoke only itself.
-    pub async fn revoke_key(&self, key_id: &str) -> Result<()> {
+    pub async fn revoke_key(&self, key_id: &str, derived: DerivedKeys) -> Result<()> {
         if self.caller().agents().is_some() && self.caller().key_id() != Some(key_id) {
             return Err(Error::forbidden("agent_key", "a key that is bound to agents can revoke only itself"));
         }
-        revoke(self, key_id).await
+        revoke(self, key_id, derived).await
     }
 }
 
-async fn revoke(by: &impl Changing, key_id: &str) -> Result<()> {
-    let caller = by.context().caller();
-    let keys = by.context().keys().await?;
-    let mut known = keys.into_iter().filter(|key| decides_on(caller, key));
+async fn revoke(by: &impl Changing, key_id: &str, derived: DerivedKeys) -> Result<()> {
+    let key = revocable(by.context(), key_id).await?;
+    Operation::perform(by, move |operation| async move {
+        let workspace_id = &operation.context().record().id;
+        operation.access().revoke_key(workspace_id, &key.id, operation.caller().key_id(), derived).await
+    })
+    .await
+}
+
+/// Returns a key that the caller may revoke: the caller's own key, or a key that the caller could have created.
+async fn revocable(context: &CallContext, key_id: &str) -> Result<KeyRecord> {
+    let caller = context.caller();
+    let mut known = context.keys().await?.into_iter().filter(|key| decides_on(caller, key));
     let key = known.find(|key| *key.id == *key_id).ok_or_else(|| Error::not_found("key", key_id))?;
     if caller.key_id() != Some(key_id) {
         may_make(caller, &key.scopes, key.expires_at, key.opens_all)?;
     }
-    Operation::perform(by, |operation| async move {
-        let workspace_id = &operation.context().record().id;
-        operation.access().revoke_key(workspace_id, &key.id, operation.caller().key_id()).await
-    })
-    .await
+    Ok(key)
 }
 
 impl Writer {
@@ -112,8 +144,8 @@ impl Owner {
     }
 
     /// Revokes a key. See [`Writer::revoke_key`].
-    pub async fn revoke_key(&self, key_id: &str) -> Result<()> {
-        self.as_writer().revoke_key(key_id).await
+    pub async fn revoke_key(&self, key_id: &str, derived: DerivedKeys) -> Result<()> {
+        self.as_writer().revoke_key(key_id, derived).await
     }
 }
 

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use super::PageLimit;
 use super::feed::Feed;
+use super::mailbox::work::check_instance;
 use super::rights::Listener;
 use crate::access::credential::Listening;
 use crate::access::grant::Grant;
 use crate::error::{Error, Result};
+use crate::mailbox::leases::HeldClaims;
 use crate::model::access::WorkspaceRecord;
 use crate::model::agent;
 use crate::model::aggregate::Aggregate;
@@ -26,11 +28,25 @@ pub struct Connected {
     pub expires_at: i64,
 }
 
+/// A sign of life of a worker. An agent may run as several workers, and each renews only its own claims.
+#[derive(Debug, Clone, Default)]
+pub struct Heartbeat {
+    pub agent_ids: Vec<String>,
+    /// The claims that the worker holds, each with the id of the task and the number of the claim. By default, these are
+    /// the claims of `instance`.
+    pub claims: Option<Vec<(String, u64)>>,
+    /// The instance that the worker named in its claims. By default, the claims that the caller's key made without an
+    /// instance are renewed.
+    pub instance: Option<String>,
+}
+
 /// The result of a heartbeat.
 pub struct Heard {
     /// The known agents, each with the number of its pending tasks.
     pub updated: Vec<(Arc<str>, u64)>,
     pub unknown: Vec<String>,
+    /// The number of renewed leases.
+    pub renewed: usize,
 }
 
 impl Listener {
@@ -99,8 +115,11 @@ impl Listener {
         Ok(Connected { agents, credential, expires_at })
     }
 
-    /// Marks agents as present and renews their leases. Fails if none of the agents is known.
-    pub async fn heartbeat(&self, ids: Vec<String>) -> Result<Heard> {
+    /// Marks agents as present and renews the leases that the worker holds. A caller who may not act for the agents
+    /// renews no lease. Fails if none of the agents is known.
+    pub async fn heartbeat(&self, heartbeat: Heartbeat) -> Result<Heard> {
+        let claims = self.held_claims(&heartbeat)?;
+        let ids = heartbeat.agent_ids;
         if ids.is_empty() || ids.len() > MAX_NAMED {
             return Err(Error::invalid_at("/agent_ids", format!("expected 1 to {MAX_NAMED} ids")));
         }
@@ -117,10 +136,39 @@ impl Listener {
             return Err(Error::not_found("agent", unknown.first().map_or("", |id| id)));
         }
         self.seen(&agents).await?;
-        let held: Vec<Arc<str>> = agents.iter().map(|agent| agent.id.text()).collect();
-        self.context.renewals().renew(state, &held, state.clock.now_ms()).await?;
+        let renewed = match claims {
+            Some(claims) => {
+                let held: Vec<Arc<str>> = agents.iter().map(|agent| agent.id.text()).collect();
+                self.context.renewals().renew_soon(state, &held, &claims, state.clock.now_ms()).await?
+            }
+            None => 0,
+        };
         let pending = |agent: &Arc<Aggregate>| state.folded.workload(agent.id.as_str()).pending;
-        Ok(Heard { updated: agents.iter().map(|agent| (agent.id.text(), pending(agent))).collect(), unknown })
+        let updated = agents.iter().map(|agent| (agent.id.text(), pending(agent))).collect();
+        Ok(Heard { updated, unknown, renewed })
+    }
+
+    /// Returns the claims that a heartbeat renews, or `None` if the caller may not act for agents. Such a caller must not
+    /// name claims, because a worker would believe that it still holds them.
+    fn held_claims(&self, heartbeat: &Heartbeat) -> Result<Option<HeldClaims>> {
+        let Heartbeat { claims, instance, .. } = heartbeat;
+        if !self.acts {
+            let message = "renewing claims needs the scope api:write and at least the role editor";
+            let is_named = claims.is_some() || instance.is_some();
+            return if is_named { Err(Error::forbidden("insufficient_right", message)) } else { Ok(None) };
+        }
+        if claims.as_ref().is_some_and(|claims| claims.len() > MAX_NAMED) {
+            return Err(Error::invalid_at("/claims", format!("expected at most {MAX_NAMED} claims")));
+        }
+        check_instance(instance.as_deref())?;
+        Ok(Some(match (claims, instance) {
+            (Some(_), Some(_)) => {
+                return Err(Error::invalid_at("/instance", "expected either claims or instance, not both"));
+            }
+            (Some(claims), None) => HeldClaims::Named(claims.iter().cloned().collect()),
+            (None, Some(instance)) => HeldClaims::Instance(instance.clone()),
+            (None, None) => HeldClaims::ClaimedWith(self.caller().origin()),
+        }))
     }
 
     async fn seen(&self, agents: &[Arc<Aggregate>]) -> Result<()> {

@@ -57,7 +57,16 @@ impl Owner {
     pub async fn change_role(&self, id: &str, role: Role) -> Result<Member> {
         let id = id.to_owned();
         Operation::perform(self, |operation| async move {
-            operation.access().change_role(operation.context().record(), &id, role).await
+            operation.access().change_role(operation.context().record(), operation.caller(), &id, role).await
+        })
+        .await
+    }
+
+    /// Makes a member the owner of the workspace, with the role owner.
+    pub async fn change_owner(&self, id: &str) -> Result<Member> {
+        let id = id.to_owned();
+        Operation::perform(self, |operation| async move {
+            operation.access().change_owner(operation.context().record(), &id).await
         })
         .await
     }

@@ -25,6 +25,8 @@ pub struct Replayed {
     pub done: u64,
     /// The steps that failed again.
     pub failed: Vec<Parked>,
+    /// The number of steps that the request selects. If `more` is set, there may be more.
+    pub selected: u64,
     /// Whether more parked steps matched the request than one request replays.
     pub more: bool,
     /// The last of the replayed steps.
@@ -66,11 +68,17 @@ impl Writer {
     /// Replays the selected steps, oldest first, but at most [`MAX_REPLAYED`].
     pub async fn replay_selected(&self, selection: Selection) -> Result<Replayed> {
         let mut selected = self.context.select_parked(&selection, MAX_REPLAYED).await?;
-        let more = selected.count > selected.steps.len();
+        let (more, count) = (selected.count > selected.steps.len(), selected.count as u64);
         let steps = std::mem::take(&mut selected.steps);
         let replayed =
             Operation::perform(self, |operation| async move { replay_steps(&operation, steps).await }).await?;
-        Ok(Replayed { more, ..replayed })
+        Ok(Replayed { more, selected: count, ..replayed })
+    }
+
+    /// Counts the selected steps. Replays nothing.
+    pub async fn count_selected(&self, selection: Selection) -> Result<Replayed> {
+        let count = self.context.select_parked(&selection, MAX_EXAMINED).await?.count;
+        Ok(Replayed { selected: count as u64, more: count > MAX_REPLAYED, ..Replayed::default() })
     }
 
     /// Deletes a parked step without replaying it.
@@ -100,7 +108,8 @@ async fn delete_steps(operation: &Operation, steps: &[StepId]) -> Result<()> {
 }
 
 async fn replay_steps(operation: &Operation, parked: Vec<Parked>) -> Result<Replayed> {
-    let mut replayed = Replayed { last: parked.last().map(|last| last.id.clone()), ..Replayed::default() };
+    let (last, selected) = (parked.last().map(|last| last.id.clone()), parked.len() as u64);
+    let mut replayed = Replayed { last, selected, ..Replayed::default() };
     let mut remaining = parked.into_iter();
     loop {
         let steps: Vec<Parked> = remaining.by_ref().take(late_steps::STEPS_PER_TURN).collect();

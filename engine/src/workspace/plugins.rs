@@ -106,33 +106,36 @@ impl Operator {
     }
 }
 
-/// The hooks that a replay can run again, in the order of their runs.
+/// The hooks that a replay runs again if the request names none, in the order of their runs.
 const REPLAYED: [Hook; 2] = [Hook::Enrich, Hook::Route];
 
 impl Writer {
-    /// Runs hooks of a plugin again for all events after a position. `hook` selects one hook. Without `hook`, runs all
-    /// hooks that can be replayed.
+    /// Runs hooks of a plugin again for all events after a position. `hook` selects one hook. Without `hook`, runs
+    /// `enrich` and `route`.
     pub async fn replay_plugin(&self, name: &str, hook: Option<Hook>, from_position: u64) -> Result<Tally> {
         let plugin = self.context.plugin_index(name)?;
         Operation::perform(self, move |operation| async move {
+            let hooks = replayed_hooks(&operation.state().plugins.about(plugin), hook)?;
             let mut turn = operation.worker().await?;
             let mut total = Tally::default();
-            for hook in replayed_hooks(&operation.state().plugins.about(plugin), hook)? {
+            for hook in hooks {
                 let tally = replay::replay_plugin(&mut turn, plugin, hook, from_position).await?;
-                total = Tally {
-                    events: total.events.max(tally.events),
-                    failed: total.failed + tally.failed,
-                    changed: total.changed + tally.changed,
-                    edges_opened: total.edges_opened + tally.edges_opened,
-                    edges_closed: total.edges_closed + tally.edges_closed,
-                    assigned: total.assigned + tally.assigned,
-                    assigned_before: total.assigned_before + tally.assigned_before,
-                };
+                total = total.with(&tally);
             }
             turn.keep();
             Ok(total)
         })
         .await
+    }
+
+    /// Counts the events for which [`Writer::replay_plugin`] would call a plugin. Calls and changes nothing.
+    pub async fn count_replay(&self, name: &str, hook: Option<Hook>, from_position: u64) -> Result<Tally> {
+        let (plugin, state) = (self.context.plugin_index(name)?, self.context.state());
+        let mut total = Tally::default();
+        for hook in replayed_hooks(&state.plugins.about(plugin), hook)? {
+            total = total.with(&replay::count(state, plugin, hook, from_position).await?);
+        }
+        Ok(total)
     }
 
     /// Closes the circuit of a plugin. Returns whether the circuit was open.
@@ -150,13 +153,15 @@ impl Writer {
 
 /// Returns the hooks of a plugin that a replay runs again.
 fn replayed_hooks(about: &About, hook: Option<Hook>) -> Result<Vec<Hook>> {
-    let wanted = |known: &Hook| hook.is_none_or(|hook| hook == *known) && about.hooks.contains(known);
-    let hooks: Vec<Hook> = REPLAYED.into_iter().filter(wanted).collect();
+    let wanted = hook.map_or(REPLAYED.to_vec(), |hook| vec![hook]);
+    let hooks: Vec<Hook> = wanted.into_iter().filter(|hook| about.hooks.contains(hook)).collect();
     if hooks.is_empty() {
         let names = |hooks: &[Hook]| hooks.iter().map(|hook| hook.name()).collect::<Vec<_>>().join(", ");
         let lacking = hook.map_or_else(|| names(&REPLAYED).replace(", ", " or "), |hook| hook.name().to_owned());
+        let has_work = hook.is_none() && about.hooks.contains(&Hook::Work);
+        let work = if has_work { ", of which work is replayed if the request names it" } else { "" };
         let message = format!(
-            "the plugin '{}' has no hook {lacking} that could be replayed; its hooks are {}",
+            "the plugin '{}' has no hook {lacking} that could be replayed; its hooks are {}{work}",
             about.name,
             names(&about.hooks)
         );

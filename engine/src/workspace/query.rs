@@ -19,7 +19,7 @@ use std::time::Instant;
 use tokio::runtime::Handle;
 
 use page::{Continuation, Paging, Rows};
-use reader::{QueryReader, Streams};
+use reader::{QueryReader, Streams, project_of_slug};
 
 use super::call_context::CallContext;
 use super::rights;
@@ -105,8 +105,9 @@ impl rights::Reader {
         preview::check(&query)?;
         let options = Options { source, push_down, columns, explain, preview };
         let admitted = self.context.admit_query().await?;
-        let (prepared, spent, admitted) = self.prepare_offloaded(query.pipeline.clone(), options, admitted).await?;
+        // Another server may have created a project whose slug the pipeline names.
         self.context.refresh().await?;
+        let (prepared, spent, admitted) = self.prepare_offloaded(query.pipeline.clone(), options, admitted).await?;
         let mut warnings = self.unknown_types(&prepared);
         if query.dry_run {
             warnings.extend_from_slice(prepared.warnings());
@@ -189,6 +190,8 @@ impl rights::Reader {
                 let fields = |type_name: &str| observed.fields(type_name);
                 let observed = Observed { has_field: &has_field, fields: &fields };
                 context.types = Some(KnownTypes::new(&definitions, observed));
+                let project_id = |text: &str| project_of_slug(state, text);
+                context.projects = Some(&project_id);
                 let bytes_before = context.bytes_left.get();
                 let prepared = pipeline::prepare(&pipeline, &options, &context);
                 (prepared, bytes_before.saturating_sub(context.bytes_left.get()))
@@ -344,11 +347,11 @@ fn table<'a>(reader: &'a QueryReader<'a>, scan: &'a Scan) -> Result<Box<dyn Tabl
     Ok(match &scan.read {
         Read::Edges(scan) => Box::new(edges::EdgeTable::new(reader, scan)?),
         Read::Events(scan) => {
-            let streams = Streams::new(&scan.streams, reader);
+            let streams = Streams::new(&scan.streams);
             Box::new(events::EventTable { reader, scan, fields, streams })
         }
         Read::States(scan) => {
-            let mut streams = Streams::new(&scan.streams, reader);
+            let mut streams = Streams::new(&scan.streams);
             streams.filter_fields = scan.filter.as_deref().and_then(Filter::fields);
             match scan.source {
                 // Memory and stored snapshots hold only current states. States of an earlier moment are folded again,

@@ -39,10 +39,12 @@ pub struct Runtime {
     pub operations: Operations,
     /// Locks by idempotency key for requests whose responses are stored.
     pub turns: Arc<NamedLocks>,
-    pub renewals: Renewals,
+    pub renewals: Arc<Renewals>,
     forgetting: Background,
     /// The task that writes the presence of agents.
     attending: Background,
+    /// The task that writes renewed leases.
+    renewing: Background,
     clearing: Background,
 }
 
@@ -60,7 +62,9 @@ impl Runtime {
         let members = Members::new(access, state.record.id.clone());
         let worker_slot = Arc::new(WorkerSlot::new(members.clone()));
         let consumer = Consumer::start(state.clone(), appender.clone(), worker_slot.clone());
-        let timers = Timers::start(state.clone(), appender.clone(), members);
+        let renewals = Arc::new(Renewals::new(db.clone(), state.is_exclusive()));
+        let timers = Timers::start(state.clone(), appender.clone(), members, renewals.clone());
+        let renewing = renewals.clone();
         let loaded = state.clone();
         // Nothing waits for this task: if a list needs the columns before this task ends, the list builds them.
         drop(tokio::task::spawn_blocking(move || selection::prepare(&loaded.folded)));
@@ -72,7 +76,8 @@ impl Runtime {
             worker_slot,
             operations: Operations::default(),
             turns: Arc::default(),
-            renewals: Renewals::new(db.clone()),
+            renewals,
+            renewing: Background::spawn(async move { renewing.keep_writing().await }),
             forgetting: Background::spawn(responses::keep_forgetting(state.clone(), db.clone())),
             attending: Background::spawn(keep_writing_presence(state.clone())),
             clearing: Background::spawn(keep_clearing(state.clone(), db)),
@@ -96,6 +101,10 @@ impl Runtime {
         self.attending.abort();
         if let Err(error) = self.state.presence.write().await {
             tracing::warn!(%error, workspace = %self.state.record.id, "failed to write the presence of agents");
+        }
+        self.renewing.abort();
+        if let Err(error) = self.renewals.write().await {
+            tracing::warn!(%error, workspace = %self.state.record.id, "failed to write renewed leases");
         }
         self.clearing.abort();
         self.state.leadership.release(is_needed).await;

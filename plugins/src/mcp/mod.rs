@@ -16,9 +16,12 @@ mod tools;
 use std::sync::Arc;
 
 use foldwork_engine::model::value::Object;
+use foldwork_engine::model::written::is_likely_in;
 use foldwork_engine::{Error, Reader, Writer};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use crate::native::{Native, Protocol, mounted};
 use server::Server;
@@ -37,6 +40,28 @@ pub struct Access {
     pub writer: Result<Writer, Object>,
     /// The first part of the URL of an upload link. The link's token is appended to it.
     pub upload_url: Arc<str>,
+    /// The text of a tool's arguments, see [`sent_arguments`].
+    pub sent: Option<Arc<str>>,
+}
+
+/// Returns the text of the arguments in a message that calls a tool, if it may have numbers that no value represents
+/// exactly.
+pub fn sent_arguments(message: &[u8]) -> Option<Arc<str>> {
+    #[derive(Deserialize)]
+    struct Message<'m> {
+        #[serde(borrow)]
+        params: Params<'m>,
+    }
+    #[derive(Deserialize)]
+    struct Params<'m> {
+        #[serde(borrow)]
+        arguments: &'m RawValue,
+    }
+    if !is_likely_in(message) {
+        return None;
+    }
+    let message: Message<'_> = serde_json::from_slice(message).ok()?;
+    Some(message.params.arguments.get().into())
 }
 
 /// The settings of the MCP server.

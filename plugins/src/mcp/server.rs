@@ -49,7 +49,7 @@ impl Server {
 
     async fn called(&self, access: Access, tool: &Tool, arguments: JsonObject) -> Result<serde_json::Value, Object> {
         let Settings { response_bytes, upload_bytes, .. } = *self.settings;
-        let call = Call { response_bytes, upload_bytes, upload_url: access.upload_url };
+        let call = Call { response_bytes, upload_bytes, upload_url: access.upload_url, sent: access.sent };
         let checked = tool.check(arguments).await;
         let result = match &tool.run {
             Run::Read(run) => run(access.reader, checked.map_err(|error| self.settings.described(error))?, call).await,

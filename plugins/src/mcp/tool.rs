@@ -1,10 +1,13 @@
 //! Tools. A tool consists of a description for models and a function that handles calls. The kind of the function names
 //! the right that the function needs.
 
+use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use foldwork_engine::model::json_schema::Schema;
+use foldwork_engine::model::value::Object;
+use foldwork_engine::model::written::with_numbers_of;
 use foldwork_engine::offload::offload;
 use foldwork_engine::{Error, Reader, Result, Writer};
 use rmcp::model::{JsonObject, Tool as Description, ToolAnnotations};
@@ -14,6 +17,7 @@ use schemars::{JsonSchema, Schema as Described};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 /// A built-in tool.
 pub struct Tool {
@@ -38,6 +42,22 @@ pub struct Call {
     pub upload_bytes: Option<u64>,
     /// The first part of the URL of an upload link. The link's token is appended to it.
     pub upload_url: Arc<str>,
+    /// The text of the arguments, if it may have numbers that no value represents exactly.
+    pub sent: Option<Arc<str>>,
+}
+
+impl Call {
+    /// Returns an argument with the written forms of its numbers, which the protocol's library has parsed as doubles.
+    pub fn exact(&self, name: &str, argument: Object) -> Object {
+        let Some(sent) = &self.sent else { return argument };
+        offload(|| {
+            let texts: HashMap<String, &RawValue> = serde_json::from_str(sent).unwrap_or_default();
+            match texts.get(name) {
+                Some(text) => with_numbers_of(argument, text.get()),
+                None => argument,
+            }
+        })
+    }
 }
 
 /// A function that handles a call with a handle of type `R`.

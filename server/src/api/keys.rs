@@ -5,11 +5,11 @@ use std::sync::Arc;
 use foldwork_engine::model::access::Scope;
 use foldwork_engine::model::closed_set::names;
 use foldwork_engine::model::date::{format_date, parse_date};
-use foldwork_engine::workspace::keys::NewKey;
+use foldwork_engine::workspace::keys::{self, DerivedKeys, NewKey};
 use foldwork_engine::workspace::responses::RequestId;
 use foldwork_engine::{Engine, Error, Writer};
 use poem::web::Data;
-use poem_openapi::param::{Header, Path};
+use poem_openapi::param::{Header, Path, Query};
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +28,9 @@ pub struct Api;
 /// The default and the maximum lifetime of a sign-in code, in seconds.
 const CODE_TTL_S: u32 = 600;
 const MAX_CODE_TTL_S: u32 = 3_600;
+/// The default and the maximum time after which a replaced key ends, in seconds.
+const ROTATION_S: u32 = 3_600;
+const MAX_ROTATION_S: u32 = 30 * 24 * 3_600;
 
 /// A key to create.
 #[derive(Object, Deserialize)]
@@ -110,6 +113,16 @@ impl CreatedKey {
     }
 }
 
+/// The rotation of a key.
+#[derive(Object, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RotateKey {
+    /// The time after which the replaced key ends, in seconds, at most 2,592,000 (30 days); the default is 3,600. With 0,
+    /// the key ends at once. A key that expires earlier keeps its expiry time.
+    #[oai(nullable)]
+    ends_after_seconds: Option<u32>,
+}
+
 /// A sign-in code to create, with the properties of its key.
 #[derive(Object, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -188,8 +201,8 @@ impl Api {
     ///
     /// The key belongs to the caller's user. A new key cannot have a scope that the caller's key lacks
     /// (`insufficient_scope`), and cannot expire after the caller's key (`outlives_caller`). If the plan has lapsed,
-    /// keys with paid scopes cannot be created (`subscription_required`). A key that was created with another key stops
-    /// working when the other key is revoked or expires. The key is valid for this workspace only, unless
+    /// keys with paid scopes cannot be created (`subscription_required`). A key that was created with another key depends
+    /// on that key: see `DELETE /keys/{key_id}`. The key is valid for this workspace only, unless
     /// `all_workspaces` is set.
     #[oai(path = "/keys", method = "post", operation_id = "create_key")]
     async fn create_key(
@@ -200,10 +213,7 @@ impl Api {
     ) -> ApiResult<Created<CreatedKey>> {
         let new = new_key(&body)?;
         let make = async move |writer: Writer, request: Option<RequestId>| {
-            let made = writer.create_key(new, request.as_ref()).await?;
-            let location = format!("{}/keys/{}", API, made.record.id);
-            let repeated = made.secret.is_none();
-            Ok(Outcome { body: CreatedKey::new(KeyBody::from(&made.record), made.secret), location, repeated })
+            Ok(outcome(writer.create_key(new, request.as_ref()).await?))
         };
         idempotent_kept(&access.0, key.0, "create_key", &body.text, make, CreatedKey::without_secret).await
     }
@@ -256,17 +266,64 @@ impl Api {
         Ok(JsonResponse::new(&KeyBody::from(&key)))
     }
 
-    /// Revokes a key and all keys derived from it, immediately.
+    /// Creates the successor of a key. The replaced key ends after a time, so that its users can change over.
     ///
-    /// A key can revoke itself and any key that it could have created. Other keys can be revoked only by a key that has
-    /// all their scopes (`insufficient_scope`) and expires no earlier (`outlives_caller`). A key that revokes a key it
-    /// was derived from stays valid and takes the place of the revoked key. Callers who are not owners can revoke only
-    /// their own keys. A key that is bound to agents can revoke only itself (`agent_key`).
+    /// The successor has the same name, scopes, agents and expiry time, and its secret is in this response only. The keys
+    /// that were created with the replaced key depend on the successor from now on, and keep working. The successor
+    /// depends on the keys that the replaced key depends on, or on the caller's key if that is none of them. A caller can
+    /// rotate the keys of its user (`other_user`) that it can revoke. An expired key has no successor (`key_expired`).
+    #[oai(path = "/keys/:key_id/rotate", method = "post", operation_id = "rotate_key")]
+    async fn rotate_key(
+        &self,
+        access: ApiWrite,
+        key_id: Path<String>,
+        body: Body<RotateKey>,
+        #[oai(name = "Idempotency-Key")] key: Header<Option<String>>,
+    ) -> ApiResult<Created<CreatedKey>> {
+        let seconds = body.ends_after_seconds.unwrap_or(ROTATION_S);
+        if seconds > MAX_ROTATION_S {
+            return Err(Error::invalid_at("/ends_after_seconds", format!("expected 0 to {MAX_ROTATION_S}")).into());
+        }
+        let operation = format!("rotate_key {}", *key_id);
+        let make = async move |writer: Writer, request: Option<RequestId>| {
+            let made = writer.rotate_key(&key_id, i64::from(seconds) * 1_000, request.as_ref()).await?;
+            Ok(outcome(made))
+        };
+        idempotent_kept(&access.0, key.0, &operation, &body.text, make, CreatedKey::without_secret).await
+    }
+
+    /// Revokes a key immediately.
+    ///
+    /// `cascade` decides about the keys that were created with the key, directly or through others, and are still valid.
+    /// Without it, such keys are a conflict (`derived_keys`) whose response lists them. A key can revoke itself and any
+    /// key that it could have created. Other keys can be revoked only by a key that has all their scopes
+    /// (`insufficient_scope`) and expires no earlier (`outlives_caller`). A key that revokes a key it was derived from
+    /// stays valid and takes the place of the revoked key. Callers who are not owners can revoke only their own keys. A
+    /// key that is bound to agents can revoke only itself (`agent_key`).
     #[oai(path = "/keys/:key_id", method = "delete", operation_id = "revoke_key")]
-    async fn revoke_key(&self, access: AgentWrite, key_id: Path<String>) -> ApiResult<Revoked> {
-        access.0.revoke_key(&key_id).await?;
+    async fn revoke_key(
+        &self,
+        access: AgentWrite,
+        key_id: Path<String>,
+        /// Whether the keys that were created with the key end as well. With `false`, they stay valid, and depend on what
+        /// the revoked key depended on; if that was no key, they are their user's own.
+        cascade: Query<Option<bool>>,
+    ) -> ApiResult<Revoked> {
+        let derived = match cascade.0 {
+            None => DerivedKeys::Refuse,
+            Some(true) => DerivedKeys::End,
+            Some(false) => DerivedKeys::Keep,
+        };
+        access.0.revoke_key(&key_id, derived).await?;
         Ok(Revoked::Done)
     }
+}
+
+/// Returns the response about a key that was created.
+fn outcome(made: keys::CreatedKey) -> Outcome<CreatedKey> {
+    let location = format!("{}/keys/{}", API, made.record.id);
+    let repeated = made.secret.is_none();
+    Outcome { body: CreatedKey::new(KeyBody::from(&made.record), made.secret), location, repeated }
 }
 
 fn new_key(body: &CreateKey) -> Result<NewKey, Error> {

@@ -93,6 +93,10 @@ struct InviteMember {
 #[serde(deny_unknown_fields)]
 struct ChangeMember {
     role: OneOf<Roles>,
+    /// Whether the member becomes the owner of the workspace (`owner_id`), whose plan limits the workspace. Only with the
+    /// role `owner`. The former owner keeps the role.
+    #[oai(nullable)]
+    workspace_owner: Option<bool>,
 }
 
 #[derive(ApiResponse)]
@@ -145,7 +149,8 @@ impl Api {
     /// A user whose identity provider has verified this address can accept the invitation with `POST
     /// /invitations/{id}/accept`. Only owners can invite (`owner_required`). Inviting the same address again replaces
     /// the role of the open invitation. When the key that created an invitation is revoked or expires, the invitation
-    /// expires as well. Addresses are compared exactly, except for the case of ASCII letters.
+    /// expires as well. It also ends when the owner who created it is removed or gets a lower role. Addresses are compared
+    /// exactly, except for the case of ASCII letters.
     #[oai(path = "/members", method = "post", operation_id = "invite_member")]
     async fn invite_member(&self, access: OwnerWrite, body: Body<InviteMember>) -> ApiResult<Invited> {
         let role = body.role.as_deref().map_or(Ok(Role::Editor), read_role)?;
@@ -154,10 +159,13 @@ impl Api {
         Ok(Invited::Done(JsonResponse::new(&MemberBody::new(&Member::Invited(invitation), true)), location))
     }
 
-    /// Changes the role of a member or of an invited person. The founder of the workspace (`owner_id`) always stays an
-    /// owner.
+    /// Changes the role of a member or of an invited person, or makes a member the owner of the workspace.
     ///
-    /// The scopes of the member's keys change immediately.
+    /// The scopes of the member's keys change immediately. The owner of the workspace (`owner_id`) can neither get a lower
+    /// role nor be removed (`workspace_owner`), until another member becomes the owner with `workspace_owner`.
+    ///
+    /// The invitations and sign-in codes that an owner created end with the role. Whoever changes the role of an invited
+    /// person answers for the invitation from then on.
     #[oai(path = "/members/:member_id", method = "patch", operation_id = "update_member")]
     async fn update_member(
         &self,
@@ -167,11 +175,15 @@ impl Api {
     ) -> ApiResult<JsonResponse<MemberBody>> {
         let role = read_role(&body.role)?;
         let shows_email = access.0.caller().holds(Scope::EmailRead);
-        let member = access.0.change_role(&member_id, role).await?;
+        let member = match (body.workspace_owner, role) {
+            (Some(true), Role::Owner) => access.0.change_owner(&member_id).await?,
+            (Some(true), _) => return Err(Error::invalid_at("/workspace_owner", "needs the role owner").into()),
+            (None | Some(false), _) => access.0.change_role(&member_id, role).await?,
+        };
         Ok(JsonResponse::new(&MemberBody::new(&member, shows_email)))
     }
 
-    /// Removes a member and all their keys from the workspace immediately, or withdraws an invitation.
+    /// Removes a member with all their keys and invitations from the workspace immediately, or withdraws an invitation.
     ///
     /// Content that the member created stays in the workspace. The member's open tasks are assigned to `reassign_to`
     /// or, if `reassign_to` is absent, to nobody, so that any person can take them. The keys that the member created

@@ -2,7 +2,7 @@
 
 use foldwork_engine::Error;
 use foldwork_engine::hook::{Draft, Hook};
-use foldwork_engine::workspace::plugins::{DryRun, DryRunInput, DryRunVersion, MAX_TRIALS, Tally};
+use foldwork_engine::workspace::plugins::{DryRun, DryRunInput, DryRunVersion, MAX_TRIALS};
 use poem_openapi::OpenApi;
 use poem_openapi::param::Path;
 
@@ -75,11 +75,14 @@ impl Api {
         Ok(JsonResponse::new(&DryRunResult { results: trials.into_iter().map(Into::into).collect(), ended_at }))
     }
 
-    /// Runs a plugin's hooks `enrich` and `route` again over the log. New facts replace the plugin's earlier facts.
+    /// Runs a plugin's hooks `enrich` and `route` again over the log, or one hook. New facts replace the plugin's earlier
+    /// facts.
     ///
     /// A replay applies a changed plugin to old events. Events that the plugin has already appended are not appended
-    /// again, and work is assigned only for events for which the plugin has not assigned any. A plugin without the hook
-    /// gets 400 `no_such_hook`.
+    /// again, and work is assigned only for events for which the plugin has not assigned any. With the hook `work`, the
+    /// plugin is called for the tasks that wait for its agent or have failed. A plugin without the hook gets 400
+    /// `no_such_hook` with the hooks that it has. With `dry_run`, nothing is called or changed, and `events` is the number
+    /// of events that a replay would call the plugin for.
     #[oai(path = "/plugins/:name/replay", method = "post", operation_id = "replay_plugin")]
     async fn replay_plugin(
         &self,
@@ -89,10 +92,11 @@ impl Api {
     ) -> ApiResult<JsonResponse<ReplayResult>> {
         let from = body.from_position.map_or(1, u64::from).saturating_sub(1);
         let hook = body.hook.as_deref().map(replayed_hook).transpose()?;
-        let Tally { events, failed, changed, edges_opened, edges_closed, assigned, assigned_before } =
-            access.0.replay_plugin(&name, hook, from).await?;
-        let result = ReplayResult { events, failed, changed, edges_opened, edges_closed, assigned, assigned_before };
-        Ok(JsonResponse::new(&result))
+        let tally = match body.dry_run {
+            Some(true) => access.0.count_replay(&name, hook, from).await?,
+            _ => access.0.replay_plugin(&name, hook, from).await?,
+        };
+        Ok(JsonResponse::new(&ReplayResult::from(tally)))
     }
 
     /// Resumes a plugin that was stopped after repeated failures.
@@ -106,8 +110,8 @@ impl Api {
 }
 
 fn replayed_hook(name: &str) -> Result<Hook, Error> {
-    let hook = [Hook::Enrich, Hook::Route].into_iter().find(|hook| hook.name() == name);
-    hook.ok_or_else(|| Error::invalid_at("/hook", "expected enrich or route"))
+    let hook = [Hook::Enrich, Hook::Route, Hook::Work].into_iter().find(|hook| hook.name() == name);
+    hook.ok_or_else(|| Error::invalid_at("/hook", "expected enrich, route or work"))
 }
 
 fn dry_run_version(body: &mut DryRunBody) -> Result<DryRunVersion, Error> {

@@ -5,6 +5,7 @@ use foldwork_engine::model::date::format_date;
 use foldwork_engine::model::value::Object as Fields;
 use foldwork_engine::workspace::events::Limit;
 use foldwork_engine::workspace::feed::Item;
+use foldwork_engine::workspace::listener;
 use poem::Request;
 use poem::web::Data;
 use poem_openapi::param::{Header, Path, Query};
@@ -57,11 +58,29 @@ struct ChannelBody {
     channel: String,
 }
 
-/// The agents to mark as online.
+/// The agents to mark as online, and the claims to renew.
 #[derive(Object, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct HeartbeatBody {
     agent_ids: Vec<String>,
+    /// The claims of the worker, at most 1000. All other claims of the agents are not renewed.
+    #[serde(default)]
+    #[oai(nullable)]
+    claims: Option<Vec<NamedClaim>>,
+    /// The name of the worker, as in its claims. Only the claims of this worker are renewed. Without `claims` and
+    /// `instance`, the claims that the caller's key made without an instance are renewed.
+    #[serde(default)]
+    #[oai(nullable)]
+    instance: Option<String>,
+}
+
+/// A claim on a task.
+#[derive(Object, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NamedClaim {
+    task_id: String,
+    /// The number of the claim, as in the response to the claim.
+    claim: u64,
 }
 
 /// The result of a heartbeat.
@@ -70,6 +89,8 @@ struct Heartbeat {
     updated: Vec<String>,
     unknown: Vec<String>,
     next_heartbeat_ms: i64,
+    /// The number of renewed claims. 0 if the caller may not act for the agents.
+    renewed: u64,
     /// Maps the id of each agent to its number of pending tasks.
     pending: AnyObject,
 }
@@ -124,7 +145,10 @@ impl Api {
         }))
     }
 
-    /// Marks agents as online and renews their leases. If none of the agents exists, the response is 404.
+    /// Marks agents as online and renews the claims of the worker. If none of the agents exists, the response is 404.
+    ///
+    /// A worker renews the claims that it names, those of its `instance`, or those that its key made. Renewing claims
+    /// needs `api:write` and at least the role editor.
     ///
     /// Clients send the next heartbeat after `next_heartbeat_ms` milliseconds. An agent that misses three heartbeats is
     /// offline. Other agents can then claim the tasks that the agent held.
@@ -134,13 +158,16 @@ impl Api {
         access: AgentListen,
         body: Body<HeartbeatBody>,
     ) -> ApiResult<JsonResponse<Heartbeat>> {
-        let heartbeat = access.0.heartbeat(body.value.agent_ids).await?;
+        let HeartbeatBody { agent_ids, claims, instance } = body.value;
+        let claims = claims.map(|claims| claims.into_iter().map(|named| (named.task_id, named.claim)).collect());
+        let heartbeat = access.0.heartbeat(listener::Heartbeat { agent_ids, claims, instance }).await?;
         let pending = heartbeat.updated.iter().map(|(agent, pending)| (agent.clone(), *pending as i64));
         Ok(JsonResponse::new(&Heartbeat {
             pending: pending.collect::<Fields>().into(),
             updated: heartbeat.updated.iter().map(|(agent, _)| agent.to_string()).collect(),
             unknown: heartbeat.unknown,
             next_heartbeat_ms: HEARTBEAT_MS,
+            renewed: heartbeat.renewed as u64,
         }))
     }
 

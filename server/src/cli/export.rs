@@ -11,7 +11,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::client::Connection;
 use super::output::{self, Output};
 use super::portable::folder::Folder;
-use super::portable::lines::{self, Definition, End, EndLine, FORMAT, Header, ProjectLine};
+use super::portable::lines::{self, Definition, End, EndLine, Header, ProjectLine};
 use super::portable::people;
 use super::portable::source::{NamedBytes, Page, Source};
 use super::portable::store::{OpenStore, StoreArguments};
@@ -32,7 +32,7 @@ pub struct Arguments {
     /// The folder for the bytes of files, each named by its SHA-256. Several exports may use one folder.
     #[arg(long, value_name = "FOLDER")]
     files: Option<PathBuf>,
-    /// Also writes the members of the workspace and the hashes of its keys.
+    /// Also writes the members of the workspace, the hashes of its keys, and which members and keys were removed.
     #[arg(long, requires = "offline")]
     with_members: bool,
     #[command(flatten)]
@@ -122,7 +122,7 @@ pub async fn write_file(
     let mut output = Output::open(path)?;
     let files = files.map(Folder::create).transpose()?;
     let header = Header {
-        format: FORMAT,
+        format: lines::format_of(with_members),
         program: env!("CARGO_PKG_VERSION").to_owned(),
         workspace: Some(source.workspace().await?),
         after: selection.after,

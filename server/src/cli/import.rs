@@ -39,6 +39,10 @@ pub struct Arguments {
     /// The folder with the bytes of files, as `export --files` wrote it.
     #[arg(long, value_name = "FOLDER")]
     files: Option<PathBuf>,
+    /// Also imports members and keys into a workspace that exists. What was removed or revoked there stays so, and no role
+    /// rises.
+    #[arg(long, requires = "offline")]
+    with_members: bool,
     #[command(subcommand)]
     source: Option<Source>,
     #[command(flatten)]
@@ -64,10 +68,10 @@ enum Source {
 
 /// Imports events and prints a summary to standard output.
 pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
-    let Arguments { file, files, source, store, connection } = arguments;
+    let Arguments { file, files, with_members, source, store, connection } = arguments;
     if store.offline {
         let (None, Some(file)) = (source, file) else { bail!("--offline requires a file, not a git repository") };
-        return run_offline(&store, &file, files.as_deref()).await;
+        return run_offline(&store, &file, files.as_deref(), with_members).await;
     }
     let client = connection.client()?;
     let (imported, progress) = match (source, file) {
@@ -108,22 +112,28 @@ async fn import_lines(
     deliver(client, progress, move |outlet| read_lines(input, folder.as_ref(), outlet, &bar)).await
 }
 
-async fn run_offline(store: &StoreArguments, file: &Path, files: Option<&Path>) -> anyhow::Result<()> {
+async fn run_offline(
+    store: &StoreArguments,
+    file: &Path,
+    files: Option<&Path>,
+    with_members: bool,
+) -> anyhow::Result<()> {
     let input = Input::open(file)?;
     let engine = store.engine().await?;
     let progress = Progress::start(input.size_bytes());
-    let imported = restore(engine, store.workspace.as_deref(), input, files, &progress).await;
+    let imported = restore(engine, store.workspace.as_deref(), with_members, input, files, &progress).await;
     let time = progress.finish();
-    let Restored { tally, members, keys, left_out, .. } = imported.with_context(|| named(file))?;
-    let people = match (members, keys) {
+    let Restored { tally, people: admitted, left_out, .. } = imported.with_context(|| named(file))?;
+    let people = match (admitted.members, admitted.keys) {
         (0, 0) => String::new(),
-        _ => format!(", {members} members, {keys} keys"),
+        (members, keys) => format!(", {members} members, {keys} keys"),
     };
     let own = match left_out {
         0 => String::new(),
         _ => format!(", {left_out} events of plugins' agents left out, which the workspace has registered itself"),
     };
-    output::print_line(&format!("imported {tally}{people}{own} in {time}"))
+    output::print_line(&format!("imported {tally}{people}{own} in {time}"))?;
+    admitted.remarks().iter().try_for_each(|remark| output::print_line(remark))
 }
 
 /// Returns the name of a file in error messages.
@@ -157,7 +167,7 @@ pub(super) fn read_lines(
                 outlet.describe(project)?;
                 continue;
             }
-            Line::Member(_) | Line::Key(_) => {
+            Line::Access(_) => {
                 has_people = true;
                 continue;
             }

@@ -1,18 +1,22 @@
-//! `foldwork keys`: creates, lists and revokes API keys, and creates a new owner key while the server is stopped.
+//! `foldwork keys`: creates, lists, rotates and revokes API keys, and creates a new owner key while the server is stopped.
 
 use std::io::{self, Write};
 
 use anyhow::Context;
+use jiff::SignedDuration;
 use reqwest::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::client::{Client, Connection};
+use super::client::{CallError, Client, Connection};
 use super::output::{print, print_line};
 use super::reset;
 use super::table::Table;
 
-/// Creates, lists and revokes API keys, and creates a new owner key while the server is stopped.
+/// The scopes of a key for which no scopes are given.
+const DEFAULT_SCOPES: [&str; 2] = ["api:read", "api:write"];
+
+/// Creates, lists, rotates and revokes API keys, and creates a new owner key while the server is stopped.
 #[derive(clap::Args, Debug)]
 pub struct Arguments {
     #[command(subcommand)]
@@ -28,8 +32,8 @@ enum Action {
         /// The purpose of the key.
         #[arg(long)]
         name: String,
-        /// The scopes of the key, such as `api:read,content:read`.
-        #[arg(long, value_delimiter = ',', default_value = "api:read,api:write")]
+        /// The scopes of the key, such as `api:read,content:read`; the default is `api:read,api:write`.
+        #[arg(long, value_delimiter = ',')]
         scopes: Vec<String>,
         /// The expiry time of the key, such as 2026-12-31T00:00:00Z; by default, the key does not expire.
         #[arg(long)]
@@ -44,21 +48,36 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
-    /// Revokes a key and all keys derived from it, immediately.
+    /// Replaces a key by a successor with the same name, scopes, agents and expiry time, and prints the successor to
+    /// standard output. The old key ends later, and the keys derived from it stay valid.
+    Rotate {
+        /// The id of the key, as shown by `keys list`.
+        id: String,
+        /// The time after which the old key ends, such as `90m` or `24h`, at most 720h.
+        #[arg(long, value_name = "TIME", default_value = "1h", value_parser = duration)]
+        after: SignedDuration,
+        /// Prints the whole record of the successor as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Revokes a key immediately. Fails if other keys are derived from the key, unless --cascade says what becomes of
+    /// them.
     Revoke {
         /// The id of the key, as shown by `keys list`.
         id: String,
+        /// Whether the keys derived from the key are revoked as well (`true`) or stay valid (`false`).
+        #[arg(long, value_name = "BOOL")]
+        cascade: Option<bool>,
     },
     /// Creates a new key with every scope for the owner of the first workspace, and prints it to standard output. The
     /// server must be stopped.
     Reset(reset::Arguments),
 }
 
+/// The list of the keys, which has one page.
 #[derive(Debug, Deserialize)]
 struct Page {
     data: Vec<Value>,
-    #[serde(default)]
-    next_cursor: Option<String>,
 }
 
 /// Runs a subcommand of `foldwork keys`.
@@ -69,7 +88,8 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
             create(&client()?, &name, &scopes, expires_at.as_deref(), json).await
         }
         Action::List { json } => list(&client()?, json).await,
-        Action::Revoke { id } => revoke(&client()?, &id).await,
+        Action::Rotate { id, after, json } => rotate(&client()?, &id, after, json).await,
+        Action::Revoke { id, cascade } => revoke(&client()?, &id, cascade).await,
         Action::Reset(arguments) => reset::run(arguments).await,
     }
 }
@@ -81,7 +101,8 @@ async fn create(
     expires_at: Option<&str>,
     as_json: bool,
 ) -> anyhow::Result<()> {
-    let scopes: Vec<&str> = scopes.iter().map(|scope| scope.trim()).filter(|scope| !scope.is_empty()).collect();
+    let given: Vec<&str> = scopes.iter().map(|scope| scope.trim()).filter(|scope| !scope.is_empty()).collect();
+    let scopes = if given.is_empty() { &DEFAULT_SCOPES[..] } else { &given };
     let request = client
         .request(Method::POST, &["keys"])
         .json(&json!({"name": name, "scopes": scopes, "expires_at": expires_at}));
@@ -89,46 +110,131 @@ async fn create(
     if as_json {
         return print_line(&record.to_string());
     }
+    let origin = if given.is_empty() { " (the default; --scopes selects others)" } else { "" };
+    let about = format!("{}scopes: {}{origin}\n", listing([&record]), scopes.join(", "));
+    print_key(&record, &about)
+}
+
+/// Prints a new key to standard output, and what is to say about it to standard error, so that a script can capture the
+/// key.
+fn print_key(record: &Value, about: &str) -> anyhow::Result<()> {
     let key = record.get("key").and_then(Value::as_str).context("the server's response has no key")?;
-    // Only the key is printed to standard output, so that a script can capture it.
-    let note = format!("{}The key is shown only once:\n", listing([&record]));
-    // Ignores a failed note, so that the key is printed in any case.
-    let _ = io::stderr().write_all(note.as_bytes());
+    // The key is printed in any case, also if the note fails.
+    note(&format!("{about}The key is shown only once:\n"));
     print_line(key)
 }
 
+/// Writes text to standard error. Ignores an error.
+fn note(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
 async fn list(client: &Client, as_json: bool) -> anyhow::Result<()> {
-    let mut records: Vec<Value> = Vec::new();
-    let mut cursor: Option<String> = None;
-    loop {
-        let mut request = client.request(Method::GET, &["keys"]).query(&[("limit", "200")]);
-        if let Some(cursor) = &cursor {
-            request = request.query(&[("cursor", cursor)]);
-        }
-        let page: Page = client.call(request).await?.json()?;
-        records.extend(page.data);
-        match page.next_cursor {
-            Some(next) if cursor.as_ref() != Some(&next) => cursor = Some(next),
-            _ => break,
-        }
-    }
+    let records = keys(client).await?;
     if as_json {
         return print(&records.iter().map(|record| format!("{record}\n")).collect::<String>());
     }
     print(&listing(&records))
 }
 
-async fn revoke(client: &Client, id: &str) -> anyhow::Result<()> {
-    client.call(client.request(Method::DELETE, &["keys", id])).await?;
-    print_line(&format!("revoked {id}"))
+async fn keys(client: &Client) -> Result<Vec<Value>, CallError> {
+    let page: Page = client.call(client.request(Method::GET, &["keys"])).await?.json()?;
+    Ok(page.data)
+}
+
+async fn rotate(client: &Client, id: &str, after: SignedDuration, as_json: bool) -> anyhow::Result<()> {
+    let body = json!({"ends_after_seconds": after.as_secs()});
+    let request = client.request(Method::POST, &["keys", id, "rotate"]).json(&body);
+    let successor: Value = client.call(request).await?.json()?;
+    if as_json {
+        return print_line(&successor.to_string());
+    }
+    // The list fails if the client's own key is the old key and has ended. The new key is printed in any case.
+    let all = keys(client).await.unwrap_or_default();
+    print_key(&successor, &changes(id, &successor, &all))
+}
+
+/// Returns what a rotation has changed. `all` has the keys after the rotation.
+fn changes(old: &str, successor: &Value, all: &[Value]) -> String {
+    let text = |record: &Value, name: &str| record.get(name).and_then(Value::as_str).unwrap_or("-").to_owned();
+    let replaced = all.iter().find(|record| text(record, "id") == old);
+    let end = replaced.map_or_else(|| "ends".to_owned(), |record| format!("ends at {}", text(record, "expires_at")));
+    let mut lines = format!("{}the old key {old} {end}\n", listing([successor]));
+    let id = text(successor, "id");
+    let derived: Vec<&Value> = all.iter().filter(|record| text(record, "derived_from") == id).collect();
+    if !derived.is_empty() {
+        lines += "these keys were derived from the old key, and depend on the new key from now on:\n";
+        lines += &listing(derived);
+    }
+    lines
+}
+
+async fn revoke(client: &Client, id: &str, cascade: Option<bool>) -> anyhow::Result<()> {
+    let cascade: Vec<(&str, bool)> = cascade.map(|cascade| ("cascade", cascade)).into_iter().collect();
+    match client.call(client.request(Method::DELETE, &["keys", id]).query(&cascade)).await {
+        Ok(_) => print_line(&format!("revoked {id}")),
+        Err(error) => {
+            if let CallError::Refused(refusal) = &error
+                && let Some(derived) = refusal.body.get("derived_keys").and_then(Value::as_array)
+            {
+                note(&table(&["id", "name", "display"], derived));
+                return Err(error).context("--cascade true revokes these keys as well, --cascade false keeps them");
+            }
+            Err(error.into())
+        }
+    }
+}
+
+/// Parses a time such as `90m`.
+fn duration(text: &str) -> Result<SignedDuration, String> {
+    let parsed = text.parse::<SignedDuration>().ok().filter(|time| !time.is_negative());
+    parsed.ok_or_else(|| format!("`{text}` is not a time such as 30s, 90m or 24h"))
 }
 
 fn listing<'a>(records: impl IntoIterator<Item = &'a Value>) -> String {
     const COLUMNS: [&str; 8] =
         ["id", "name", "display", "scopes", "created_at", "last_used_at", "expires_at", "derived_from"];
-    let mut table = Table::new(&COLUMNS);
+    table(&COLUMNS, records)
+}
+
+fn table<'a>(columns: &[&str], records: impl IntoIterator<Item = &'a Value>) -> String {
+    let mut table = Table::new(columns);
     for record in records {
-        table.push(&COLUMNS.map(|column| record.get(column).unwrap_or(&Value::Null)));
+        let cells: Vec<&Value> = columns.iter().map(|column| record.get(*column).unwrap_or(&Value::Null)).collect();
+        table.push(&cells);
     }
     table.render()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::stub::Stub;
+    use super::*;
+
+    #[test]
+    fn times_are_positive() {
+        assert_eq!(duration("90m"), Ok(SignedDuration::from_mins(90)));
+        assert_eq!(duration("0s"), Ok(SignedDuration::ZERO));
+        assert!(duration("-1h").is_err() && duration("soon").is_err());
+    }
+
+    #[tokio::test]
+    async fn the_list_has_no_parameters_because_it_has_one_page() {
+        let stub = Stub::start(|_| (200, "", json!({"data": [{"id": "1"}], "next_cursor": null}))).await;
+        list(&stub.client(), true).await.expect("listed");
+        assert_eq!(stub.requests("GET").pop().expect("a request").target, "/api/v1/keys");
+    }
+
+    #[test]
+    fn a_rotation_says_when_the_old_key_ends_and_what_depends_on_the_new_one() {
+        let successor = json!({"id": "new", "name": "n", "scopes": ["api:read"]});
+        let all = [
+            json!({"id": "old", "name": "n", "expires_at": "2026-01-01T01:00:00.000Z"}),
+            json!({"id": "below", "name": "phone", "derived_from": "new"}),
+        ];
+        let said = changes("old", &successor, &all);
+        assert!(said.contains("the old key old ends at 2026-01-01T01:00:00.000Z"), "{said}");
+        assert!(said.contains("phone"), "{said}");
+        assert!(changes("old", &successor, &[]).contains("the old key old ends\n"));
+    }
 }

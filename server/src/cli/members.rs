@@ -38,6 +38,9 @@ enum Action {
         id: String,
         /// The role: owner, editor or viewer.
         role: String,
+        /// Makes the member the owner of the workspace, whose plan limits the workspace. Needs the role owner.
+        #[arg(long)]
+        workspace_owner: bool,
     },
     /// Removes a member and all their keys from the workspace, or withdraws an invitation.
     Remove {
@@ -64,8 +67,12 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
             let request = client.request(Method::POST, &["members"]).json(&json!({"email": email, "role": role}));
             print(&listing([&client.call(request).await?.json()?]))
         }
-        Action::Role { id, role } => {
-            let request = client.request(Method::PATCH, &["members", &id]).json(&json!({"role": role}));
+        Action::Role { id, role, workspace_owner } => {
+            let mut body = json!({"role": role});
+            if workspace_owner {
+                body["workspace_owner"] = true.into();
+            }
+            let request = client.request(Method::PATCH, &["members", &id]).json(&body);
             print(&listing([&client.call(request).await?.json()?]))
         }
         Action::Remove { id, reassign_to } => {

@@ -39,7 +39,7 @@ use std::process::ExitCode;
 /// A command other than `serve`.
 #[derive(clap::Subcommand, Debug)]
 pub enum Command {
-    /// Creates, lists and revokes API keys, and creates a new owner key while the server is stopped.
+    /// Creates, lists, rotates and revokes API keys, and creates a new owner key while the server is stopped.
     Keys(keys::Arguments),
     /// Prints a link that signs a browser in to the dashboard once.
     Dashboard(dashboard::Arguments),

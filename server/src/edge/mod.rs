@@ -7,6 +7,7 @@ mod rate;
 mod recorded;
 mod response;
 mod routing;
+mod wrong_tokens;
 
 use std::sync::Arc;
 
@@ -77,8 +78,9 @@ pub fn around<E: Endpoint + 'static>(
     let recorded = move |endpoint, request| recorded::recorded(routing.clone(), logs, endpoint, request);
     let proxies = TrustedProxies::new(&config.http.trusted_proxies);
     wrapped.around(recorded).before(paths::one_segment).before(move |mut request| {
-        let client = proxies.client_of(&request);
+        let (client, origin) = proxies.read(&request);
         request.set_data(client);
+        request.set_data(origin);
         std::future::ready(Ok(request))
     })
 }

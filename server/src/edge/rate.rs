@@ -1,5 +1,6 @@
-//! Limits on the number of requests: per key for valid tokens, and per address for all other requests. The limits are
-//! off by default.
+//! Limits on the number of requests: per key for valid tokens, and per address for all other requests. These limits are
+//! off by default. The limit on wrong tokens is in [`super::wrong_tokens`]. The checks of health have no limit, because an
+//! orchestrator replaces a server that it cannot check.
 //!
 //! A token has its own limit only after authentication has accepted the token. A client therefore cannot evade the
 //! limit of its address with invented tokens.
@@ -17,10 +18,12 @@ use poem::http::{HeaderValue, StatusCode, header};
 use poem::{Endpoint, IntoResponse, Request, Response};
 use sha2::{Digest, Sha256};
 
+use super::wrong_tokens::{WrongTokens, may_present_credential};
 use crate::config::Http;
 use crate::http::bearer::{Verified, bearer};
 use crate::http::client_address::ClientAddress;
 use crate::http::error::ApiError;
+use crate::http::routes::HEALTH;
 
 /// The interval between removals of callers whose allowance is full.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
@@ -28,7 +31,7 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 /// memory.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
 /// The maximum number of callers in memory. While this many are in memory, callers share allowances.
-const MAX_CALLERS: usize = 100_000;
+pub(super) const MAX_CALLERS: usize = 100_000;
 /// The number of shared allowances.
 const SHARED: u64 = 65_536;
 
@@ -37,6 +40,7 @@ pub struct Limited<E> {
     inner: E,
     keys: Option<Allowances<[u8; 32]>>,
     addresses: Option<Allowances<IpAddr>>,
+    wrong_tokens: Option<WrongTokens>,
     /// The hashes of valid tokens, with the time of their last use.
     valid: Mutex<HashMap<[u8; 32], Instant>>,
 }
@@ -45,7 +49,8 @@ impl<E> Limited<E> {
     pub fn new(inner: E, settings: &Http) -> Limited<E> {
         let keys = Allowances::new(settings.rate_limit_per_minute);
         let addresses = Allowances::new(settings.address_limit_per_minute);
-        Limited { inner, keys, addresses, valid: Mutex::default() }
+        let wrong_tokens = WrongTokens::new(settings.wrong_token_limit_per_minute);
+        Limited { inner, keys, addresses, wrong_tokens, valid: Mutex::default() }
     }
 
     fn is_valid(&self, token: &[u8; 32]) -> bool {
@@ -72,11 +77,31 @@ impl<E> Limited<E> {
     }
 
     fn admit(&self, request: &Request, token: Option<&[u8; 32]>) -> Result<(), ApiError> {
-        match token.filter(|token| self.is_valid(token)) {
-            Some(token) => self.keys.as_ref().map_or(Ok(()), |keys| keys.take(token, token)),
-            None => {
-                let address = address(request);
-                self.addresses.as_ref().map_or(Ok(()), |addresses| addresses.take(&address, neighbours(address)))
+        if let Some(token) = token.filter(|token| self.is_valid(token)) {
+            return self.keys.as_ref().map_or(Ok(()), |keys| keys.take(token, token));
+        }
+        let address = address(request);
+        if let Some(wrong_tokens) = self.wrong_tokens.as_ref().filter(|_| may_present_credential(request)) {
+            wrong_tokens.check(address)?;
+        }
+        self.addresses.as_ref().map_or(Ok(()), |addresses| addresses.take(&address, neighbours(address)))
+    }
+
+    /// Records what a response proves about the token of its request. Only 401 proves that a token is invalid; other
+    /// errors may have other causes.
+    fn learn(&self, token: Option<[u8; 32]>, is_refused: bool, verified: &Verified, presenter: Option<IpAddr>) {
+        if let (true, Some(address), Some(wrong_tokens)) = (is_refused, presenter, &self.wrong_tokens) {
+            wrong_tokens.count(address);
+        }
+        let Some(token) = token else { return };
+        if is_refused {
+            self.found(token, false);
+        } else if verified.is_marked() && !self.is_valid(&token) {
+            self.found(token, true);
+            // Counts this first request of the token. If the request uses up the allowance, the next request is
+            // rejected.
+            if let Some(keys) = &self.keys {
+                let _ = keys.take(&token, token);
             }
         }
     }
@@ -86,30 +111,17 @@ impl<E: Endpoint> Endpoint for Limited<E> {
     type Output = Response;
 
     async fn call(&self, request: Request) -> poem::Result<Response> {
-        if self.keys.is_none() && self.addresses.is_none() {
+        let is_unlimited = self.keys.is_none() && self.addresses.is_none() && self.wrong_tokens.is_none();
+        if is_unlimited || HEALTH.contains(&request.uri().path()) {
             return self.inner.call(request).await.map(IntoResponse::into_response);
         }
         let token: Option<[u8; 32]> = bearer(&request).map(|token| Sha256::digest(token).into());
         self.admit(&request, token.as_ref())?;
         let verified = request.data::<Verified>().cloned().unwrap_or_default();
+        let presenter = may_present_credential(&request).then(|| address(&request));
         let response = self.inner.call(request).await.map(IntoResponse::into_response);
-        if let Some(token) = token {
-            let is_refused = match &response {
-                Ok(response) => response.status() == StatusCode::UNAUTHORIZED,
-                Err(error) => error.status() == StatusCode::UNAUTHORIZED,
-            };
-            // Only 401 proves that the token is invalid. Other errors may have other causes.
-            if is_refused {
-                self.found(token, false);
-            } else if verified.is_marked() && !self.is_valid(&token) {
-                self.found(token, true);
-                // Counts this first request of the token. If the request uses up the allowance, the next request is
-                // rejected.
-                if let Some(keys) = &self.keys {
-                    let _ = keys.take(&token, token);
-                }
-            }
-        }
+        let status = response.as_ref().map_or_else(poem::Error::status, Response::status);
+        self.learn(token, status == StatusCode::UNAUTHORIZED, &verified, presenter);
         response
     }
 }
@@ -119,7 +131,7 @@ impl<E: Endpoint> Endpoint for Limited<E> {
 /// While [`MAX_CALLERS`] callers are in memory, all callers whose group has the same hash share one allowance. This
 /// limits the memory. A client with very many addresses can neither evade its limit nor use up the allowances of all
 /// other clients.
-struct Allowances<K: Hash + Eq + Clone> {
+pub(super) struct Allowances<K: Hash + Eq + Clone> {
     limiter: DefaultKeyedRateLimiter<K>,
     shared: DefaultKeyedRateLimiter<u64>,
     hasher: RandomState,
@@ -129,7 +141,7 @@ struct Allowances<K: Hash + Eq + Clone> {
 
 impl<K: Hash + Eq + Clone> Allowances<K> {
     /// Creates the allowances for a limit, or returns `None` for 0 requests per minute, which means no limit.
-    fn new(per_minute: u32) -> Option<Allowances<K>> {
+    pub(super) fn new(per_minute: u32) -> Option<Allowances<K>> {
         let quota = Quota::per_minute(NonZeroU32::new(per_minute)?);
         Some(Allowances {
             limiter: RateLimiter::keyed(quota),
@@ -143,16 +155,18 @@ impl<K: Hash + Eq + Clone> Allowances<K> {
     /// Takes one request from a caller's allowance or, if too many callers are in memory, from the allowance of its
     /// group.
     fn take(&self, caller: &K, group: impl Hash) -> Result<(), ApiError> {
+        self.check(caller, group).map_err(refusal)
+    }
+
+    /// Does the same. Fails with the time after which the next request is allowed.
+    pub(super) fn check(&self, caller: &K, group: impl Hash) -> Result<(), Duration> {
         self.sweep();
         let taken = if self.limiter.len() < self.max_callers {
             self.limiter.check_key(caller)
         } else {
             self.shared.check_key(&(self.hasher.hash_one(group) % SHARED))
         };
-        taken.map_err(|until| {
-            let wait = until.wait_time_from(DefaultClock::default().now());
-            refusal(wait.as_secs() + 1)
-        })
+        taken.map_err(|until| until.wait_time_from(DefaultClock::default().now()))
     }
 
     /// Removes callers whose allowance is full again.
@@ -168,9 +182,10 @@ impl<K: Hash + Eq + Clone> Allowances<K> {
     }
 }
 
-fn refusal(wait_s: u64) -> ApiError {
+/// Returns the error for a request that is allowed only after a time.
+pub(super) fn refusal(wait: Duration) -> ApiError {
     ApiError::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", "too many requests")
-        .with_header(header::RETRY_AFTER, HeaderValue::from(wait_s))
+        .with_header(header::RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1))
 }
 
 /// Returns the address of a request's client. An IPv6 address is reduced to its /64 network, because a client usually
@@ -184,7 +199,7 @@ fn address(request: &Request) -> IpAddr {
 }
 
 /// Returns the network whose addresses probably belong to one client: /24 of IPv4, and /48 of IPv6.
-fn neighbours(address: IpAddr) -> IpAddr {
+pub(super) fn neighbours(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(address) => IpAddr::V4(Ipv4Addr::from(u32::from(address) >> 8 << 8)),
         IpAddr::V6(address) => network_of(address, 48),

@@ -17,6 +17,7 @@ use poem::{Body, Endpoint, Request, Response};
 
 use super::routing::Routing;
 use crate::http::bearer::{Verified, WORKSPACE};
+use crate::http::client_address::ClientAddress;
 use crate::http::error::ErrorCode;
 use crate::metric::{HTTP_IN_FLIGHT, HTTP_REQUESTS, HTTP_RESPONSE_BYTES, HTTP_SECONDS, REJECTIONS};
 
@@ -84,6 +85,7 @@ struct Recording {
     id: RequestId,
     verified: Verified,
     method: Method,
+    client: Option<ClientAddress>,
     path: String,
     /// The template of the request's path. Metrics with the full path would have an unbounded number of series.
     route: String,
@@ -106,6 +108,7 @@ impl Recording {
             id: RequestId::of(request),
             verified: Verified::default(),
             method: request.method().clone(),
+            client: request.data::<ClientAddress>().copied(),
             path: shown(path).to_owned(),
             route,
             began: Instant::now(),
@@ -145,6 +148,7 @@ impl Recording {
             code = self.code.as_ref().map(|code| &*code.0),
             bytes = self.bytes,
             duration_ms = (self.began.elapsed().as_secs_f64() * 1e6).round() / 1e3,
+            client = self.client.map(|client| tracing::field::display(client.0)),
             user = identity.and_then(|identity| identity.user_id.as_deref()),
             key = identity.and_then(|identity| identity.key_id.as_deref()),
             workspace = identity.and_then(|identity| identity.workspace_id.as_deref()),

@@ -1,4 +1,5 @@
-//! The address of a request's client: the peer of the connection, or the address that trusted proxies report.
+//! The address of a request's client, and the origin that the client addressed: those of the connection and the request,
+//! or those that trusted proxies report.
 //!
 //! Every proxy adds the address of its own peer at the end of `X-Forwarded-For` or `Forwarded` (RFC 7239). The last
 //! address that is not a trusted proxy's is the client's. The client may have invented all addresses before it.
@@ -12,12 +13,21 @@ use crate::config::Network;
 
 const FORWARDED: &str = "forwarded";
 const X_FORWARDED_FOR: &str = "x-forwarded-for";
+const X_FORWARDED_PROTO: &str = "x-forwarded-proto";
+const X_FORWARDED_HOST: &str = "x-forwarded-host";
 /// The maximum number of addresses that are read from a header, from its end.
 const MAX_HOPS: usize = 32;
 
 /// The client's address, passed to handlers and layers as request data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientAddress(pub IpAddr);
+
+/// The scheme and host that the client addressed, as far as trusted proxies report them. Passed as request data.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ForwardedOrigin {
+    pub scheme: Option<String>,
+    pub host: Option<String>,
+}
 
 /// The networks of the proxies whose headers the server trusts.
 #[derive(Debug, Clone)]
@@ -33,42 +43,74 @@ impl TrustedProxies {
         self.0.iter().any(|network| network.contains(address))
     }
 
-    /// Returns the address of the client that sent a request.
-    pub fn client_of(&self, request: &Request) -> ClientAddress {
+    /// Returns the address of the client that sent a request, and the origin that the client addressed.
+    pub fn read(&self, request: &Request) -> (ClientAddress, ForwardedOrigin) {
         let peer = request.remote_addr().as_socket_addr().map(SocketAddr::ip);
         let peer = peer.map_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED), |peer| peer.to_canonical());
-        ClientAddress(self.client_behind(peer, request.headers()))
+        let (client, origin) = self.read_headers(peer, request.headers());
+        (ClientAddress(client), origin)
     }
 
-    fn client_behind(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+    fn read_headers(&self, peer: IpAddr, headers: &HeaderMap) -> (IpAddr, ForwardedOrigin) {
         if !self.contains(peer) {
-            return peer;
+            return (peer, ForwardedOrigin::default());
         }
-        let forwarded = self.last_untrusted(peer, fields(headers, FORWARDED).map(forwarded_for));
-        let forwarded_for = self.last_untrusted(peer, fields(headers, X_FORWARDED_FOR).map(address_of));
+        let (forwarded, place) = self.last_untrusted(peer, fields(headers, FORWARDED).map(forwarded_for));
+        let (forwarded_for, x_place) = self.last_untrusted(peer, fields(headers, X_FORWARDED_FOR).map(address_of));
+        let standard = || origin_in_forwarded(headers, place);
+        let common = || ForwardedOrigin {
+            scheme: value_at(headers, X_FORWARDED_PROTO, x_place),
+            host: value_at(headers, X_FORWARDED_HOST, x_place),
+        };
         match (headers.contains_key(FORWARDED), headers.contains_key(X_FORWARDED_FOR)) {
             // A proxy that writes one header passes the other header on as the client sent it. The server does not know
             // which header the proxy writes, so it trusts neither header if they differ.
-            (true, true) if forwarded != forwarded_for => peer,
-            (true, _) => forwarded,
-            (false, _) => forwarded_for,
+            (true, true) if forwarded != forwarded_for => (peer, ForwardedOrigin::default()),
+            (true, true) => (forwarded, agreed(standard(), common())),
+            (true, false) => (forwarded, standard()),
+            (false, _) => (forwarded_for, common()),
         }
     }
 
-    /// Returns the first address of `reported` that is not a trusted proxy's. `reported` begins with the last address
-    /// of the header, which the peer reported. If an address cannot be parsed, returns the proxy that reported it. If
-    /// all addresses are trusted proxies', returns the last address that was read.
-    fn last_untrusted(&self, peer: IpAddr, reported: impl Iterator<Item = Option<IpAddr>>) -> IpAddr {
-        let mut nearest = peer;
-        for address in reported.take(MAX_HOPS) {
-            let Some(address) = address else { break };
-            nearest = address;
-            if !self.contains(nearest) {
+    /// Returns the first address of `reported` that is not a trusted proxy's, and its place. `reported` begins with the
+    /// last address of the header, which the peer reported. If an address cannot be parsed, returns the proxy that
+    /// reported it. If all addresses are trusted proxies', returns the last address that was read.
+    fn last_untrusted(&self, peer: IpAddr, reported: impl Iterator<Item = Option<IpAddr>>) -> (IpAddr, usize) {
+        let mut nearest = (peer, 0);
+        for (place, address) in reported.take(MAX_HOPS).enumerate() {
+            nearest = (address.unwrap_or(nearest.0), place);
+            if address.is_none_or(|address| !self.contains(address)) {
                 break;
             }
         }
         nearest
     }
+}
+
+/// Returns what two headers both report.
+fn agreed(one: ForwardedOrigin, other: ForwardedOrigin) -> ForwardedOrigin {
+    ForwardedOrigin {
+        scheme: one.scheme.filter(|scheme| other.scheme.as_ref() == Some(scheme)),
+        host: one.host.filter(|host| other.host.as_ref() == Some(host)),
+    }
+}
+
+/// Returns the origin in the element of `Forwarded` at this place, counted from the end.
+fn origin_in_forwarded(headers: &HeaderMap, place: usize) -> ForwardedOrigin {
+    let element = fields(headers, FORWARDED).nth(place).unwrap_or_default();
+    let parameter = |name: &str| {
+        let mut pairs = element.split(';').filter_map(|pair| pair.split_once('='));
+        let (_, value) = pairs.find(|(known, _)| known.trim().eq_ignore_ascii_case(name))?;
+        Some(unquoted(value).to_ascii_lowercase())
+    };
+    ForwardedOrigin { scheme: parameter("proto"), host: parameter("host") }
+}
+
+/// Returns the value in a header's list at this place, counted from the end. A proxy that replaces the header leaves one
+/// value, which is the one of the client's request.
+fn value_at(headers: &HeaderMap, name: &str, place: usize) -> Option<String> {
+    let values: Vec<&str> = fields(headers, name).take(MAX_HOPS).collect();
+    values.get(place).or(values.last()).map(|value| value.to_ascii_lowercase())
 }
 
 /// Returns the elements of a header's list, the last one first. The list may be spread over several lines.
@@ -87,12 +129,15 @@ fn forwarded_for(element: &str) -> Option<IpAddr> {
             if found.is_some() {
                 return None;
             }
-            let value = value.trim();
-            let unquoted = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
-            found = Some(address_of(unquoted.unwrap_or(value))?);
+            found = Some(address_of(unquoted(value))?);
         }
     }
     found
+}
+
+fn unquoted(value: &str) -> &str {
+    let value = value.trim();
+    value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(value)
 }
 
 /// Returns the address in a text such as `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1` or `[2001:db8::1]:80`.
@@ -109,13 +154,56 @@ mod tests {
 
     /// Returns the client's address of a request from `peer`. The proxies 10.0.0.0/8 and fd00::/8 are trusted.
     fn client(peer: &str, headers: &[(&'static str, &str)]) -> String {
+        read(peer, headers).0.to_string()
+    }
+
+    /// Returns the origin that the client addressed, in the same way.
+    fn origin(peer: &str, headers: &[(&'static str, &str)]) -> String {
+        let ForwardedOrigin { scheme, host } = read(peer, headers).1;
+        format!("{}://{}", scheme.as_deref().unwrap_or("-"), host.as_deref().unwrap_or("-"))
+    }
+
+    fn read(peer: &str, headers: &[(&'static str, &str)]) -> (IpAddr, ForwardedOrigin) {
         let networks = ["10.0.0.0/8", "fd00::/8"].map(|text| Network::try_from(text.to_owned()).expect("a network"));
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(*name, value.parse().expect("a header"));
         }
         let peer = peer.parse().expect("an address");
-        TrustedProxies::new(&networks).client_behind(peer, &map).to_string()
+        TrustedProxies::new(&networks).read_headers(peer, &map)
+    }
+
+    #[test]
+    fn the_origin_is_what_the_outermost_trusted_proxy_reports() {
+        let x = |proto, host| {
+            [("x-forwarded-for", "203.0.113.7"), ("x-forwarded-proto", proto), ("x-forwarded-host", host)]
+        };
+        assert_eq!(origin("10.0.0.1", &x("https", "Example.org:8443")), "https://example.org:8443");
+        assert_eq!(origin("203.0.113.7", &x("https", "example.org")), "-://-");
+        assert_eq!(origin("10.0.0.1", &[("x-forwarded-proto", "https")]), "https://-");
+        // The inner proxy adds its own values, and the client has invented the first ones.
+        let chain =
+            [("x-forwarded-for", "198.51.100.1, 203.0.113.7, 10.9.9.9"), ("x-forwarded-proto", "ftp, https, http")];
+        assert_eq!(origin("10.0.0.1", &chain), "https://-");
+        for (list, expected) in [
+            ("for=203.0.113.7;proto=https;host=example.org", "https://example.org"),
+            ("for=198.51.100.1;host=evil, for=203.0.113.7;Host=\"example.org:1\";proto=HTTPS", "https://example.org:1"),
+            ("for=203.0.113.7;proto=https;host=a, for=10.9.9.9;proto=http;host=b", "https://a"),
+            ("for=_hidden;proto=https", "https://-"),
+            ("nonsense", "-://-"),
+        ] {
+            assert_eq!(origin("10.0.0.1", &[("forwarded", list)]), expected, "{list}");
+        }
+        // The client has sent `Forwarded` with its true address, and the proxy writes the other headers.
+        let mixed = [
+            ("forwarded", "for=203.0.113.7;host=evil;proto=https"),
+            ("x-forwarded-for", "203.0.113.7"),
+            ("x-forwarded-proto", "https"),
+        ];
+        assert_eq!(origin("10.0.0.1", &mixed), "https://-");
+        // The proxy writes only `Forwarded`.
+        let passed = [("forwarded", "for=203.0.113.7;proto=https"), ("x-forwarded-host", "evil")];
+        assert_eq!(origin("10.0.0.1", &passed), "https://-");
     }
 
     #[test]

@@ -1,9 +1,11 @@
-//! The base of URLs in responses: the configured URL, or the scheme and host of the client's request.
+//! The base of URLs in responses: the configured URL, or the scheme and host of the client's request, which a trusted
+//! proxy may report.
 
 use std::sync::Arc;
 
 use poem::Request;
 
+use super::client_address::ForwardedOrigin;
 use crate::config::Config;
 
 /// The server's public URL, available to handlers as request data.
@@ -26,10 +28,13 @@ impl PublicUrl {
             return set.to_string();
         }
         let authority = request.uri().authority().map(|authority| authority.as_str());
-        let host = request.header("host").or(authority).filter(|host| is_host(host));
+        let forwarded = request.data::<ForwardedOrigin>();
+        let reported = forwarded.and_then(|origin| origin.host.as_deref()).filter(|host| is_host(host));
+        let host = reported.or_else(|| request.header("host").or(authority).filter(|host| is_host(host)));
         let address = || request.local_addr().as_socket_addr().map(ToString::to_string);
         let host = host.map(str::to_owned).or_else(address).unwrap_or_else(|| self.listen.to_string());
-        let scheme = if request.header("x-forwarded-proto") == Some("https") { "https" } else { "http" };
+        let is_secure = forwarded.is_some_and(|origin| origin.scheme.as_deref() == Some("https"));
+        let scheme = if is_secure { "https" } else { "http" };
         format!("{scheme}://{host}")
     }
 }
@@ -57,8 +62,14 @@ mod tests {
         assert_eq!(reached.base(&request("localhost:8080")), "http://localhost:8080");
         assert_eq!(reached.base(&request("[::1]:80")), "http://[::1]:80");
         assert!(!reached.base(&request("evil/\"path")).contains("evil"));
-        let mut forwarded = request("example.org");
+        // Only what the edge has read from a trusted proxy counts, not the header itself.
+        let mut forwarded = request("inner:8080");
         forwarded.headers_mut().insert("x-forwarded-proto", poem::http::HeaderValue::from_static("https"));
+        assert_eq!(reached.base(&forwarded), "http://inner:8080");
+        let origin = |host: &str| ForwardedOrigin { scheme: Some("https".into()), host: Some(host.into()) };
+        forwarded.set_data(origin("example.org"));
         assert_eq!(reached.base(&forwarded), "https://example.org");
+        forwarded.set_data(origin("evil/path"));
+        assert_eq!(reached.base(&forwarded), "https://inner:8080");
     }
 }

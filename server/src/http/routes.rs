@@ -11,6 +11,9 @@ pub const DOWNLOADS: &str = "/files-dl";
 /// The base path of the sockets of the Realtime protocol. Clients append `/websocket`.
 pub const REALTIME: &str = "/realtime/v1";
 
+/// The paths of the checks of health.
+pub const HEALTH: [&str; 2] = ["/healthz", "/readyz"];
+
 /// The routes: the segments of each path, and the methods that the path allows.
 pub type Methods = Vec<(Vec<String>, Vec<String>)>;
 /// The methods of each route that are operations of the OpenAPI document, with the operations' ids.

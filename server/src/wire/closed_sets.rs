@@ -164,7 +164,7 @@ closed_sets! {
     /// A hook that a plugin implements.
     Hooks as "Hook": names::<Hook>();
     /// A hook that a replay runs again.
-    ReplayedHooks as "ReplayedHook": [Hook::Enrich, Hook::Route].map(Hook::name);
+    ReplayedHooks as "ReplayedHook": [Hook::Enrich, Hook::Route, Hook::Work].map(Hook::name);
     /// The version of a plugin that a dry run calls: the loaded version, or the files in the plugin's folder.
     PluginSources as "PluginSource": ["loaded", "folder"];
     /// The policy for a plugin's failed steps.

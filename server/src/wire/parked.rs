@@ -35,8 +35,13 @@ pub struct ParkedBody {
     column: Option<u32>,
     /// The version of the plugin at the time of the failure.
     version: String,
+    /// The number of calls. 0 for a step for which a stopped or paused plugin was not called.
     attempts: u32,
     parked_at: String,
+    /// The time of the next retry, if the plugin's `on_error` is `retry`. `null` for a step that waits until somebody
+    /// replays or deletes it.
+    #[oai(nullable)]
+    retry_at: Option<String>,
 }
 
 impl Listed for ParkedBody {
@@ -64,12 +69,18 @@ pub struct ReplayParked {
     /// The `last` of an earlier response. Only steps after this step are selected.
     #[oai(nullable)]
     after: Option<String>,
+    /// Whether to replay nothing and only return the number of selected steps; the default is false.
+    #[oai(nullable)]
+    pub dry_run: Option<bool>,
 }
 
-/// A selection of the parked steps to delete: `ids`, or `group` with `expected`.
+/// A selection of the parked steps to delete: `ids`, or with `expected` a `group`, the steps of a `plugin`, or all steps.
 #[derive(Object, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeleteParked {
+    /// The name of the plugin whose steps are deleted. Requires `expected`.
+    #[oai(nullable)]
+    plugin: Option<String>,
     /// The ids of the steps, at most 1,000. Steps that are not parked any more are left out.
     #[oai(nullable)]
     ids: Option<Vec<String>>,
@@ -77,7 +88,7 @@ pub struct DeleteParked {
     #[oai(nullable)]
     group: Option<GroupName>,
     /// The number of steps that must be selected. If another number is selected, the request fails with 409
-    /// `count_mismatch`. Required with `group`.
+    /// `count_mismatch`. Required without `ids`.
     #[oai(nullable)]
     expected: Option<Whole>,
 }
@@ -136,6 +147,9 @@ pub struct GroupsBody {
 /// The result of replaying parked steps.
 #[derive(Object, Serialize)]
 pub struct ReplayedBody {
+    /// The number of steps that the request selects. If `more` is true, it may select further steps.
+    selected: u64,
+    /// The number of replayed steps that succeeded.
     done: u64,
     /// The steps that failed again, each with the new failure.
     failed: Vec<ParkedBody>,
@@ -164,6 +178,7 @@ impl From<&Parked> for ParkedBody {
             version: reason.version.clone(),
             attempts: reason.attempts,
             parked_at: format_date(reason.parked_at),
+            retry_at: reason.retry_at.map(format_date),
         }
     }
 }
@@ -172,7 +187,7 @@ impl From<Replayed> for ReplayedBody {
     fn from(replayed: Replayed) -> ReplayedBody {
         let failed = replayed.failed.iter().map(ParkedBody::from).collect();
         let last = replayed.last.map(|last| last.text());
-        ReplayedBody { done: replayed.done, failed, more: replayed.more, last }
+        ReplayedBody { selected: replayed.selected, done: replayed.done, failed, more: replayed.more, last }
     }
 }
 
@@ -202,12 +217,7 @@ impl From<Groups> for GroupsBody {
 impl ReplayParked {
     /// Returns the selection of steps that the request describes.
     pub fn selection(&self) -> Result<Selection, Error> {
-        let named = named(self.ids.as_deref(), self.group.as_ref())?;
-        let which = match (named, &self.plugin) {
-            (Some(_), Some(_)) => return Err(Error::invalid("expected at most one of plugin, ids and group")),
-            (Some(named), None) => named,
-            (None, plugin) => Which::Plugin(plugin.as_deref().map(Arc::from)),
-        };
+        let which = which(self.plugin.as_deref(), self.ids.as_deref(), self.group.as_ref())?;
         let after = self.after.as_deref().map(|after| {
             StepId::parse(after).ok_or_else(|| Error::invalid_at("/after", "expected the id of a parked step"))
         });
@@ -218,10 +228,9 @@ impl ReplayParked {
 impl DeleteParked {
     /// Returns the selection of steps that the request describes.
     pub fn selection(&self) -> Result<Selection, Error> {
-        let which = named(self.ids.as_deref(), self.group.as_ref())?;
-        let which = which.ok_or_else(|| Error::invalid("expected either ids or group"))?;
-        if matches!(which, Which::Cause(_)) && self.expected.is_none() {
-            return Err(Error::invalid_at("/expected", "required with group: how many steps are deleted"));
+        let which = which(self.plugin.as_deref(), self.ids.as_deref(), self.group.as_ref())?;
+        if !matches!(which, Which::Ids(_)) && self.expected.is_none() {
+            return Err(Error::invalid_at("/expected", "required without ids: how many steps are deleted"));
         }
         Ok(Selection { which, expected: count(self.expected), after: None })
     }
@@ -229,6 +238,15 @@ impl DeleteParked {
 
 fn count(expected: Option<Whole>) -> Option<usize> {
     expected.map(|expected| usize::try_from(u64::from(expected)).unwrap_or(usize::MAX))
+}
+
+/// Returns the steps that a request names by their plugin, by their ids or as a group. Without a name, all steps.
+fn which(plugin: Option<&str>, ids: Option<&[String]>, group: Option<&GroupName>) -> Result<Which, Error> {
+    match (named(ids, group)?, plugin) {
+        (Some(_), Some(_)) => Err(Error::invalid("expected at most one of plugin, ids and group")),
+        (Some(named), None) => Ok(named),
+        (None, plugin) => Ok(Which::Plugin(plugin.map(Arc::from))),
+    }
 }
 
 /// Returns the steps that a request names by their ids or as a group, or `None` if it has neither ids nor a group.

@@ -2,7 +2,7 @@
 
 use foldwork_engine::hook::{Failure, Hook, OnError};
 use foldwork_engine::model::value::{Object as Fields, Value};
-use foldwork_engine::workspace::plugins::{MAX_SCRIPT_BYTES, PluginSource, PluginStatus, Reloaded};
+use foldwork_engine::workspace::plugins::{MAX_SCRIPT_BYTES, PluginSource, PluginStatus, Reloaded, Tally};
 use poem_openapi::Object;
 use serde::{Deserialize, Serialize};
 
@@ -109,15 +109,19 @@ pub struct ReplayBody {
     /// The position of the first event; the default is the beginning of the log.
     #[oai(nullable)]
     pub from_position: Option<Whole>,
-    /// The hook to run again. The default is each of the two hooks that the plugin has.
+    /// The hook to run again. The default is those of `enrich` and `route` that the plugin has.
     #[oai(nullable)]
     pub hook: Option<OneOf<ReplayedHooks>>,
+    /// Whether to call nothing and only return the number of events; the default is false.
+    #[oai(nullable)]
+    pub dry_run: Option<bool>,
 }
 
 /// The result of a replay.
 #[derive(Object, Serialize)]
 pub struct ReplayResult {
-    /// The number of events that the plugin was called for.
+    /// The number of events that the plugin was called for. With `dry_run`, the number of events that a replay would
+    /// call the plugin for.
     pub events: u64,
     /// The number of failed calls. The step of each failed call is parked.
     pub failed: u64,
@@ -129,6 +133,8 @@ pub struct ReplayResult {
     pub assigned: u64,
     /// The number of events that were not routed again, because the plugin had already assigned tasks for them.
     pub assigned_before: u64,
+    /// The number of tasks to which the plugin's agent delivered an answer.
+    pub delivered: u64,
 }
 
 /// The result of reloading a plugin.
@@ -182,6 +188,13 @@ impl From<PluginStatus> for PluginBody {
             operations: measures.operations,
             last_error: measures.last_error.map(FailureBody::from),
         }
+    }
+}
+
+impl From<Tally> for ReplayResult {
+    fn from(tally: Tally) -> ReplayResult {
+        let Tally { events, failed, changed, edges_opened, edges_closed, assigned, assigned_before, delivered } = tally;
+        ReplayResult { events, failed, changed, edges_opened, edges_closed, assigned, assigned_before, delivered }
     }
 }
 

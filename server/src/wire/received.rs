@@ -11,7 +11,7 @@ use foldwork_engine::model::json;
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::model::violation::Violations;
 use foldwork_engine::model::written::numbers::Numbers;
-use foldwork_engine::model::written::{is_likely_in, numbers_of};
+use foldwork_engine::model::written::with_numbers_of;
 use poem_openapi::registry::{MetaSchemaRef, Registry};
 use poem_openapi::types::{ParseFromJSON, ParseResult, ToJSON, Type};
 use serde::de::Error as _;
@@ -80,8 +80,7 @@ impl<'de, T: FromFields> Deserialize<'de> for Received<T> {
 
 /// Reads the fields of a body. Numbers that no value represents exactly keep their text.
 fn read_fields(text: &str) -> Result<Object, serde_json::Error> {
-    let fields: Object = json::read(text.as_bytes())?;
-    Ok(if is_likely_in(text.as_bytes()) { fields.with_numbers(numbers_of(text)) } else { fields })
+    Ok(with_numbers_of(json::read(text.as_bytes())?, text))
 }
 
 /// A request body that the engine reads as it was sent. `T` is the schema in the OpenAPI document.

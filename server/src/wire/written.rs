@@ -2,7 +2,7 @@
 
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::value::Object;
-use foldwork_engine::model::written::{is_likely_in, numbers_of};
+use foldwork_engine::model::written::{is_likely_in, with_numbers_of};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -42,7 +42,7 @@ impl Texts<'_> {
 }
 
 fn add(object: &mut Object, text: Option<&RawValue>) {
-    if let Some(text) = text.map(RawValue::get).filter(|text| is_likely_in(text.as_bytes())) {
-        *object = std::mem::take(object).with_numbers(numbers_of(text));
+    if let Some(text) = text {
+        *object = with_numbers_of(std::mem::take(object), text.get());
     }
 }

@@ -44,6 +44,7 @@ fn each_request_has_one_line_without_secrets() {
         "status=201",
         "bytes=",
         "duration_ms=",
+        "client=127.0.0.1",
         "user=\"",
         "key=\"",
         "workspace=\"",

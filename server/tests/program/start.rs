@@ -129,15 +129,43 @@ fn clients_behind_a_trusted_proxy_have_their_own_limits() {
         Program::start(&mut command)
     };
     let program = start("127.0.0.0/8, ::1");
-    let ask = |program: &Program, header: &str| program.status("GET", "/healthz", &[("x-forwarded-for", header)], "");
+    let ask =
+        |program: &Program, header: &str| program.status("GET", "/openapi.json", &[("x-forwarded-for", header)], "");
     for _ in 0..2 {
         assert_eq!(ask(&program, "203.0.113.7"), 200);
     }
     assert_eq!(ask(&program, "203.0.113.7"), 429);
     assert_eq!(ask(&program, "198.51.100.9, 203.0.113.7"), 429);
     assert_eq!(ask(&program, "203.0.113.8"), 200);
+    // A check of health has no limit.
+    for _ in 0..4 {
+        assert_eq!(program.status("GET", "/healthz", &[("x-forwarded-for", "203.0.113.7")], ""), 200);
+    }
     // If the proxy is not trusted, the header has no effect.
     let program = start("10.0.0.0/8");
     let statuses: Vec<u16> = (1..=3).map(|last| ask(&program, &format!("203.0.113.{last}"))).collect();
     assert_eq!(statuses, [200, 200, 429]);
+}
+
+#[test]
+fn links_and_the_log_have_what_a_trusted_proxy_reports_and_nobody_else() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let start = |proxies: &str| {
+        let mut command = foldwork(folder.path(), &["serve", "--database", "mem://", "--files", "mem://"]);
+        command.env("FOLDWORK_HTTP__TRUSTED_PROXIES", proxies);
+        Program::start(&mut command)
+    };
+    let headers = [
+        ("x-forwarded-for", "203.0.113.7"),
+        ("x-forwarded-proto", "https"),
+        ("x-forwarded-host", "foldwork.example.org"),
+    ];
+    let mut program = start("127.0.0.0/8");
+    let document = program.ask("GET", "/openapi.json", &headers, "");
+    assert!(document.contains("https://foldwork.example.org/api/v1"), "{}", &document[..1_000]);
+    assert!(program.logs(&["request", "/openapi.json"]).contains("client=203.0.113.7"));
+    let mut program = start("10.0.0.0/8");
+    let document = program.ask("GET", "/openapi.json", &headers, "");
+    assert!(!document.contains("foldwork.example.org"), "{}", &document[..1_000]);
+    assert!(program.logs(&["request", "/openapi.json"]).contains("client=127.0.0.1"));
 }

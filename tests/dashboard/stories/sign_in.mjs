@@ -69,7 +69,7 @@ story("a session that is revoked elsewhere ends by itself and says why", async (
   await signIn();
   await see(page.getByText("live", { exact: true }));
   const [session] = await sessions(api);
-  await api("DELETE", `/keys/${session.id}`);
+  await api("DELETE", `/keys/${session.id}?cascade=true`);
   await see(page.getByText("The server no longer accepts the key of this session"));
   await see(page.getByLabel("API key"));
   await axe();

@@ -32,12 +32,17 @@ pub async fn get(server: &Server, path: &str) -> Answer {
 }
 
 async fn call(server: &Server, method: Method, path: &str, body: Option<&Value>) -> Answer {
-    call_with(server, server.key("owner").expect("the owner"), method, path, body).await
+    call_with(server, server.key("owner").expect("the owner"), None, method, path, body).await
 }
 
 /// Sends a request with a key. The method is `POST` if there is a body, and `GET` otherwise.
 pub async fn request(server: &Server, key: &str, path: &str, body: Option<&Value>) -> Answer {
-    call_with(server, key, if body.is_some() { Method::POST } else { Method::GET }, path, body).await
+    call_with(server, key, None, if body.is_some() { Method::POST } else { Method::GET }, path, body).await
+}
+
+/// Sends a `POST` request with a key or a token to the workspace with this id.
+pub async fn post_in(server: &Server, workspace: &str, bearer: &str, path: &str, body: &Value) -> Answer {
+    call_with(server, bearer, Some(workspace), Method::POST, path, Some(body)).await
 }
 
 /// Sends a request of any method with the owner's key.
@@ -47,17 +52,27 @@ pub async fn request_with(server: &Server, method: Method, path: &str, body: &Va
 
 /// Sends a `DELETE` request with a key.
 pub async fn delete(server: &Server, key: &str, path: &str) -> Answer {
-    call_with(server, key, Method::DELETE, path, None).await
+    call_with(server, key, None, Method::DELETE, path, None).await
 }
 
-async fn call_with(server: &Server, key: &str, method: Method, path: &str, body: Option<&Value>) -> Answer {
-    let request = Request::builder()
+async fn call_with(
+    server: &Server,
+    bearer: &str,
+    workspace: Option<&str>,
+    method: Method,
+    path: &str,
+    body: Option<&Value>,
+) -> Answer {
+    let mut request = Request::builder()
         .method(method)
         .uri(format!("/api/v1{path}").parse().expect("a path"))
-        .header("authorization", format!("Bearer {key}"))
-        .content_type("application/json")
-        .body(body.map_or_else(Body::empty, |body| Body::from_string(body.to_string())));
-    let response = server.call(request).await;
+        .header("authorization", format!("Bearer {bearer}"))
+        .content_type("application/json");
+    if let Some(workspace) = workspace {
+        request = request.header("foldwork-workspace", workspace);
+    }
+    let body = body.map_or_else(Body::empty, |body| Body::from_string(body.to_string()));
+    let response = server.call(request.body(body)).await;
     let status = response.status().as_u16();
     let text = response.into_body().into_string().await.expect("a text");
     (status, serde_json::from_str(&text).unwrap_or_default())

@@ -77,3 +77,24 @@ async fn a_chain_of_effects_without_reviews_ends_with_a_review() {
     let ended = ended["data"].as_array().expect("tasks").len();
     assert!((1..8).contains(&ended), "{ended}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_required_review_keeps_back_the_effects_of_a_script() {
+    let server = Server::start_with_native(restless()).await.expect("a server");
+    post(&server, "/aggregates/define", &json!({"type_name": "note"})).await;
+    let event = json!({"aggregate_type": "note", "event_type": "note.created", "payload": {"text": "once"}});
+    let (status, appended) = post(&server, "/aggregates/n-1/events", &event).await;
+    assert_eq!(status, 201, "{appended}");
+    let new = json!({"title": "Change it", "assignee_type": "agent", "assignee_id": "agent-restless",
+        "source": {"aggregate_id": "n-1"}, "metadata": {"review": {"required_role": "owner"}}});
+    let (status, task) = post(&server, "/mailbox", &new).await;
+    assert_eq!(status, 201, "{task}");
+    worked(&server.workspace("owner").await.expect("the workspace")).await.expect("the work is done");
+    let path = format!("/mailbox/{}", task["id"].as_str().expect("an id"));
+    let (_, task) = get(&server, &path).await;
+    assert_eq!(task["status"], "review", "{task}");
+    let (_, stream) = get(&server, "/aggregates/n-1/events").await;
+    assert_eq!(stream["data"].as_array().map(Vec::len), Some(1), "{stream}");
+    let (status, approved) = post(&server, &format!("{path}/approve"), &json!({})).await;
+    assert_eq!((status, &approved["appended"][0]["event_type"]), (200, &json!("note.changed")), "{approved}");
+}

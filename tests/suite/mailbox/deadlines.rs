@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::board::{DRAFTER, HELPER, act, bring, get, post, server, task};
+use super::board::{DRAFTER, HELPER, act, bring, get, post, request, server, task};
 
 const SECOND: i64 = 1_000;
 
@@ -52,6 +52,32 @@ async fn renewing_a_lease_appends_no_event() {
     assert_eq!(get(&server, &format!("/mailbox/{held}")).await.1["status"], "pending");
     let renewed = workspace.writer.renew_leases(vec![DRAFTER.into()]).await.expect("renewed");
     assert_eq!(renewed, []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_heartbeat_keeps_only_the_claims_of_its_worker() {
+    let server = server().await;
+    let reader = server.key("reader").expect("a key").to_owned();
+    let new = json!({"name": "worker", "scopes": ["api:read", "api:write"], "agent_ids": [DRAFTER]});
+    let (_, made) = post(&server, "/keys", &new).await;
+    let worker = made["key"].as_str().expect("a key").to_owned();
+    let owner = server.key("owner").expect("a key").to_owned();
+    let (held, dead) = (task(&server, DRAFTER).await, task(&server, DRAFTER).await);
+    let claim = json!({"agent_id": DRAFTER, "lease_seconds": 30});
+    request(&server, &worker, &format!("/mailbox/{held}/claim"), Some(&claim)).await;
+    request(&server, &owner, &format!("/mailbox/{dead}/claim"), Some(&claim)).await;
+    let beat = json!({"agent_ids": [DRAFTER]});
+    for _ in 0..3 {
+        server.pass(20 * SECOND).await.expect("later");
+        let (status, read) = request(&server, &reader, "/agents/heartbeat", Some(&beat)).await;
+        assert_eq!((status, &read["renewed"]), (200, &json!(0)), "{read}");
+        let (_, renewed) = request(&server, &worker, "/agents/heartbeat", Some(&beat)).await;
+        assert_eq!(renewed["renewed"], 1, "{renewed}");
+    }
+    assert_eq!(get(&server, &format!("/mailbox/{dead}")).await.1["status"], "pending");
+    assert_eq!(get(&server, &format!("/mailbox/{held}")).await.1["status"], "in_progress");
+    server.pass(30 * SECOND).await.expect("the end");
+    assert_eq!(get(&server, &format!("/mailbox/{held}")).await.1["status"], "pending");
 }
 
 #[tokio::test(flavor = "multi_thread")]

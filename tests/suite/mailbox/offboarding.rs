@@ -68,7 +68,7 @@ async fn the_tasks_of_a_removed_member_go_to_the_successor_or_to_everybody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_escalation_to_a_removed_member_leaves_the_task_where_it_is() {
+async fn an_escalation_to_a_removed_member_goes_to_the_owner() {
     let server = server().await;
     let owner = server.key("owner").expect("the owner").to_owned();
     let bob = joined(&server, "bob").await;
@@ -78,9 +78,10 @@ async fn an_escalation_to_a_removed_member_leaves_the_task_where_it_is() {
     assert_eq!(delete(&server, &owner, &format!("/members/{}", bob.user_id())).await.0, 204);
     server.pass(120_000).await.expect("the step");
     let task = shown(&server, &id).await;
-    assert_eq!((&task["assignee_id"], &task["priority"]), (&json!(DRAFTER), &json!("urgent")), "{task}");
+    let founder = &get(&server, "/workspace").await.1["owner_id"];
+    assert_eq!((&task["assignee_id"], &task["priority"]), (founder, &json!("urgent")), "{task}");
     let last = task["timeline"].as_array().and_then(|entries| entries.last()).expect("an entry");
-    assert_eq!(last["event_type"], "task.escalated", "the step counts: {last}");
+    assert_eq!(last["event_type"], "task.escalated", "{last}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

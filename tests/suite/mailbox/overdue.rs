@@ -69,14 +69,18 @@ async fn ended_tasks_are_never_overdue() {
 async fn escalation_steps_are_taken_once_and_in_order() {
     let server = server().await;
     let owner = get(&server, "/workspace").await.1["owner_id"].as_str().expect("an owner").to_owned();
+    let (_, passing) = post(&server, "/agents", &json!({"name": "Passing"})).await;
+    let passing = passing["id"].as_str().expect("an id").to_owned();
     let steps = json!([
         {"after": 60, "priority": "high"},
         {"after": "2m", "to": {"agent_id": HELPER}, "priority": "low"},
-        {"after": "PT3M", "to": "agent:nobody"},
+        {"after": "PT3M", "to": format!("agent:{passing}")},
         {"after": "1h", "to": {"user_id": owner}, "priority": "urgent"},
     ]);
     let body = json!({"due_at": "2026-01-01T00:01:00Z", "metadata": {"review": {"escalate": steps}}});
     let id = task_with(&server, DRAFTER, &body).await;
+    let workspace = server.workspace("owner").await.expect("the workspace");
+    workspace.writer.delete_agent(&passing, Expected::Any, None).await.expect("deleted");
     act(&server, &id, "claim", json!({"agent_id": DRAFTER, "lease_seconds": 600})).await;
     let (_, feed) = get(&server, &format!("/agents/{HELPER}/events")).await;
     assert_eq!(feed["data"], json!([]));
@@ -96,8 +100,8 @@ async fn escalation_steps_are_taken_once_and_in_order() {
     let (task, _) = task_and_events(&server, &id).await;
     assert_eq!(
         (&task["assignee_id"], &task["escalated"]),
-        (&json!(HELPER), &json!(3)),
-        "an unknown agent gets no task"
+        (&json!(owner), &json!(3)),
+        "the owner gets the task of an agent who has left"
     );
     server.pass(86_400 * SECOND).await.expect("a day later");
     let (task, types) = task_and_events(&server, &id).await;

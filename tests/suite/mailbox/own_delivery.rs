@@ -9,6 +9,7 @@ use foldwork_tests::server::Server;
 use serde_json::{Value, json};
 
 use super::board::{AGENTS, Answer, DRAFTER, HELPER, delete, get, post, request};
+use super::people::{first_workspace, joined, key_of};
 
 async fn server() -> Server {
     let names: Vec<String> = AGENTS.map(str::to_owned).to_vec();
@@ -98,16 +99,24 @@ async fn nobody_decides_on_their_own_delivery() {
     let worker = key(&server, &owner, json!({})).await;
     let derived = key(&server, &worker, json!({})).await;
     let other = key(&server, &owner, json!({})).await;
+    let bob = key_of_bob(&server).await;
     let id = new_task(&server).await;
     deliver(&server, &worker, &id).await;
     let approve = format!("/mailbox/{id}/approve");
-    // A key that created the delivering key, or was created by it, cannot decide on the output either.
-    for by in [&worker, &derived, &owner] {
+    // No other key of the user can decide on the output either, whichever key created which.
+    for by in [&worker, &derived, &owner, &other] {
         let answer = request(&server, by, &approve, Some(&json!({}))).await;
         assert_eq!(code(&answer), (403, "own_delivery"), "{}", answer.1);
     }
-    let answer = request(&server, &other, &approve, Some(&json!({}))).await;
+    let answer = request(&server, &bob, &approve, Some(&json!({}))).await;
     assert_eq!(answer.0, 200, "{}", answer.1);
+}
+
+/// Adds a member, and returns the secret of a key of the member.
+async fn key_of_bob(server: &Server) -> String {
+    joined(server, "bob", Role::Editor).await;
+    let (workspace, token) = (first_workspace(server).await, server.key("bob").expect("a token").to_owned());
+    key_of(server, &workspace, &token, &json!({})).await.secret
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -135,7 +144,8 @@ async fn no_deliverer_is_ever_forgotten() {
         let refused = request(&server, by, &path("approve"), Some(&json!({}))).await;
         assert_eq!(code(&refused), (403, "own_delivery"), "{}", refused.1);
     }
-    let approved = request(&server, &last, &path("approve"), Some(&json!({}))).await;
+    let bob = key_of_bob(&server).await;
+    let approved = request(&server, &bob, &path("approve"), Some(&json!({}))).await;
     assert_eq!(approved.0, 200, "{}", approved.1);
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use foldwork_engine::clock::Clock;
-use foldwork_engine::model::access::Scope;
+use foldwork_engine::model::access::{Role, Scope};
 use foldwork_engine::model::event::{Event, Expected};
 use foldwork_engine::model::facts::Assignee;
 use foldwork_engine::model::task::content::{Draft, Effect, text_part};
@@ -14,10 +14,12 @@ use foldwork_engine::workspace::events::{Direction, Limit};
 use foldwork_engine::workspace::keys::NewKey;
 use foldwork_engine::workspace::mailbox::tasks::NewTask;
 use foldwork_engine::workspace::mailbox::{TaskCommand, Work, Worker};
-use foldwork_engine::{Engine, Error, Settings, Store};
+use foldwork_engine::{AccessSettings, Engine, Error, FetchKeys, Settings, Store, Writer};
 use foldwork_tests::agents::agents;
 use foldwork_tests::clock::FixedClock;
-use foldwork_tests::handles::{Handles, enter};
+use foldwork_tests::handles::{Handles, enter, join};
+use foldwork_tests::issuer::{Provider, SECRET, secret_issuer, signed_with};
+use foldwork_tests::server::claims_of;
 
 use strum::VariantArray;
 
@@ -45,7 +47,11 @@ enum OwnDeliveries {
 async fn engine(store: Store, clock: &Arc<FixedClock>, own: OwnDeliveries) -> Arc<Engine> {
     let settings = Settings { own_deliveries: matches!(own, OwnDeliveries::Decided), ..Settings::default() };
     let plugins = agents(&AGENTS.map(str::to_owned)).expect("agents");
-    Engine::open(store, clock.clone() as Arc<dyn Clock>, settings, plugins).await.expect("an engine")
+    let engine = Engine::open(store, clock.clone() as Arc<dyn Clock>, settings, plugins).await.expect("an engine");
+    let access = AccessSettings { issuers: vec![secret_issuer()], ..AccessSettings::default() };
+    let provider: Arc<dyn FetchKeys> = Arc::new(Provider::default());
+    engine.decide_access(access, &provider).expect("valid settings");
+    engine
 }
 
 impl Pair {
@@ -70,9 +76,22 @@ impl Pair {
     async fn of_new_key(&self) -> [Handles; 2] {
         let new = NewKey { name: "a key".into(), scopes: Scope::VARIANTS.to_vec(), ..NewKey::default() };
         let secret = again(|| self.clients[0].writer.create_key(new.clone(), None)).await.expect("a key").secret;
-        let secret = secret.expect("a secret");
+        self.of_secret(&secret.expect("a secret")).await
+    }
+
+    /// Returns the clients of another user's key, one on each server.
+    async fn of_another_user(&self) -> [Handles; 2] {
+        let (token, owner) = (signed_with(SECRET, &claims_of("bob")), &self.clients[0].owner);
+        let bob = join(&self.engines[0], owner, &token, "bob@example.com", Role::Owner).await.expect("joined");
+        let writer: Writer = self.engines[0].enter(bob).await.expect("a right");
+        let new = NewKey { name: "bob's".into(), scopes: Scope::VARIANTS.to_vec(), ..NewKey::default() };
+        let secret = again(|| writer.create_key(new.clone(), None)).await.expect("a key").secret;
+        self.of_secret(&secret.expect("a secret")).await
+    }
+
+    async fn of_secret(&self, secret: &str) -> [Handles; 2] {
         let (first, last) = (&self.engines[0], &self.engines[self.engines.len() - 1]);
-        [enter(first, &secret).await.expect("one"), enter(last, &secret).await.expect("two")]
+        [enter(first, secret).await.expect("one"), enter(last, secret).await.expect("two")]
     }
 
     /// Creates an article, and a task whose approval changes the article.
@@ -267,10 +286,10 @@ async fn approve_against_a_change(pair: &Pair) {
     }
 }
 
-/// A key approves a task while the same key delivers its output, and again while another key approves the task. Only
-/// the other key succeeds.
+/// A key approves a task while the same key delivers its output, and again while another user approves the task. Only
+/// the other user succeeds.
 async fn approve_own_output(pair: &Pair) {
-    let (worker, other) = (pair.of_new_key().await, pair.of_new_key().await);
+    let (worker, other) = (pair.of_new_key().await, pair.of_another_user().await);
     let refused = |outcome: Result<(), Error>, round: usize| {
         let is_refused = matches!(
             outcome,
@@ -295,7 +314,7 @@ async fn approve_own_output(pair: &Pair) {
         let own = tokio::spawn(act(worker[round % 2].clone(), task.clone(), APPROVE));
         let others = tokio::spawn(act(other[1 - round % 2].clone(), task.clone(), APPROVE));
         refused(own.await.expect("done"), round);
-        others.await.expect("done").expect("another key approves");
+        others.await.expect("done").expect("another user approves");
         assert_eq!(pair.count(&task, &["task.approved"]).await, 1, "round {round}");
         assert_eq!(pair.count(&article, &["article.updated"]).await, 1, "round {round}");
     }

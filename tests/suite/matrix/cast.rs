@@ -6,7 +6,7 @@ use std::sync::Arc;
 use foldwork_engine::model::access::{Role, Scope};
 use foldwork_engine::model::plan::PlanStatus;
 use foldwork_engine::workspace::articles::NewArticle;
-use foldwork_engine::workspace::keys::NewKey;
+use foldwork_engine::workspace::keys::{DerivedKeys, NewKey};
 use foldwork_engine::workspace::licenses::Device;
 use foldwork_engine::workspace::members::NewPlan;
 use foldwork_engine::workspace::projects::NewProject;
@@ -51,7 +51,7 @@ pub async fn cast() -> anyhow::Result<Cast> {
         |expires_at| NewKey { name: "one".into(), scopes: Scope::VARIANTS.to_vec(), expires_at, ..NewKey::default() };
     let expired = owner.owner.create_key(new(Some(1_767_225_600_000 + HOUR_MS)), None).await?;
     let revoked = owner.owner.create_key(new(None), None).await?;
-    owner.owner.revoke_key(&revoked.record.id).await?;
+    owner.owner.revoke_key(&revoked.record.id, DerivedKeys::End).await?;
     for (name, role) in [("bob", Role::Viewer), ("cleo", Role::Owner)] {
         let token = server.key(name).expect("a token");
         join(&server.engine, &owner.owner, token, &format!("{name}@example.com"), role).await?;

@@ -3,6 +3,7 @@
 //!
 //! `PROPTEST_CASES` sets the number of cases. A failing case is shrunk and shown.
 
+mod model;
 mod pipelines;
 mod previews;
 mod states;

@@ -31,10 +31,11 @@ pub struct Sender {
     pub key_id: Option<Arc<str>>,
     /// The role of the person in the workspace.
     pub role: access::Role,
-    /// The key or session of the request, followed by the credentials from which it was derived.
+    /// The key or session of the request, followed by the credentials from which it was derived, and by the user as
+    /// `user:ID`.
     pub lineage: Vec<Arc<str>>,
-    /// Whether the request presented a key that is bound to agents.
-    pub is_bound: bool,
+    /// The agents to which the key of the request is bound. `None` for people: sessions, and keys that are not bound.
+    pub agents: Option<Arc<[Arc<str>]>>,
     /// Whether the caller may decide on output that it has delivered itself.
     pub decides_on_own: bool,
 }
@@ -45,15 +46,34 @@ impl Sender {
         self.lineage.first()
     }
 
-    /// Returns the credentials from which the sender's key was derived. These credentials may not decide on the
+    /// Returns the credentials from which the sender's key was derived, and the user. These may not decide on the
     /// sender's deliveries. The list is empty for a key that is bound to agents: such a key cannot decide, so its
     /// creator counts as another person.
     pub fn above(&self) -> &[Arc<str>] {
-        if self.is_bound { &[] } else { self.lineage.get(1..).unwrap_or_default() }
+        if self.agents.is_some() { &[] } else { self.lineage.get(1..).unwrap_or_default() }
+    }
+
+    /// Returns the user in the form in which a lineage has it.
+    pub fn user(&self) -> Option<&Arc<str>> {
+        self.lineage.last()
+    }
+
+    /// Returns whether the sender may replace output of an author, or work on a task that nobody gave to the sender's
+    /// agents and that has such output. A key that is bound to agents may do so only with the output of its agents.
+    pub fn may_replace(&self, author: &str) -> bool {
+        self.agents.as_ref().is_none_or(|agents| agents.iter().any(|agent| **agent == *author))
     }
 }
 
 impl Stamp {
+    /// Returns whether output of an author may be replaced: by the author, and by people.
+    pub fn may_replace(&self, author: &str) -> bool {
+        match &self.sender {
+            Some(sender) => sender.may_replace(author),
+            None => self.by == author,
+        }
+    }
+
     /// Returns the id that is generated for the item with this number and kind.
     pub fn id(&self, kind: &str, number: usize) -> String {
         Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("{}/{kind}/{number}", self.seed).as_bytes()).to_string()

@@ -1,5 +1,7 @@
 //! Reads a task from its aggregate: the names of the state's fields, and typed access to their values.
 
+use rustc_hash::FxHashSet;
+
 use super::review::Review;
 use super::status::Status;
 use crate::model::aggregate::Aggregate;
@@ -29,8 +31,8 @@ pub mod field {
     pub const CREATED_BY: &str = "created_by";
     /// The keys and sessions that have delivered output.
     pub const DELIVERED_BY: &str = "delivered_by";
-    /// The keys and sessions from which the delivering keys were derived, except for delivering keys that are bound to
-    /// agents.
+    /// The keys and sessions from which the delivering keys were derived, and the users who delivered, except for
+    /// delivering keys that are bound to agents.
     pub const DELIVERED_BELOW: &str = "delivered_below";
     /// The number of the current attempt, starting at 1.
     pub const ATTEMPT: &str = "attempt";
@@ -40,6 +42,8 @@ pub mod field {
     pub const CLAIM: &str = "claim";
     /// The worker of the agent that holds the task, if the claim names one.
     pub const INSTANCE: &str = "instance";
+    /// The key, session or user that claimed the task.
+    pub const CLAIMED_WITH: &str = "claimed_with";
     /// The duration of the lease, in seconds.
     pub const LEASE_SECONDS: &str = "lease_seconds";
     /// The original end of the lease.
@@ -62,6 +66,8 @@ pub struct Lease<'a> {
     pub agent_id: &'a str,
     /// The worker of the agent, if the claim names one.
     pub instance: Option<&'a str>,
+    /// The key, session or user that claimed the task. `None` for claims from before this field existed.
+    pub claimed_with: Option<&'a str>,
     /// The version of the event that claimed the task. The version identifies the claim.
     pub claim: u64,
     pub seconds: i64,
@@ -128,6 +134,7 @@ impl<'a> Task<'a> {
         Some(Lease {
             agent_id: self.text(field::CLAIMED_BY)?,
             instance: self.text(field::INSTANCE),
+            claimed_with: self.text(field::CLAIMED_WITH),
             claim: u64::try_from(self.get(field::CLAIM)?.as_int()?).ok()?,
             seconds: self.get(field::LEASE_SECONDS).and_then(Value::as_int).unwrap_or(super::LEASE_S),
             until: self.date(field::LEASE_UNTIL)?,
@@ -176,8 +183,8 @@ impl<'a> Task<'a> {
         self.get(field::DELIVERED_BY).and_then(Value::as_array).unwrap_or_default()
     }
 
-    /// Returns the keys and sessions from which the delivering keys were derived, except for delivering keys that are
-    /// bound to agents.
+    /// Returns the keys and sessions from which the delivering keys were derived, and the users who delivered, except
+    /// for delivering keys that are bound to agents.
     pub fn delivered_below(&self) -> &'a [Value] {
         self.get(field::DELIVERED_BELOW).and_then(Value::as_array).unwrap_or_default()
     }
@@ -190,8 +197,8 @@ impl<'a> Task<'a> {
     pub fn current_artifacts(&self) -> Vec<&'a Object> {
         let all = self.artifacts().iter().filter_map(Value::as_object);
         let text = |artifact: &'a Object, name: &str| artifact.get(name).and_then(Value::as_str);
-        let superseded: Vec<&str> = all.clone().filter_map(|artifact| text(artifact, "supersedes")).collect();
-        all.filter(|artifact| text(artifact, "id").is_none_or(|id| !superseded.contains(&id))).collect()
+        let superseded: FxHashSet<&str> = all.clone().filter_map(|artifact| text(artifact, "supersedes")).collect();
+        all.filter(|artifact| text(artifact, "id").is_none_or(|id| !superseded.contains(id))).collect()
     }
 
     /// Returns the approximate size of the task in a list, in bytes. Lists leave out messages and artifacts.

@@ -18,16 +18,22 @@ pub struct Review<'a> {
     schema: Option<&'a Value>,
     escalate: Option<&'a Value>,
     required_role: Option<&'a Value>,
+    is_required: bool,
 }
+
+/// The review setting that concerns only overdue tasks.
+const ESCALATE: &str = "escalate";
 
 impl<'a> Review<'a> {
     pub fn of(metadata: Option<&'a Value>) -> Review<'a> {
-        let part = |name: &str| metadata?.get("review")?.get(name).filter(|value| !value.is_null());
+        let settings = metadata.and_then(|metadata| metadata.get("review")).and_then(Value::as_object);
+        let part = |name: &str| settings?.get(name).filter(|value| !value.is_null());
         Review {
             allowed: part("allowed_decisions").and_then(Value::as_array),
             schema: part("arguments_schema"),
-            escalate: part("escalate"),
+            escalate: part(ESCALATE),
             required_role: part("required_role"),
+            is_required: settings.is_some_and(|all| all.keys().any(|name| **name != *ESCALATE && part(name).is_some())),
         }
     }
 
@@ -43,9 +49,9 @@ impl<'a> Review<'a> {
     }
 
     /// Returns whether output needs a decision even if its author does not request one. This is the case if the creator
-    /// of the task has restricted the decisions, the roles that may decide, or the edited output.
+    /// of the task has any review setting except the escalation.
     pub fn is_required(&self) -> bool {
-        self.required_role.is_some() || self.allowed.is_some() || self.schema.is_some()
+        self.is_required
     }
 
     /// Returns the lowest role that may decide. An older task may name a role that does not exist. Such a role is

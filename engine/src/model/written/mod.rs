@@ -23,7 +23,13 @@ pub fn read(text: &str) -> Option<Object> {
         Value::Object(object) => std::sync::Arc::unwrap_or_clone(object),
         _ => return None,
     };
-    Some(if is_likely_in(text.as_bytes()) { object.with_numbers(numbers_of(text)) } else { object })
+    Some(with_numbers_of(object, text))
+}
+
+/// Adds the written forms of the numbers in a text to the object that was parsed from the text. Every object that may
+/// become a payload or metadata of an event goes this way.
+pub fn with_numbers_of(object: Object, text: &str) -> Object {
+    if is_likely_in(text.as_bytes()) { object.with_numbers(numbers_of(text)) } else { object }
 }
 
 /// Serializes an object with the written forms of its numbers.

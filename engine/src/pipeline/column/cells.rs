@@ -1,6 +1,6 @@
 //! The typed values of a segment's cells, and the functions that write, read and drop a value.
 
-use super::dictionary::Dictionary;
+use super::dictionary::{Code, Dictionary};
 use super::lists::Lists;
 use crate::model::value::Value;
 
@@ -37,8 +37,8 @@ pub enum Cells {
     Numbers(Vec<f64>),
     Dates(Vec<i64>),
     Bools(Vec<bool>),
-    /// Strings, each stored as its code in the column's dictionary.
-    Texts(Vec<u32>),
+    /// Strings, each stored as its code in the column's dictionary. A cell without a string holds the code of none.
+    Texts(Vec<Code>),
     /// Arrays that contain only strings.
     Lists(Lists),
     Mixed(Vec<Value>),
@@ -52,7 +52,7 @@ impl Cells {
             Cells::Ints(cells) | Cells::Dates(cells) => cells.capacity() * size_of::<i64>(),
             Cells::Numbers(cells) => cells.capacity() * size_of::<f64>(),
             Cells::Bools(cells) => cells.capacity(),
-            Cells::Texts(cells) => cells.capacity() * size_of::<u32>(),
+            Cells::Texts(cells) => cells.capacity() * size_of::<Code>(),
             Cells::Lists(lists) => lists.size_bytes(),
             Cells::Mixed(cells) => cells.iter().map(Value::size_bytes).sum(),
         }
@@ -90,8 +90,8 @@ impl Cells {
         match self {
             Cells::Lists(lists) => lists.put(row, &[]),
             Cells::Mixed(cells) => put(cells, row, Value::Null),
-            Cells::Empty | Cells::Ints(_) | Cells::Numbers(_) | Cells::Dates(_) | Cells::Bools(_) | Cells::Texts(_) => {
-            }
+            Cells::Texts(cells) => put(cells, row, Code::default()),
+            Cells::Empty | Cells::Ints(_) | Cells::Numbers(_) | Cells::Dates(_) | Cells::Bools(_) => {}
         }
     }
 
@@ -107,7 +107,7 @@ impl Cells {
             Cells::Ints(cells) | Cells::Dates(cells) => fill(cells, rows, 0),
             Cells::Numbers(cells) => fill(cells, rows, 0.0),
             Cells::Bools(cells) => fill(cells, rows, false),
-            Cells::Texts(cells) => fill(cells, rows, u32::MAX),
+            Cells::Texts(cells) => fill(cells, rows, Code::default()),
             Cells::Lists(lists) => lists.fill(rows),
             Cells::Mixed(cells) => fill(cells, rows, Value::Null),
         }
@@ -131,9 +131,9 @@ impl Cells {
                 }
                 let code = |item: &Value| match item {
                     Value::String(text) => texts.code_or_add(text),
-                    _ => u32::MAX,
+                    _ => Code::default(),
                 };
-                let codes: Vec<u32> = items.iter().map(code).collect();
+                let codes: Vec<Code> = items.iter().map(code).collect();
                 lists.put(row, &codes);
             }
             (Cells::Mixed(cells), value) => put(cells, row, value.clone()),
@@ -144,7 +144,7 @@ impl Cells {
 }
 
 /// Returns the strings that have the given codes.
-fn texts_of<'d>(codes: &'d [u32], texts: &'d Dictionary) -> impl Iterator<Item = Value> + 'd {
+fn texts_of<'d>(codes: &'d [Code], texts: &'d Dictionary) -> impl Iterator<Item = Value> + 'd {
     codes.iter().filter_map(|code| texts.text(*code)).cloned().map(Value::String)
 }
 

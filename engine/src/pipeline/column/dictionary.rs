@@ -14,6 +14,23 @@ use super::index::Index;
 /// The number of strings in a block. A view holds one pointer for each block.
 const BLOCK: usize = 1_024;
 
+/// The code of a string in a dictionary. The default is the code of no string, which a cell without a string holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Code(u32);
+
+impl Default for Code {
+    fn default() -> Code {
+        Code(u32::MAX)
+    }
+}
+
+impl Code {
+    /// Returns the index of the string in its dictionary, or `None` for the code of no string.
+    pub fn index(self) -> Option<usize> {
+        (self != Code::default()).then_some(self.0 as usize)
+    }
+}
+
 /// A map between strings and codes. A clone is a view of the strings that exist at the time of the clone.
 #[derive(Clone, Default)]
 pub struct Dictionary {
@@ -40,9 +57,15 @@ impl Dictionary {
         self.len == 0
     }
 
-    /// Returns the string with the given code.
-    pub fn text(&self, code: u32) -> Option<&Arc<str>> {
-        let (block, offset) = (code as usize / BLOCK, code as usize % BLOCK);
+    /// Returns the codes of all strings, in the order of their indexes.
+    pub fn codes(&self) -> impl Iterator<Item = Code> + use<> {
+        (0..self.len).map(Code)
+    }
+
+    /// Returns the string with the given code. There is none for the code of no string.
+    pub fn text(&self, code: Code) -> Option<&Arc<str>> {
+        let index = code.index()?;
+        let (block, offset) = (index / BLOCK, index % BLOCK);
         match self.full.get(block) {
             Some(texts) => texts.get(offset),
             None if block == self.full.len() => self.open.get(offset)?.get(),
@@ -51,12 +74,12 @@ impl Dictionary {
     }
 
     /// Returns the code of a string, if this view contains the string.
-    pub fn code(&self, text: &str) -> Option<u32> {
+    pub fn code(&self, text: &str) -> Option<Code> {
         self.find(&self.index.read(), hash(text), text)
     }
 
     /// Returns the code of a string. Adds the string if the dictionary does not contain it.
-    pub fn code_or_add(&mut self, text: &Arc<str>) -> u32 {
+    pub fn code_or_add(&mut self, text: &Arc<str>) -> Code {
         let shared = self.index.clone();
         let mut index = shared.write();
         let hash = hash(text);
@@ -76,7 +99,7 @@ impl Dictionary {
         if offset + 1 == BLOCK {
             self.close();
         }
-        code
+        Code(code)
     }
 
     /// Copies the full block to a smaller representation, and starts an empty block. Views that share the full block
@@ -87,9 +110,9 @@ impl Dictionary {
         self.open = Arc::default();
     }
 
-    fn find(&self, index: &Index, hash: u64, text: &str) -> Option<u32> {
+    fn find(&self, index: &Index, hash: u64, text: &str) -> Option<Code> {
         // Strings that were added after this view was taken do not belong to the view.
-        let mut own = index.candidates(hash).filter(|code| *code < self.len);
+        let mut own = index.candidates(hash).filter(|code| *code < self.len).map(Code);
         own.find(|code| self.text(*code).is_some_and(|known| **known == *text))
     }
 }
@@ -106,20 +129,21 @@ mod tests {
     fn texts_keep_their_numbers_and_views_keep_their_texts() {
         let mut dictionary = Dictionary::default();
         let texts: Vec<Arc<str>> = (0..5_000).map(|number| number.to_string().into()).collect();
-        let codes: Vec<u32> = texts.iter().map(|text| dictionary.code_or_add(text)).collect();
-        assert!(codes.iter().copied().eq(0..5_000));
+        let codes: Vec<Code> = texts.iter().map(|text| dictionary.code_or_add(text)).collect();
+        assert!(codes.iter().copied().eq((0..5_000).map(Code)));
         let view = dictionary.clone();
-        assert_eq!(dictionary.code_or_add(&"more".into()), 5_000);
-        assert_eq!(dictionary.code_or_add(&"17".into()), 17);
-        assert_eq!((view.code("more"), view.code("4999"), view.len()), (None, Some(4_999), 5_000));
-        assert_eq!(dictionary.code("more"), Some(5_000));
+        assert_eq!(dictionary.code_or_add(&"more".into()), Code(5_000));
+        assert_eq!(dictionary.code_or_add(&"17".into()), Code(17));
+        assert_eq!((view.code("more"), view.code("4999"), view.len()), (None, Some(Code(4_999)), 5_000));
+        assert_eq!(dictionary.code("more"), Some(Code(5_000)));
         for code in [321, 1_023, 1_024, 4_095, 4_096, 4_999] {
-            assert_eq!(view.text(code), Some(&texts[code as usize]));
+            assert_eq!(view.text(Code(code)), Some(&texts[code as usize]));
         }
         for number in 5_001..7_000 {
             dictionary.code_or_add(&format!("n-{number}").into());
         }
-        assert_eq!((view.text(4_999), view.text(6_500), view.text(u32::MAX)), (Some(&texts[4_999]), None, None));
-        assert_eq!(dictionary.text(6_500).map(|text| &**text), Some("n-6500"));
+        let shown = [Code(4_999), Code(6_500), Code::default()].map(|code| view.text(code));
+        assert_eq!(shown, [Some(&texts[4_999]), None, None]);
+        assert_eq!(dictionary.text(Code(6_500)).map(|text| &**text), Some("n-6500"));
     }
 }

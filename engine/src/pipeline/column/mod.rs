@@ -13,7 +13,7 @@ mod segment;
 use std::sync::Arc;
 
 pub use cells::{Cell, Cells, Kind};
-pub use dictionary::Dictionary;
+pub use dictionary::{Code, Dictionary};
 pub use index::Index;
 pub use lists::Lists;
 pub use mask::Mask;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::rows::Rows;
-use crate::model::value::Value;
+use crate::model::value::{Object, Value};
 use crate::pipeline::expression::accumulator::Accumulator;
 use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::expression::expr::Unit;
@@ -108,6 +108,17 @@ pub struct Group {
 }
 
 impl Group {
+    /// Returns the key of a group for a value of the `_id` expression. A missing value counts as null, and so does a
+    /// missing value in a key of one field. In a key of several fields, a missing field stays missing.
+    pub fn key(&self, id: Option<Value>) -> Value {
+        match (self.id.fields(), id) {
+            (Some([(name, _)]), Some(Value::Object(object))) if object.is_empty() => {
+                Object::from_iter([(name.clone(), Value::Null)]).into()
+            }
+            (_, id) => id.unwrap_or_default(),
+        }
+    }
+
     /// Visits the paths that the group reads from a row.
     pub fn visit_paths(&self, visit: &mut dyn FnMut(&FieldPath)) {
         self.id.visit_paths(visit);

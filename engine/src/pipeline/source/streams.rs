@@ -11,7 +11,6 @@ use crate::pipeline::expression::filter::{Comparison, Filter, Node, Test};
 pub struct StreamFilter {
     pub aggregate_ids: Option<Vec<Arc<str>>>,
     pub aggregate_types: Option<Vec<Arc<str>>>,
-    /// The ids or slugs of projects, as the client wrote them.
     pub project_ids: Option<Vec<Arc<str>>>,
     /// A filter over rows of `aggregate_id`, `aggregate_type` and `project_id`, for conditions that the sets cannot
     /// express.
@@ -36,8 +35,7 @@ impl StreamFilter {
         let set = match &**path.text() {
             name if name == id => &mut self.aggregate_ids,
             "aggregate_type" => &mut self.aggregate_types,
-            // In a state, `project_id` is compared literally. Only a stream's project may be given by its slug.
-            "project_id" if id == "aggregate_id" => &mut self.project_ids,
+            "project_id" => &mut self.project_ids,
             _ => return false,
         };
         match set {

@@ -41,7 +41,7 @@ pub fn support(conjunct: &Filter) -> Support {
     }
 }
 
-/// Returns the condition for a scan. The caller must first replace the slugs among the scan's projects with ids.
+/// Returns the condition for a scan.
 pub fn node_query(scan: &StateScan) -> NodeQuery {
     let mut writer = Writer::default();
     let mut parts = Vec::new();

@@ -11,6 +11,9 @@ use crate::model::value::Value;
 /// The maximum number of warnings in the response of a query.
 const MAX_WARNINGS: usize = 20;
 
+/// A function that returns the id of the project with a slug.
+pub type ProjectOfSlug<'a> = dyn Fn(&str) -> Option<Arc<str>> + 'a;
+
 /// The environment of one query. The caller passes in the time and a stopwatch, so this module reads no clock.
 pub struct Context<'a> {
     /// The value of `$$NOW` in milliseconds since the epoch, constant for the whole query.
@@ -40,6 +43,8 @@ pub struct Context<'a> {
     pub patterns_held: Cell<usize>,
     /// The types of the workspace, which are used to convert constants and to check names.
     pub types: Option<KnownTypes<'a>>,
+    /// The function that returns the id of the project with a slug, which is used to convert constants.
+    pub projects: Option<&'a ProjectOfSlug<'a>>,
     warnings: RefCell<Vec<String>>,
     ticks: Cell<u32>,
     draws: Cell<u64>,
@@ -62,6 +67,7 @@ impl<'a> Context<'a> {
             patterns: None,
             patterns_held: Cell::new(0),
             types: None,
+            projects: None,
             warnings: RefCell::default(),
             ticks: Cell::new(0),
             draws: Cell::new(0),

@@ -34,10 +34,7 @@ pub type Visit<'v> = dyn FnMut(Option<&Value>) -> Result<bool> + 'v;
 impl Path {
     /// Parses a dotted path. Query paths have no naming rules: any text is a field name.
     pub fn new(text: &str) -> Path {
-        let parts = text
-            .split('.')
-            .map(|name| Part { name: name.into(), index: name.parse().ok().filter(|_| is_index(name)) })
-            .collect();
+        let parts = text.split('.').map(|name| Part { name: name.into(), index: index(name) }).collect();
         Path { text: text.into(), parts }
     }
 
@@ -52,8 +49,10 @@ impl Path {
     }
 }
 
-fn is_index(name: &str) -> bool {
-    name == "0" || (!name.starts_with('0') && name.bytes().all(|byte| byte.is_ascii_digit()))
+/// Returns the index of an array's item that a name stands for: a number without leading zeros.
+pub(super) fn index(name: &str) -> Option<usize> {
+    let is_index = name == "0" || (!name.starts_with('0') && name.bytes().all(|byte| byte.is_ascii_digit()));
+    name.parse().ok().filter(|_| is_index)
 }
 
 /// Follows the path `parts` from a value. If the value is an array, the first part must be the index of an element.
@@ -83,7 +82,8 @@ fn walk_items(items: &[Value], parts: &[Part], leaf: Leaf, visit: &mut Visit) ->
             continue;
         }
         let found = match item {
-            item if rest.is_empty() => end(item, leaf, visit)?,
+            // An inner array at an index is one value, whose items are not visited.
+            item if rest.is_empty() => visit(Some(item))?,
             Value::Object(_) => walk(item, rest, leaf, visit)?,
             Value::Array(inner) => walk_items(inner, rest, leaf, visit)?,
             _ => false,
@@ -134,6 +134,8 @@ mod tests {
     fn numbers_in_query_paths_are_indexes_or_keys() {
         assert_eq!(seen("a.1", r#"{"a": [5, 6]}"#), ["6"]);
         assert_eq!(seen("a.1", r#"{"a": {"1": 7}}"#), ["7"]);
+        assert_eq!(seen("a.0", r#"{"a": [[1, 2], 3]}"#), ["[1,2]"]);
+        assert_eq!(seen("a.0", r#"{"a": {"0": [1, 2]}}"#), ["1", "2", "[1,2]"]);
         assert_eq!(seen("a.0.b", r#"{"a": [{"b": 1}, {"b": 2}]}"#), ["missing", "1", "missing"]);
         assert_eq!(seen("a.01", r#"{"a": [5, 6]}"#), [""; 0]);
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::error::{Error, Result};
 use super::path::FieldPath;
+use super::query_path::index;
 use super::sort_key::{Order, SortKey};
 use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
@@ -53,13 +54,22 @@ impl Sort {
         self.order.key(row)
     }
 
-    /// Returns the sort key of a row. An array counts as one value, and a missing value counts as null.
+    /// Returns the sort key of a row. An array counts as one value, and a missing value counts as null. A name may be the
+    /// index of an array's item.
     pub fn plain_key(&self, row: &Value) -> SortKey {
-        let read = |path: &FieldPath| path.segments().iter().try_fold(row, |value, name| value.get(name)).cloned();
+        let read = |path: &FieldPath| path.segments().iter().try_fold(row, |value, name| step(value, name)).cloned();
         self.paths.iter().map(|path| Some(read(path).unwrap_or_default())).collect()
     }
 
     pub fn compare(&self, a: &SortKey, b: &SortKey) -> Ordering {
         self.order.compare(a, b)
+    }
+}
+
+/// Returns the field of an object, or the item of an array, that a name stands for.
+fn step<'v>(value: &'v Value, name: &str) -> Option<&'v Value> {
+    match value {
+        Value::Array(items) => items.get(index(name)?),
+        _ => value.get(name),
     }
 }

@@ -4,20 +4,17 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::error::{Error, Result};
-use super::query_path::{Leaf, Path};
+use super::query_path::index;
 use crate::model::value::Value;
 
 /// Sort paths, each with its direction.
 #[derive(Debug, Clone)]
 pub struct Order {
     keys: Arc<[Key]>,
-    /// Whether a path contains a name that may be the index of an array item.
-    has_index: bool,
 }
 
 #[derive(Debug)]
 struct Key {
-    path: Path,
     names: Box<[Arc<str>]>,
     descending: bool,
 }
@@ -49,33 +46,52 @@ pub fn direct(order: Ordering, descending: bool) -> Ordering {
     if descending { order.reverse() } else { order }
 }
 
-/// The index of a key, and the remaining names of its path.
-type Slot<'k> = (usize, &'k [Arc<str>]);
+/// A key whose value is read from an object, or from the items of an array.
+#[derive(Clone, Copy)]
+struct Slot<'r> {
+    /// The index of the key.
+    key: usize,
+    /// The remaining names of the key's path.
+    names: &'r [Arc<str>],
+    /// What the path leads to if its first remaining name is the index of an item of the array.
+    indexed: Option<Found<'r>>,
+}
+
+/// A value on a path. Either the path ends at the value, or the value is an array.
+#[derive(Clone, Copy)]
+struct Found<'r> {
+    /// The value. `None` if the path leads to no value.
+    value: Option<&'r Value>,
+    /// The names that remain.
+    names: &'r [Arc<str>],
+    /// Whether the value is an item of an array that the path reaches by its index. Such an array is a value of its own.
+    is_item: bool,
+}
+
+/// An array through which paths lead.
+#[derive(Clone, Copy)]
+struct Through<'r> {
+    array: &'r Value,
+    items: &'r [Value],
+}
 
 impl Order {
     /// Creates an order from pairs of a path and a flag, which is `true` for a descending order.
     pub fn new<'p>(keys: impl IntoIterator<Item = (&'p str, bool)>) -> Order {
-        let key = |(text, descending): (&str, bool)| Key {
-            path: Path::new(text),
-            names: text.split('.').map(Arc::from).collect(),
-            descending,
-        };
-        let keys: Arc<[Key]> = keys.into_iter().map(key).collect();
-        let is_index = |name: &Arc<str>| name.bytes().all(|byte| byte.is_ascii_digit());
-        let has_index = keys.iter().any(|key| key.names.iter().skip(1).any(is_index));
-        Order { keys, has_index }
+        let key =
+            |(text, descending): (&str, bool)| Key { names: text.split('.').map(Arc::from).collect(), descending };
+        Order { keys: keys.into_iter().map(key).collect() }
     }
 
     /// Returns the sort key of a row. Keys whose paths lead through the same array take their values from the same
-    /// item.
+    /// item. A name may be the index of an item.
     ///
     /// # Errors
-    /// Fails if paths lead through different arrays.
+    /// Fails if paths lead through different arrays, or if a name is the index of an item as well as the name of a field
+    /// of an item.
     pub fn key(&self, row: &Value) -> Result<SortKey> {
-        if self.has_index {
-            return self.keys.iter().map(|key| key.alone(row)).collect();
-        }
-        let slots: Vec<Slot> = self.keys.iter().enumerate().map(|(place, key)| (place, &*key.names)).collect();
+        let numbered = self.keys.iter().enumerate();
+        let slots: Vec<Slot> = numbered.map(|(key, known)| Slot { key, names: &known.names, indexed: None }).collect();
         self.read(&slots, row)
     }
 
@@ -83,54 +99,80 @@ impl Order {
         compare(self.keys.iter(), a, b)
     }
 
-    fn read(&self, slots: &[Slot], value: &Value) -> Result<SortKey> {
+    /// Reads the slots from a value, which is a row or an item of an array. At least one name of each slot remains.
+    fn read<'r>(&self, slots: &[Slot<'r>], value: &'r Value) -> Result<SortKey> {
         let mut key = Vec::with_capacity(slots.len());
-        let mut through: Option<(&[Arc<str>], &[Value])> = None;
-        let mut below: Vec<(usize, Slot)> = Vec::new();
+        let mut through: Option<Through> = None;
+        let mut below: Vec<(usize, Slot, bool)> = Vec::new();
         for (place, slot) in slots.iter().enumerate() {
-            let (found, rest) = go(value, slot.1);
-            key.push(Some(found.cloned().unwrap_or_default()));
-            let Some(Value::Array(items)) = found else { continue };
-            let gone = &slot.1[..slot.1.len() - rest.len()];
-            match through {
-                Some((known, _)) if known != gone => {
-                    return Err(Error::new(2, "cannot sort with keys that are parallel arrays"));
-                }
-                _ => through = Some((gone, items)),
+            let found = slot.find(value)?;
+            key.push(Some(found.value.cloned().unwrap_or_default()));
+            let Some(array @ Value::Array(items)) = found.value else { continue };
+            if through.is_some_and(|known| !std::ptr::eq(known.array, array)) {
+                return Err(Error::new(2, "cannot sort with keys that are parallel arrays"));
             }
-            below.push((place, (slot.0, rest)));
+            through = Some(Through { array, items });
+            let indexed = found.names.split_first().and_then(|(name, rest)| indexed(items, name, rest));
+            below.push((place, Slot { key: slot.key, names: found.names, indexed }, found.is_item));
         }
-        if let Some((_, items)) = through {
-            let slots: Vec<Slot> = below.iter().map(|(_, slot)| *slot).collect();
-            let first = self.first(&slots, items)?;
-            below.iter().zip(first).for_each(|((place, _), value)| key[*place] = value);
-        }
+        let Some(through) = through else { return Ok(key) };
+        let slots: Vec<(Slot, bool)> = below.iter().map(|(_, slot, is_item)| (*slot, *is_item)).collect();
+        let first = self.first(&slots, through)?;
+        below.iter().zip(first).for_each(|((place, ..), value)| key[*place] = value);
         Ok(key)
     }
 
-    /// Returns the sort keys of the item that sorts first in an array, one key for each slot.
-    fn first(&self, slots: &[Slot], items: &[Value]) -> Result<SortKey> {
+    /// Returns the sort keys of the item that sorts first in an array, one key for each slot. The flag of a slot is set
+    /// if the array is itself an item.
+    fn first<'r>(&self, slots: &[(Slot<'r>, bool)], through: Through<'r>) -> Result<SortKey> {
         let mut first: Option<SortKey> = None;
-        for item in items {
-            let key = self.read_item(slots, item)?;
-            let keys = || slots.iter().map(|(place, _)| &self.keys[*place]);
+        for item in through.items {
+            let key = self.read_item(slots, item, through.array)?;
+            let keys = || slots.iter().map(|(slot, _)| &self.keys[slot.key]);
             if first.as_ref().is_none_or(|first| compare(keys(), &key, first).is_lt()) {
                 first = Some(key);
             }
         }
-        let of_none = |(_, rest): &Slot| if rest.is_empty() { None } else { Some(Value::Null) };
+        let of_none = |(slot, _): &(Slot, bool)| if slot.names.is_empty() { None } else { Some(Value::Null) };
         Ok(first.unwrap_or_else(|| slots.iter().map(of_none).collect()))
     }
 
-    fn read_item(&self, slots: &[Slot], item: &Value) -> Result<SortKey> {
-        let further: Vec<Slot> = slots.iter().filter(|(_, rest)| !rest.is_empty()).copied().collect();
-        let mut read = match item {
-            Value::Object(_) => self.read(&further, item)?,
-            _ => vec![Some(Value::Null); further.len()],
-        }
-        .into_iter();
-        let value = |(_, rest): &Slot| if rest.is_empty() { Some(item.clone()) } else { read.next().flatten() };
+    fn read_item<'r>(&self, slots: &[(Slot<'r>, bool)], item: &'r Value, array: &Value) -> Result<SortKey> {
+        let further: Vec<Slot> = slots.iter().map(|(slot, _)| *slot).filter(|slot| !slot.names.is_empty()).collect();
+        let mut read = self.read(&further, item)?.into_iter();
+        let value = |(slot, is_item): &(Slot, bool)| match (slot.names.is_empty(), is_item) {
+            (true, true) => Some(array.clone()),
+            (true, false) => Some(item.clone()),
+            (false, _) => read.next().flatten(),
+        };
         Ok(slots.iter().map(value).collect())
+    }
+}
+
+impl<'r> Slot<'r> {
+    /// Follows the path from a value, which is a row or an item of an array.
+    fn find(&self, value: &'r Value) -> Result<Found<'r>> {
+        let first =
+            self.names.first().filter(|name| matches!(value, Value::Object(object) if object.get(name).is_some()));
+        match (first, self.indexed) {
+            (Some(name), Some(_)) => {
+                let message = "Ambiguous field name found in array (do not use numeric field names in embedded elements \
+                               in an array)";
+                Err(Error::new(16746, format!("{message}, field: '{name}'")))
+            }
+            (Some(_), None) => Ok(go(value, self.names)),
+            (None, Some(found)) => Ok(found),
+            (None, None) => Ok(Found { value: None, names: self.names, is_item: false }),
+        }
+    }
+}
+
+/// Follows a path from an array if its first name is the index of an item.
+fn indexed<'r>(items: &'r [Value], name: &str, rest: &'r [Arc<str>]) -> Option<Found<'r>> {
+    let item = items.get(index(name)?)?;
+    match item {
+        Value::Array(_) => Some(Found { value: Some(item), names: rest, is_item: true }),
+        _ => Some(go(item, rest)),
     }
 }
 
@@ -144,45 +186,25 @@ impl Key {
     fn direct(&self, order: Ordering) -> Ordering {
         direct(order, self.descending)
     }
-
-    /// Returns the first of the values at the path in the order of this key, regardless of the other keys. `None`
-    /// represents an empty array.
-    fn alone(&self, row: &Value) -> Result<Option<Value>> {
-        let mut first: Option<Option<Value>> = None;
-        let mut take = |value: Option<Value>| {
-            if first.as_ref().is_none_or(|first| self.direct(value.cmp(first)).is_lt()) {
-                first = Some(value);
-            }
-        };
-        self.path.any(row, Leaf::Whole, &mut |value| {
-            match value {
-                None => take(Some(Value::Null)),
-                Some(Value::Array(items)) if items.is_empty() => take(None),
-                Some(Value::Array(items)) => items.iter().for_each(|item| take(Some(item.clone()))),
-                Some(value) => take(Some(value.clone())),
-            }
-            Ok(false)
-        })?;
-        Ok(first.unwrap_or(Some(Value::Null)))
-    }
 }
 
-/// Follows names through objects. Stops at an array and returns the names that remain.
-fn go<'v, 'n>(mut value: &'v Value, mut names: &'n [Arc<str>]) -> (Option<&'v Value>, &'n [Arc<str>]) {
+/// Follows names through objects. Stops at an array.
+fn go<'r>(mut value: &'r Value, mut names: &'r [Arc<str>]) -> Found<'r> {
     while let (Value::Object(object), Some((first, rest))) = (value, names.split_first()) {
         match object.get(first) {
             Some(inner) => (value, names) = (inner, rest),
-            None => return (None, names),
+            None => return Found { value: None, names, is_item: false },
         }
     }
     let is_there = names.is_empty() || matches!(value, Value::Array(_));
-    (is_there.then_some(value), names)
+    Found { value: is_there.then_some(value), names, is_item: false }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::model::json;
+    use crate::pipeline::value::error::Code;
 
     fn key(keys: &[(&str, bool)], row: &str) -> Result<Vec<String>> {
         let row = json::parse(row.as_bytes()).expect("a test's JSON");
@@ -204,6 +226,30 @@ mod tests {
     }
 
     #[test]
+    fn a_name_may_be_the_index_of_an_item() {
+        let alone = |path: &str, row: &str| key(&[(path, false)], row).expect("a key").remove(0);
+        assert_eq!(alone("a.0.b", r#"{"a": [{"b": 3}, {"b": 1}]}"#), "3");
+        assert_eq!(alone("a.1.b", r#"{"a": [{"b": 3}, {"b": [5, 2]}]}"#), "2");
+        assert_eq!(alone("a.0.b", r#"{"a": [1, {"b": 1}]}"#), "null");
+        assert_eq!(alone("a.7", r#"{"a": [1]}"#), "null");
+        assert_eq!(alone("a.0.1", r#"{"a": [[4, 3], [9, 9]]}"#), "3");
+        assert_eq!(alone("a.0", r#"{"a": {"0": 6}}"#), "6");
+        assert_eq!(alone("a.0", r#"{"a": [{"b": 1}]}"#), r#"{"b":1}"#);
+        // An inner list is one value.
+        assert_eq!(alone("m.0", r#"{"m": [[3, 1], [2]]}"#), "[3,1]");
+        let both = [("a.0.b", false), ("a.c", true)];
+        assert_eq!(key(&both, r#"{"a": [{"b": 1, "c": 2}, {"b": 0, "c": 3}]}"#).expect("a key"), ["1", "3"]);
+    }
+
+    #[test]
+    fn a_name_is_not_an_index_and_a_field_at_once() {
+        let error = key(&[("a.0", false)], r#"{"a": [{"0": 1}]}"#).expect_err("ambiguous");
+        assert_eq!(error.code, Code::Number(16746));
+        assert!(error.message.ends_with("field: '0'"), "{error:?}");
+        assert_eq!(key(&[("a.1", false)], r#"{"a": [{"1": 5}]}"#).expect("a key"), ["5"]);
+    }
+
+    #[test]
     fn keys_through_one_array_use_the_same_item() {
         let row = r#"{"a": [{"b": 1, "c": 9}, {"b": 2, "c": 0}], "d": 7}"#;
         assert_eq!(key(&[("a.b", false), ("a.c", false)], row).expect("a key"), ["1", "9"]);
@@ -214,12 +260,14 @@ mod tests {
 
     #[test]
     fn keys_through_different_arrays_are_rejected() {
-        for row in [r#"{"a": [1, 2], "b": [3]}"#, r#"{"a": [1], "b": []}"#] {
+        for row in [r#"{"a": [1, 2], "b": [3]}"#, r#"{"a": [1], "b": []}"#, r#"{"a": 1, "b": [3], "c": [{"d": 1}]}"#] {
             assert_eq!(
-                key(&[("a", false), ("b", false)], row).expect_err("parallel").message,
+                key(&[("a", false), ("b", false), ("c.0.d", false)], row).expect_err("parallel").message,
                 "cannot sort with keys that are parallel arrays"
             );
         }
+        let nested = r#"{"a": [{"x": [1], "y": [1]}]}"#;
+        assert!(key(&[("a.0.x", false), ("a.y", false)], nested).is_err());
         assert_eq!(key(&[("a", false), ("b", false)], r#"{"a": [1, 2], "b": 3}"#).expect("a key"), ["1", "3"]);
     }
 }

@@ -10,6 +10,7 @@ use tokio::sync::Mutex;
 use super::{HookCall, PluginIndex, PluginMap, Plugins, Version};
 use crate::clock::Clock;
 use crate::hook::{About, Failure, FailureKind, Hook, Outcome};
+use crate::state::deadlines::Deadlines;
 use crate::state::meter::{Measures, Meter};
 use crate::state::releases::Releases;
 
@@ -23,6 +24,8 @@ pub struct PluginHost {
     stopped: PluginMap<AtomicBool>,
     /// Whether parked steps have changed since they were last counted.
     parking_changed: AtomicBool,
+    /// The retries of parked steps.
+    retries: Deadlines,
     /// The lock that a dry run holds. The dry runs of a workspace wait for each other, because the threads are shared.
     trying: Mutex<()>,
     clock: Arc<dyn Clock>,
@@ -36,6 +39,7 @@ impl PluginHost {
             meters: PluginMap::new(plugins, |_| Arc::default()),
             stopped: PluginMap::new(plugins, |_| AtomicBool::new(false)),
             parking_changed: AtomicBool::new(true),
+            retries: Deadlines::default(),
             trying: Mutex::default(),
             releases,
             clock,
@@ -163,6 +167,11 @@ impl PluginHost {
     /// Returns whether steps were parked or released since the last call. Also returns `true` in the first call.
     pub fn take_parking_changed(&self) -> bool {
         self.parking_changed.swap(false, Ordering::AcqRel)
+    }
+
+    /// Returns the times at which parked steps are retried, as far as this server leads the workspace.
+    pub fn retries(&self) -> &Deadlines {
+        &self.retries
     }
 
     /// Returns the measures of the plugin's calls in this workspace since it was opened.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::approval::{effects, with_difference};
 use crate::error::{Error, Result};
 use crate::mailbox::person::{self, ARTIFACTS_CHANGED, Prepared, QUESTION_CHANGED, TaskCommand};
-use crate::mailbox::{effect, find};
+use crate::mailbox::{effect, find, limits};
 use crate::model::aggregate::Aggregate;
 use crate::model::event::Expected;
 use crate::model::facts::Assignee;
@@ -64,7 +64,10 @@ impl Operation {
     ) -> Result<ActedTask> {
         let state = self.state();
         let prepared = self.prepare(id, command, expected, stamp).await?;
-        let given_bytes = command.size_bytes();
+        let appends = matches!(**command, TaskCommand::Approve { .. } | TaskCommand::Edit { .. });
+        let approved = state.folded.get(id).filter(|_| appends);
+        let effect_bytes = approved.map_or(0, |task| limits::approval_bytes(&Task::new(&task)));
+        let given_bytes = command.size_bytes() + effect_bytes;
         let (task_id, decided, stamp) = (id.to_owned(), command.clone(), stamp.clone());
         let decide: Decide =
             Box::new(move |view| person::decide(view, &task_id, expected, &decided, &prepared, &stamp));

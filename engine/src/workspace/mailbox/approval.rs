@@ -1,6 +1,10 @@
 //! The events that an approval appends for effects, with the states after them: the preview and the result.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use tokio::runtime::Handle;
 
 use crate::error::{Error, Result};
 use crate::mailbox::{effect, person};
@@ -9,7 +13,6 @@ use crate::model::event::{Event, Expected};
 use crate::model::fold::Folding;
 use crate::model::id::AggregateId;
 use crate::model::task::Task;
-use crate::model::task::content::Effect;
 use crate::model::task::view::{EffectView, Stale, difference};
 use crate::model::value::{Object, Value};
 use crate::state::State;
@@ -17,9 +20,9 @@ use crate::state::append::{Append, Appended};
 use crate::state::stream_pages::StreamPages;
 use crate::workspace::rights::Reader;
 
-/// The maximum size of all states in one response, in bytes. States beyond it are left out.
+/// The maximum size of all states in one response, and of all differences, in bytes. Those beyond it are left out.
 const MAX_STATE_BYTES: usize = 4 << 20;
-/// The maximum number of events that are folded to find the state that an author has read.
+/// The maximum number of events that one preview folds to find the states that authors have read.
 const MAX_READ_EVENTS: u64 = 10_000;
 
 /// A preview of the approval of a task.
@@ -45,11 +48,22 @@ impl Approval {
 }
 
 impl Reader {
-    /// Returns a preview of the approval of a task in this version.
-    pub async fn approval(&self, task: &Aggregate) -> Result<Approval> {
+    /// Returns a preview of the approval of a task in this version. A preview of effects counts as a query, and runs on
+    /// a thread for blocking work.
+    pub async fn approval(&self, task: &Arc<Aggregate>) -> Result<Approval> {
         if !Task::new(task).has_effects() {
             return Ok(Approval::default());
         }
+        let admitted = self.context.admit_query().await?;
+        let (reader, task, handle) = (self.clone(), task.clone(), Handle::current());
+        let preview = move || {
+            let _admitted = admitted;
+            handle.block_on(reader.preview(&task))
+        };
+        tokio::task::spawn_blocking(preview).await.map_err(Error::internal)?
+    }
+
+    async fn preview(&self, task: &Aggregate) -> Result<Approval> {
         let state = self.context.state();
         let (id, expected) = (task.id.to_string(), Expected::Version(task.version));
         let append = Append {
@@ -69,12 +83,7 @@ impl Reader {
             Err(error) => return Err(error),
         };
         let mut would_append = effects(state, &appended);
-        for position in 0..would_append.len() {
-            let stale = stale(state, task, &would_append, position).await?;
-            if let Some(view) = would_append.get_mut(position) {
-                view.stale = stale;
-            }
-        }
+        mark_stale(state, task, &mut would_append).await?;
         Ok(Approval { would_append, refusal: None })
     }
 }
@@ -84,46 +93,99 @@ pub(super) fn effects(state: &State, appended: &Appended) -> Vec<EffectView> {
     let mut bytes = 0;
     let row = |after: &Arc<Aggregate>| Some(after.row(&*state.types.get(&after.aggregate_type)?));
     let view = |(event, after): (&Arc<Event>, &Arc<Aggregate>)| {
-        bytes += after.size_bytes();
+        // A state that follows too many bytes is not measured either.
+        if bytes <= MAX_STATE_BYTES {
+            bytes += after.size_bytes();
+        }
         EffectView::new(event.clone(), if bytes <= MAX_STATE_BYTES { row(after) } else { None })
     };
     appended.events.iter().zip(&appended.states).skip(1).map(view).collect()
 }
 
-/// Returns the changes to the aggregate of an effect since the author of the effect read it, or `None` if there are
-/// none.
-async fn stale(state: &State, task: &Aggregate, effects: &[EffectView], position: usize) -> Result<Option<Stale>> {
-    let Some(view) = effects.get(position) else { return Ok(None) };
-    let about = &view.event.aggregate_id;
-    let is_meant = |artifact: &&&Object| artifact.get("id").and_then(Value::as_str) == view.artifact_id.as_deref();
-    let artifacts = Task::new(task).current_artifacts();
-    let read = artifacts.iter().find(is_meant).and_then(|artifact| Effect::of(artifact)?.expected_version);
-    // Earlier effects of the same approval do not make an effect stale.
-    let first = effects.iter().find(|other| other.event.aggregate_id == *about).unwrap_or(view);
-    let current_version = first.event.version.saturating_sub(1);
-    let Some(expected_version) = read.filter(|read| *read < current_version) else { return Ok(None) };
-    let difference = changed_since(state, about, expected_version).await?;
-    Ok(Some(Stale { expected_version, current_version, difference }))
+/// Leaves out the states of effects in one response that exceed the size limit.
+pub(super) fn limit_states<'v>(effects: impl Iterator<Item = &'v mut EffectView>) {
+    let mut bytes_left = MAX_STATE_BYTES;
+    for view in effects {
+        let Some(state) = view.state.as_ref().filter(|_| bytes_left > 0) else {
+            view.state = None;
+            continue;
+        };
+        match bytes_left.checked_sub(state.size_bytes()) {
+            Some(left) => bytes_left = left,
+            None => (bytes_left, view.state) = (0, None),
+        }
+    }
 }
 
-/// Returns the fields of an aggregate that have changed since a version. Returns `None` if the aggregate had too many
-/// events to compare.
-async fn changed_since(state: &State, id: &AggregateId, version: u64) -> Result<Option<Object>> {
-    if version > MAX_READ_EVENTS {
-        return Ok(None);
+/// Adds to each stale effect the changes of its aggregate since the author of the effect read it. Each aggregate is
+/// read once.
+async fn mark_stale(state: &State, task: &Aggregate, effects: &mut [EffectView]) -> Result<()> {
+    let read = read_versions(task);
+    let read_by = |view: &EffectView| read.get(view.artifact_id.as_deref()?).copied();
+    let (mut current, mut stale) = (FxHashMap::default(), FxHashMap::<AggregateId, BTreeSet<u64>>::default());
+    for view in effects.iter() {
+        let about = &view.event.aggregate_id;
+        // Earlier effects of the same approval do not make an effect stale.
+        let current = *current.entry(about.clone()).or_insert(view.event.version.saturating_sub(1));
+        if let Some(version) = read_by(view).filter(|version| *version < current) {
+            stale.entry(about.clone()).or_default().insert(version);
+        }
     }
-    let Some(now) = state.folded.get(id.as_str()) else { return Ok(None) };
-    let Some(definition) = state.types.get(&now.aggregate_type) else { return Ok(None) };
-    let mut pages = StreamPages::new(id.clone(), 1..=version);
+    let (mut events_left, mut bytes_left) = (MAX_READ_EVENTS, MAX_STATE_BYTES);
+    let mut changed: FxHashMap<AggregateId, BTreeMap<u64, Object>> = FxHashMap::default();
+    for view in effects {
+        let about = &view.event.aggregate_id;
+        let (Some(versions), Some(expected_version)) = (stale.get(about), read_by(view)) else { continue };
+        let Some(current_version) = current.get(about).copied().filter(|_| versions.contains(&expected_version)) else {
+            continue;
+        };
+        if !changed.contains_key(about) {
+            changed.insert(about.clone(), changed_since(state, about, versions, &mut events_left).await?);
+        }
+        let difference = changed.get(about).and_then(|changed| changed.get(&expected_version));
+        let fitting = difference.and_then(|found| Some((bytes_left.checked_sub(found.size_bytes())?, found.clone())));
+        bytes_left = fitting.as_ref().map_or(bytes_left, |(left, _)| *left);
+        let difference = fitting.map(|(_, difference)| difference);
+        view.stale = Some(Stale { expected_version, current_version, difference });
+    }
+    Ok(())
+}
+
+/// Returns the version of an aggregate that the author of each effect has read, by the id of the artifact.
+fn read_versions(task: &Aggregate) -> FxHashMap<&str, u64> {
+    let read = |artifact: &'_ Object| artifact.get("effect")?.get("expected_version")?.as_int();
+    let entry = |artifact| Some((Object::get(artifact, "id")?.as_str()?, u64::try_from(read(artifact)?).ok()?));
+    Task::new(task).current_artifacts().into_iter().filter_map(entry).collect()
+}
+
+/// Returns the fields of an aggregate that have changed since each of the versions. Leaves out versions after more than
+/// `events_left` events, and subtracts the events that it reads from `events_left`.
+async fn changed_since(
+    state: &State,
+    id: &AggregateId,
+    versions: &BTreeSet<u64>,
+    events_left: &mut u64,
+) -> Result<BTreeMap<u64, Object>> {
+    let mut found = BTreeMap::new();
+    let Some(last) = versions.range(..=*events_left).next_back().copied() else { return Ok(found) };
+    let Some(now) = state.folded.get(id.as_str()) else { return Ok(found) };
+    let Some(definition) = state.types.get(&now.aggregate_type) else { return Ok(found) };
+    *events_left -= last;
+    if versions.contains(&0) {
+        found.insert(0, difference(&Object::new(), &now.state));
+    }
+    let mut pages = StreamPages::new(id.clone(), 1..=last);
     let mut read: Option<Folding> = None;
     while let Some(events) = pages.next(&state.db).await? {
         for event in &events {
-            read.get_or_insert_with(|| Folding::new(event)).fold(event, &definition);
+            let read = read.get_or_insert_with(|| Folding::new(event));
+            read.fold(event, &definition);
+            if versions.contains(&event.version) {
+                found.insert(event.version, difference(read.state(), &now.state));
+            }
         }
     }
-    let was = read.map(Folding::into_aggregate);
-    let none = Object::new();
-    Ok(Some(difference(was.as_ref().map_or(&none, |was| &was.state), &now.state)))
+    Ok(found)
 }
 
 /// Adds the changed fields to the error of an approval whose effect is stale.
@@ -132,8 +194,9 @@ pub(super) async fn with_difference(state: &State, error: Error) -> Error {
     let id = details.get("aggregate_id").and_then(Value::as_str).and_then(AggregateId::parse);
     let read = details.get("expected_version").and_then(Value::as_int).and_then(|read| u64::try_from(read).ok());
     if let (Some(id), Some(read)) = (id, read) {
-        match changed_since(state, &id, read).await {
-            Ok(difference) => details.push("difference", difference.map(Value::from)),
+        let mut events_left = MAX_READ_EVENTS;
+        match changed_since(state, &id, &BTreeSet::from([read]), &mut events_left).await {
+            Ok(mut changed) => details.push("difference", changed.remove(&read).map(Value::from)),
             Err(error) => return error,
         }
     }

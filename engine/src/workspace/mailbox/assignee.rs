@@ -1,8 +1,13 @@
-//! Checks whether a user may be assigned a task. Users are not part of the log, so they are checked here. Agents are
-//! checked by the decision on the append.
+//! Checks whether a user may be assigned a task, and whether the escalation of a task names users and agents who exist.
+//! Users are not part of the log, so they are checked here. Agents that are assigned are checked by the decision on the
+//! append.
 
 use crate::error::{Error, Result};
+use crate::model::agent;
 use crate::model::facts::Assignee;
+use crate::model::task::review::{self, Review};
+use crate::model::value::Object;
+use crate::model::violation::Violations;
 use crate::workspace::call_context::CallContext;
 
 impl CallContext {
@@ -12,5 +17,34 @@ impl CallContext {
             Some(Assignee::User(id)) if !self.is_member(id).await? => Err(Error::not_found("user", id)),
             _ => Ok(()),
         }
+    }
+
+    /// Rejects an escalation to a user who is not a member, or to an agent that is unknown or disabled. Who leaves before
+    /// the step is taken is replaced by the owner of the workspace.
+    pub(super) async fn check_escalation(&self, metadata: &Object) -> Result<()> {
+        if !review::is_in(metadata) {
+            return Ok(());
+        }
+        let steps = Review::of(Some(&metadata.clone().into())).escalation();
+        if steps.iter().any(|step| matches!(step.to, Some(Assignee::Agent(_)))) {
+            self.refresh().await?;
+        }
+        let mut wrong = Violations::default();
+        for (index, step) in steps.iter().enumerate() {
+            let message = match &step.to {
+                Some(Assignee::User(id)) if !self.is_member(id).await? => "the workspace has no such member",
+                Some(Assignee::Agent(id)) if !self.gets_work(id) => {
+                    "the workspace has no such agent, or it is disabled"
+                }
+                _ => continue,
+            };
+            wrong.add(format!("/metadata/review/escalate/{index}/to"), message);
+        }
+        Ok(wrong.finish(())?)
+    }
+
+    fn gets_work(&self, agent_id: &str) -> bool {
+        let found = self.state().folded.get(agent_id);
+        found.is_some_and(|found| agent::is_agent(&found) && !agent::is_disabled(&found))
     }
 }

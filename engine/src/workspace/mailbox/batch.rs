@@ -4,6 +4,7 @@ use futures_util::StreamExt;
 use futures_util::stream;
 
 use super::actions::ActedTask;
+use super::approval::limit_states;
 use super::tasks::{Limit, TaskFilter};
 use crate::error::{Error, Result};
 use crate::mailbox::person::TaskCommand;
@@ -57,7 +58,10 @@ impl Writer {
                     Outcome { id, result }
                 }
             };
-            Ok(stream::iter(ids.into_iter().map(act)).buffered(AT_ONCE).collect().await)
+            let mut outcomes: Vec<Outcome> = stream::iter(ids.into_iter().map(act)).buffered(AT_ONCE).collect().await;
+            let acted = outcomes.iter_mut().filter_map(|outcome| outcome.result.as_mut().ok());
+            limit_states(acted.flat_map(|acted| &mut acted.appended));
+            Ok(outcomes)
         })
         .await
     }

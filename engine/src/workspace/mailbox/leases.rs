@@ -1,9 +1,9 @@
-//! Renewal of leases by heartbeats.
+//! Renewal of all leases of an agent, as the program that runs all workers of the agent may ask for.
 
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::mailbox::leases::Renewed;
+use crate::mailbox::leases::{HeldClaims, Renewed};
 use crate::workspace::call_context::Operation;
 use crate::workspace::rights::Writer;
 
@@ -15,10 +15,10 @@ impl Writer {
 }
 
 impl Operation {
-    /// Renews all leases that the agents hold, as a heartbeat does.
+    /// Renews all leases that the agents hold, whichever worker holds them.
     pub async fn renew_leases(&self, agent_ids: &[Arc<str>]) -> Result<Vec<Renewed>> {
         let state = self.state();
         state.refresh().await?;
-        self.context().renewals().renew(state, agent_ids, state.clock.now_ms()).await
+        self.context().renewals().renew(state, agent_ids, &HeldClaims::All, state.clock.now_ms()).await
     }
 }

@@ -138,6 +138,7 @@ impl Writer {
     pub async fn create_task(&self, new: NewTask) -> Result<(Arc<Aggregate>, bool)> {
         new.check()?;
         new.check_review().await?;
+        self.context.check_escalation(&new.metadata).await?;
         self.context.check_user(new.assignee.as_ref()).await?;
         let stamp = self.context.stamp();
         // The id contains the key, so the key is unique for the lifetime of the log.
@@ -250,7 +251,7 @@ impl CallContext {
             key_id: caller.key_id().map(Arc::from),
             role: caller.role(),
             lineage: caller.lineage(),
-            is_bound: caller.agents().is_some(),
+            agents: caller.agents().cloned(),
             decides_on_own: self.state().settings.own_deliveries,
         };
         let (seed, by) = (clock.new_id().to_string(), caller.user_id().to_owned());

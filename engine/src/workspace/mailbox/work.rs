@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::mailbox::agent::{self, Work, Worker};
 use crate::mailbox::{NOT_LEASE_HOLDER, find};
+use crate::model::access;
 use crate::model::aggregate::Aggregate;
 use crate::model::depth::{self, MAX_CONTENT_DEPTH};
 use crate::model::event::{Event, Expected};
@@ -81,7 +82,7 @@ impl AgentWriter {
             offload(move || question::check_schema(&schema).map_err(|wrong| vec![below(wrong)].into())).await?;
         }
         let (id, given_bytes, stamp) = (id.to_owned(), work.size_bytes(), self.context.stamp());
-        worker.is_owner = self.caller().user_id() == &*self.context.record().owner_id;
+        worker.is_owner = self.caller().role() == access::Role::Owner;
         let until = stamp.at_ms.saturating_add(renewed_s.saturating_mul(1_000));
         let task_id = id.clone();
         let decide: Decide = Box::new(move |view| agent::decide(view, &task_id, expected, &worker, &work, &stamp));
@@ -128,13 +129,19 @@ impl Writer {
 
 /// Checks the duration of a lease in seconds, and the name of the agent's instance.
 pub(super) fn check_claim(seconds: i64, instance: Option<&str>) -> Result<()> {
-    if instance.is_some_and(|instance| !(1..=MAX_INSTANCE).contains(&instance.len())) {
-        return Err(Error::invalid_at("/instance", format!("expected 1 to {MAX_INSTANCE} bytes")));
-    }
+    check_instance(instance)?;
     if !(1..=MAX_LEASE_S).contains(&seconds) {
         return Err(Error::invalid_at("/lease_seconds", format!("expected 1 to {MAX_LEASE_S}")));
     }
     Ok(())
+}
+
+/// Checks the name of an agent's instance.
+pub(in crate::workspace) fn check_instance(instance: Option<&str>) -> Result<()> {
+    match instance.is_some_and(|instance| !(1..=MAX_INSTANCE).contains(&instance.len())) {
+        true => Err(Error::invalid_at("/instance", format!("expected 1 to {MAX_INSTANCE} bytes"))),
+        false => Ok(()),
+    }
 }
 
 impl Operation {

@@ -214,7 +214,7 @@ impl<'c> Counter<'c> {
         position: u64,
         visit: &mut dyn FnMut(u64, i64, Option<i64>) -> Result<()>,
     ) -> Result<()> {
-        let streams = Streams::new(&self.filter, self.reader);
+        let streams = Streams::new(&self.filter);
         let fields = Some(Arc::<BTreeSet<Arc<str>>>::default());
         let selection = EventSelection { version: None, at: None, after, position, fields };
         if self.reads_events() {

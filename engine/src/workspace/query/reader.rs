@@ -8,7 +8,9 @@ use tokio::runtime::Handle;
 
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
+use crate::model::builtin::PROJECT;
 use crate::model::fold::Folding;
+use crate::model::id::AggregateId;
 use crate::model::value::{Object, Value};
 use crate::pipeline::context::Context;
 use crate::pipeline::{self, StreamFilter};
@@ -86,23 +88,23 @@ impl QueryReader<'_> {
     }
 }
 
-/// The streams that a scan reads, with project slugs resolved to ids.
+/// Returns the id of the project with a slug. Returns `None` for a text that is no slug, or that is the id of an
+/// aggregate.
+pub fn project_of_slug(state: &State, text: &str) -> Option<Arc<str>> {
+    let found = state.folded.by_slug(PROJECT, None, text);
+    found.first().filter(|_| state.folded.get(text).is_none()).map(AggregateId::text)
+}
+
+/// The streams that a scan reads.
 pub struct Streams<'a> {
     pub filter: &'a StreamFilter,
-    pub project_ids: Option<Vec<Arc<str>>>,
     /// The fields that the filter over states reads, if they can be determined.
     pub filter_fields: Option<BTreeSet<Arc<str>>>,
 }
 
 impl<'a> Streams<'a> {
-    pub fn new(filter: &'a StreamFilter, reader: &QueryReader<'_>) -> Streams<'a> {
-        let resolve = |project: &Arc<str>| {
-            let by_slug = reader.state.folded.by_slug(crate::model::builtin::PROJECT, None, project);
-            let by_id = reader.state.folded.get(project).is_some();
-            by_slug.first().filter(|_| !by_id).map_or_else(|| project.clone(), |id| id.text())
-        };
-        let project_ids = filter.project_ids.as_ref().map(|projects| projects.iter().map(resolve).collect());
-        Streams { filter, project_ids, filter_fields: None }
+    pub fn new(filter: &'a StreamFilter) -> Streams<'a> {
+        Streams { filter, filter_fields: None }
     }
 
     /// Returns whether every stream is read.
@@ -122,10 +124,10 @@ impl<'a> Streams<'a> {
         let among = |set: &Option<Vec<Arc<str>>>, value: Option<&str>| {
             set.as_ref().is_none_or(|set| set.iter().any(|known| Some(&**known) == value))
         };
-        let StreamFilter { aggregate_ids, aggregate_types, project_ids: _, filter } = self.filter;
+        let StreamFilter { aggregate_ids, aggregate_types, project_ids, filter } = self.filter;
         if !among(aggregate_ids, Some(id))
             || !among(aggregate_types, Some(aggregate_type))
-            || !among(&self.project_ids, project_id)
+            || !among(project_ids, project_id)
         {
             return Ok(false);
         }

@@ -13,7 +13,7 @@ use crate::model::event::Event;
 use crate::model::fold::Folding;
 use crate::model::id::AggregateId;
 use crate::model::value::Value;
-use crate::pipeline::column::{Cells, Column, Kind, Mask, SEGMENT};
+use crate::pipeline::column::{Cells, Code, Column, Mask, SEGMENT};
 use crate::pipeline::surrealql::node_query;
 use crate::pipeline::{self, AsOf, Columns, Positions, StateScan, Table};
 use crate::resident::Base;
@@ -36,7 +36,7 @@ pub struct Offered<'a> {
     /// For each type code, whether the type is read.
     types: Vec<bool>,
     /// The codes of the projects that are read. `None` means all projects.
-    projects: Option<Vec<u32>>,
+    projects: Option<Vec<Code>>,
 }
 
 impl<'a> Offered<'a> {
@@ -45,10 +45,10 @@ impl<'a> Offered<'a> {
         let is_selected =
             |name: &Arc<str>| scan.streams.aggregate_types.as_ref().is_none_or(|types| types.contains(name));
         let texts = base.types.texts();
-        let types = (0..texts.len() as u32).map(|code| {
+        let types = texts.codes().map(|code| {
             texts.text(code).is_some_and(|name| is_selected(name) && reader.definitions.contains_key(&**name))
         });
-        let ids = streams.project_ids.as_ref();
+        let ids = streams.filter.project_ids.as_ref();
         let projects = ids.map(|ids| ids.iter().filter_map(|id| base.projects.texts().code(id)).collect());
         Some(Offered { base, types: types.collect(), projects })
     }
@@ -62,17 +62,14 @@ impl<'a> Offered<'a> {
         if self.types.contains(&false)
             && let Some(Cells::Texts(types)) = segment_of(&self.base.types)
         {
-            mask.and(&Mask::of(types, |code| self.types.get(*code as usize).copied().unwrap_or_default()));
+            mask.and(&Mask::of(types, |code| {
+                code.index().and_then(|code| self.types.get(code)).copied().unwrap_or_default()
+            }));
         }
         if let Some(selected) = &self.projects {
             match segment_of(&self.base.projects) {
                 Some(Cells::Texts(projects)) => mask.and(&Mask::of(projects, |code| selected.contains(code))),
                 _ => *mask = Mask::none(mask.len()),
-            }
-            // A cell without a project has an arbitrary code.
-            let segment = self.base.projects.segments().get(segment).filter(|segment| !segment.is_plain());
-            if let Some(segment) = segment {
-                mask.and(&Mask::of(segment.kinds(), |kind| *kind == Kind::Value));
             }
         }
     }
@@ -150,9 +147,7 @@ impl Columns for ResidentTable<'_> {
 /// Returns the rows of the stored snapshots that a scan selects. Snapshots may be older than the end of the log, so
 /// states with later events are taken from memory. The result is the same as if all states were taken from memory.
 pub fn stored<'a>(reader: &'a QueryReader<'a>, scan: &'a StateScan, streams: &Streams<'a>) -> Result<Vec<Value>> {
-    let mut resolved = scan.clone();
-    resolved.streams.project_ids = streams.project_ids.clone();
-    let query = node_query(&resolved);
+    let query = node_query(scan);
     let log = &reader.state.db;
     // The checkpoint is read before the snapshots: a snapshot written between the two reads is newer than the
     // checkpoint, never older.

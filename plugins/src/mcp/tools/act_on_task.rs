@@ -72,7 +72,8 @@ pub(super) fn tool() -> Tool {
     Tool::writing(&WORDS, Effect { destructive: true, idempotent: false }, act_on_task)
 }
 
-async fn act_on_task(writer: Writer, arguments: Arguments, _call: Call) -> Result<Output> {
+async fn act_on_task(writer: Writer, mut arguments: Arguments, call: Call) -> Result<Output> {
+    arguments.modifications = arguments.modifications.map(|fields| call.exact("modifications", fields));
     let expected = arguments.expected_version.map_or(Expected::Any, Expected::Version);
     let id = arguments.task_id.clone();
     let command = command(arguments, writer.now_ms())?;

@@ -51,14 +51,14 @@ pub(super) fn tool() -> Tool {
     Tool::writing(&WORDS, Effect { destructive: false, idempotent: false }, append_event)
 }
 
-async fn append_event(writer: Writer, arguments: Arguments, _call: Call) -> Result<Output> {
+async fn append_event(writer: Writer, arguments: Arguments, call: Call) -> Result<Output> {
     let new = NewEvent {
         aggregate_id: arguments.aggregate_id,
         aggregate_type: arguments.aggregate_type.unwrap_or_default(),
         event_type: arguments.event_type,
         project: arguments.project_id,
-        payload: arguments.payload.unwrap_or_default(),
-        metadata: arguments.metadata.unwrap_or_default(),
+        payload: call.exact("payload", arguments.payload.unwrap_or_default()),
+        metadata: call.exact("metadata", arguments.metadata.unwrap_or_default()),
         event_id: arguments.event_id,
         expected: match arguments.expected_version {
             None => Expected::Any,

@@ -176,7 +176,7 @@ export async function signOut() {
   const ended = session.value;
   set(null);
   tabs.postMessage("out");
-  if (ended?.derived) await request(`/keys/${ended.id}`, ended.key, "DELETE").catch(() => {});
+  if (ended?.derived) await request(`/keys/${ended.id}?cascade=true`, ended.key, "DELETE").catch(() => {});
 }
 
 /** Forgets a session that the server no longer accepts. */

@@ -30,7 +30,8 @@ impl Api {
     /// difference, unless `accept_stale` is true.
     ///
     /// If the task's status does not allow the approval, the response is 409 `task_state_conflict` with the status and
-    /// the allowed actions.
+    /// the allowed actions. A user who has delivered output of the task gets 403 `own_delivery`, unless the server allows
+    /// such decisions.
     #[oai(path = "/mailbox/:task_id/approve", method = "post", operation_id = "approve_task")]
     async fn approve_task(
         &self,

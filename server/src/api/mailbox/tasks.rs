@@ -92,7 +92,7 @@ impl Api {
 
     /// Creates a task.
     ///
-    /// If the body has an `idempotency_key`, a later request with the same key creates no task and returns the first
+    /// An assignee who is not in the workspace is rejected, also in `metadata.review.escalate`. If the body has an `idempotency_key`, a later request with the same key creates no task and returns the first
     /// task. The key never expires.
     #[oai(path = "/mailbox", method = "post", operation_id = "create_task")]
     async fn create_task(
@@ -114,7 +114,8 @@ impl Api {
     /// Returns one task with its messages, artifacts and timeline.
     ///
     /// The timeline has the task's events in the order of the log, with the ids of messages and artifacts.
-    /// `would_append` has the events that approval would append now.
+    /// `would_append` has the events that approval would append now. A preview of effects counts as a query, so the
+    /// request may get 429 `too_many_queries`.
     #[oai(path = "/mailbox/:task_id", method = "get", operation_id = "get_task")]
     async fn get_task(
         &self,

@@ -46,7 +46,8 @@ impl Api {
     /// Claims the task for an agent, or renews the claim. Heartbeats of the agent renew the claim as well.
     ///
     /// Only one agent can hold a task. A lease that is not renewed expires, and the task then returns to its previous
-    /// status.
+    /// status. A key that is bound to agents claims the tasks of its agents, and unassigned tasks without output of others
+    /// (403 `others_output`).
     #[oai(path = "/mailbox/:task_id/claim", method = "post", operation_id = "claim_task")]
     async fn claim_task(
         &self,
@@ -106,7 +107,8 @@ impl Api {
 
     /// Adds an artifact to the task that the agent holds, or a new version of an existing artifact.
     ///
-    /// Earlier versions stay stored. A review concerns the newest version.
+    /// Earlier versions stay stored. A review concerns the newest version. Only people and the author of an artifact
+    /// replace it: a key that is bound to agents gets 403 `not_author` for the artifacts of others.
     #[oai(path = "/mailbox/:task_id/artifacts", method = "post", operation_id = "add_artifact")]
     async fn add_artifact(
         &self,
@@ -129,7 +131,8 @@ impl Api {
 
     /// Completes the agent's work: the task goes to review or, with `review: false`, is completed without a review.
     ///
-    /// The request may add output. A task needs no output to be completed.
+    /// The request may add output. A task needs no output to be completed. A task that has a review, and output with an
+    /// effect, cannot be completed without the review (409 `review_required`).
     #[oai(path = "/mailbox/:task_id/complete", method = "post", operation_id = "complete_task")]
     async fn complete_task(
         &self,

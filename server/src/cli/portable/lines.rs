@@ -7,8 +7,14 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The version of the format that this program writes. The program can read this version and all earlier versions.
-pub const FORMAT: u64 = 1;
+/// The latest version of the format that this program writes. The program can read this version and all earlier versions.
+pub const FORMAT: u64 = 2;
+
+/// Returns the version of the format of an export. Only people and keys need version 2, which has revocations and
+/// removals, so that earlier programs read all other exports.
+pub fn format_of(has_members: bool) -> u64 {
+    if has_members { FORMAT } else { 1 }
+}
 
 /// The first line of an export.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -116,6 +122,38 @@ pub struct Key {
     pub ancestors: Vec<String>,
 }
 
+/// A key of the exported workspace that was revoked.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct RevokedKeyLine {
+    pub revoked_key: RevokedKey,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct RevokedKey {
+    pub id: String,
+}
+
+/// A member of the exported workspace who was removed.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct RemovedMemberLine {
+    pub removed_member: Removed,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Removed {
+    pub user_id: String,
+    pub removed_at: i64,
+}
+
+/// A line about who may enter the workspace.
+#[derive(Debug)]
+pub enum Access {
+    Member(Member),
+    Key(Key),
+    RevokedKey(RevokedKey),
+    RemovedMember(Removed),
+}
+
 /// The last line of an export.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct EndLine {
@@ -135,8 +173,7 @@ pub enum Line<'a> {
     Header(Header),
     Definition(Definition),
     Project(Project),
-    Member(Member),
-    Key(Key),
+    Access(Access),
     End(End),
     /// The text of an event, which is not parsed yet.
     Event(&'a str),
@@ -149,8 +186,14 @@ impl<'a> Line<'a> {
             Some("foldwork_export") => Self::Header(Header::parse(line)?),
             Some("definition") => Self::Definition(read(line, "a definition")?),
             Some("project") => Self::Project(read::<ProjectLine>(line, "a project")?.project),
-            Some("member") => Self::Member(read::<MemberLine>(line, "a member")?.member),
-            Some("key") => Self::Key(read::<KeyLine>(line, "a key")?.key),
+            Some("member") => Self::Access(Access::Member(read::<MemberLine>(line, "a member")?.member)),
+            Some("key") => Self::Access(Access::Key(read::<KeyLine>(line, "a key")?.key)),
+            Some("revoked_key") => {
+                Self::Access(Access::RevokedKey(read::<RevokedKeyLine>(line, "a revoked key")?.revoked_key))
+            }
+            Some("removed_member") => {
+                Self::Access(Access::RemovedMember(read::<RemovedMemberLine>(line, "a removed member")?.removed_member))
+            }
             Some("end") => Self::End(read::<EndLine>(line, "the end of an export")?.end),
             _ => Self::Event(line),
         })
@@ -203,7 +246,7 @@ mod tests {
     fn a_newer_format_is_refused_by_name() {
         let newer = r#"{"foldwork_export":7,"program":"9.9.9","more":[1]}"#;
         let refused = Line::parse(newer).expect_err("refused").to_string();
-        assert!(refused.contains("format 7") && refused.contains("9.9.9") && refused.contains("1 to 1"), "{refused}");
+        assert!(refused.contains("format 7") && refused.contains("9.9.9") && refused.contains("1 to 2"), "{refused}");
         assert!(Line::parse(r#"{"foldwork_export":0,"program":"x"}"#).is_err());
         assert!(Line::parse(r#"{"foldwork_export":"1"}"#).is_err());
     }

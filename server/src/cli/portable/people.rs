@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use anyhow::Context;
-use foldwork_engine::Engine;
-use foldwork_engine::model::access::{KeyRecord, Membership, Role, Scope, UserRecord};
+use foldwork_engine::model::access::{KeyRecord, Membership, RemovedMember, Role, Scope, UserRecord};
 use foldwork_engine::model::closed_set::names;
+use foldwork_engine::{Engine, ImportOutcome};
 
-use super::lines::{self, Key, KeyLine, Member, MemberLine};
+use super::lines::{
+    self, Access, Key, KeyLine, Member, MemberLine, Removed, RemovedMemberLine, RevokedKey, RevokedKeyLine,
+};
 use super::store::OpenStore;
 use crate::cli::output::Output;
 
@@ -43,11 +45,73 @@ pub async fn write(store: &OpenStore, output: &mut Output) -> anyhow::Result<()>
         };
         output.write_line(&lines::text(&KeyLine { key })?)?;
     }
+    for key in store.engine.revoked_keys_of(id).await? {
+        let revoked_key = RevokedKey { id: key.to_string() };
+        output.write_line(&lines::text(&RevokedKeyLine { revoked_key })?)?;
+    }
+    for member in store.engine.removed_members_of(id).await? {
+        let removed_member = Removed { user_id: member.user_id.to_string(), removed_at: member.removed_at };
+        output.write_line(&lines::text(&RemovedMemberLine { removed_member })?)?;
+    }
     Ok(())
 }
 
-/// Adds a member to a workspace unless the user is already a member. Returns whether the member was added.
-pub async fn restore_member(engine: &Engine, workspace_id: &Arc<str>, member: Member) -> anyhow::Result<bool> {
+/// The numbers of members and keys in an import.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct People {
+    /// The members and keys that are new.
+    pub members: u64,
+    pub keys: u64,
+    /// The members who were removed or got a lower role, and the keys that were revoked or expire earlier.
+    pub ended: u64,
+    /// The members and keys that were removed or revoked before, and the roles that would have risen.
+    pub refused: u64,
+    /// The lines that were left out, because the workspace existed before the import.
+    pub left_out: u64,
+}
+
+impl People {
+    /// Imports a line about who may enter a workspace.
+    pub async fn import(&mut self, engine: &Engine, workspace_id: &Arc<str>, line: Access) -> anyhow::Result<()> {
+        let (outcome, added) = match line {
+            Access::Member(member) => (import_member(engine, workspace_id, member).await?, &mut self.members),
+            Access::Key(key) => (import_key(engine, workspace_id, key).await?, &mut self.keys),
+            Access::RevokedKey(key) => (engine.import_revocation(workspace_id, &key.id.into()).await?, &mut self.keys),
+            Access::RemovedMember(Removed { user_id, removed_at }) => {
+                let removed = RemovedMember { user_id: user_id.into(), removed_at };
+                (engine.import_removal(workspace_id, &removed).await?, &mut self.members)
+            }
+        };
+        match outcome {
+            ImportOutcome::Added => *added += 1,
+            ImportOutcome::Ended => self.ended += 1,
+            ImportOutcome::Refused => self.refused += 1,
+            ImportOutcome::Unchanged => {}
+        }
+        Ok(())
+    }
+
+    /// Returns what was left out, in lines of the import's output.
+    pub fn remarks(&self) -> Vec<String> {
+        let remarks = [
+            (
+                self.ended,
+                "members and keys lost rights, as in the file: removed, revoked, expiring or with a lower role",
+            ),
+            (
+                self.refused,
+                "members and keys left out, because they were removed or revoked here, or their role would rise",
+            ),
+            (
+                self.left_out,
+                "lines of members and keys left out, because the workspace exists; --with-members imports them",
+            ),
+        ];
+        remarks.iter().filter(|(count, _)| *count > 0).map(|(count, text)| format!("{count} {text}")).collect()
+    }
+}
+
+async fn import_member(engine: &Engine, workspace_id: &Arc<str>, member: Member) -> anyhow::Result<ImportOutcome> {
     let roles = names::<Role>().join(", ");
     let role = Role::parse(&member.role)
         .with_context(|| format!("'{}' is not a role: expected one of {roles}", member.role))?;
@@ -61,12 +125,10 @@ pub async fn restore_member(engine: &Engine, workspace_id: &Arc<str>, member: Me
         name: member.name.map(Arc::from),
         plan: None,
     };
-    Ok(engine.restore_member(&membership, &user).await?)
+    Ok(engine.import_member(&membership, &user).await?)
 }
 
-/// Adds a key to a workspace unless the store already has a key with its id or its secret. Returns whether the key was
-/// added.
-pub async fn restore_key(engine: &Engine, workspace_id: &Arc<str>, key: Key) -> anyhow::Result<bool> {
+async fn import_key(engine: &Engine, workspace_id: &Arc<str>, key: Key) -> anyhow::Result<ImportOutcome> {
     let scope = |name: &String| Scope::parse(name).with_context(|| format!("'{name}' is not a scope"));
     // Rejects an empty list of agents, because the store would treat such a key as a key without restrictions.
     anyhow::ensure!(key.agents.as_ref().is_none_or(|agents| !agents.is_empty()), "the key has an empty list of agents");
@@ -86,5 +148,5 @@ pub async fn restore_key(engine: &Engine, workspace_id: &Arc<str>, key: Key) -> 
         derived_from: key.derived_from.map(Arc::from),
         ancestors: key.ancestors.into_iter().map(Arc::from).collect(),
     };
-    Ok(engine.restore_key(&record).await?)
+    Ok(engine.import_key(&record).await?)
 }

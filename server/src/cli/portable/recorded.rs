@@ -8,7 +8,7 @@ use foldwork_engine::model::date::parse_date;
 use foldwork_engine::model::event::{Expected, NewEvent, Recorded};
 use foldwork_engine::model::json;
 use foldwork_engine::model::value::Object;
-use foldwork_engine::model::written::{is_likely_in, numbers_of};
+use foldwork_engine::model::written::with_numbers_of;
 use serde::Deserialize;
 
 use crate::cli::event::Event;
@@ -71,5 +71,5 @@ pub fn new_event(event: Event<'_>, kept: Kept<'_>) -> anyhow::Result<NewEvent> {
 fn object(name: &str, text: &str) -> anyhow::Result<Object> {
     let value = json::parse_stored(text.as_bytes()).with_context(|| name.to_owned())?;
     let object = value.as_object().cloned().with_context(|| format!("{name}: expected an object"))?;
-    Ok(if is_likely_in(text.as_bytes()) { object.with_numbers(numbers_of(text)) } else { object })
+    Ok(with_numbers_of(object, text))
 }

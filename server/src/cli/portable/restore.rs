@@ -19,8 +19,8 @@ use foldwork_engine::{Appended, Engine};
 use futures_util::StreamExt;
 
 use super::folder::Folder;
-use super::lines::{Definition, End, Header, Line, Project, Workspace};
-use super::people;
+use super::lines::{Access, Definition, End, Header, Line, Project, Workspace};
+use super::people::People;
 use super::recorded::{Kept, new_event};
 use super::rejected::{Placed, index_of, shown};
 use super::slugs::{self, FileSlugs};
@@ -49,8 +49,7 @@ pub struct Restored {
     pub tally: Tally,
     /// Whether the import created the workspace and, because the file has no members, printed a new owner key.
     pub has_new_key: bool,
-    pub members: u64,
-    pub keys: u64,
+    pub people: People,
     /// The number of events that were left out because they belong to agents of plugins that a server has already
     /// registered in the workspace.
     pub left_out: u64,
@@ -58,10 +57,12 @@ pub struct Restored {
     pub renamed: u64,
 }
 
-/// Imports a file. `chosen` is the id or the name of the workspace, and `files` is the folder with the bytes of files.
+/// Imports a file. `chosen` is the id or the name of the workspace, and `files` is the folder with the bytes of files. Into
+/// a workspace that exists, members and keys are imported only if `with_members` is set.
 pub async fn restore(
     engine: Arc<Engine>,
     chosen: Option<&str>,
+    with_members: bool,
     mut input: Input,
     files: Option<&Path>,
     progress: &Progress,
@@ -69,6 +70,7 @@ pub async fn restore(
     let mut restoring = Restoring {
         files: files.map(Folder::open).transpose()?,
         chosen: chosen.map(str::to_owned),
+        admits: with_members,
         engine,
         store: None,
         header: None,
@@ -100,6 +102,8 @@ pub async fn restore(
 struct Restoring {
     engine: Arc<Engine>,
     chosen: Option<String>,
+    /// Whether members and keys are imported.
+    admits: bool,
     files: Option<Folder>,
     store: Option<OpenStore>,
     header: Option<Header>,
@@ -168,16 +172,7 @@ impl Restoring {
                 self.flush().await?;
                 self.define(definition).await
             }
-            Line::Member(member) => {
-                let id = self.opened().await?.workspace.record().id.clone();
-                self.restored.members += u64::from(people::restore_member(&self.engine, &id, member).await?);
-                Ok(())
-            }
-            Line::Key(key) => {
-                let id = self.opened().await?.workspace.record().id.clone();
-                self.restored.keys += u64::from(people::restore_key(&self.engine, &id, key).await?);
-                Ok(())
-            }
+            Line::Access(line) => self.admit(line).await,
             Line::Event(text) => {
                 let bytes = text.len();
                 ensure!(bytes <= MAX_EVENT_BYTES, "the event has {bytes} bytes, at most {MAX_EVENT_BYTES} are allowed");
@@ -187,12 +182,23 @@ impl Restoring {
         }
     }
 
+    /// Imports a line about who may enter the workspace.
+    async fn admit(&mut self, line: Access) -> anyhow::Result<()> {
+        let id = self.opened().await?.workspace.record().id.clone();
+        if self.admits {
+            return self.restored.people.import(&self.engine, &id, line).await;
+        }
+        self.restored.people.left_out += 1;
+        Ok(())
+    }
+
     /// Opens the workspace that an export belongs to, and creates it if the store does not have it.
     async fn begin(&mut self, header: Header) -> anyhow::Result<()> {
         (self.ended, self.events_read) = (false, 0);
         if let (None, None, Some(about)) = (&self.store, &self.chosen, &header.workspace) {
             if find(&self.engine, Some(&about.id)).await?.is_none() {
                 let record = record_of(about)?;
+                self.admits = true;
                 if let Some(key) = self.engine.restore_workspace(&record, !header.members).await? {
                     // Prints the key at once, because the import may end early and a repeated import creates no second
                     // key.

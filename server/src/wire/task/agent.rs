@@ -42,6 +42,10 @@ from_fields!(only ClaimNext { agent_id, lease_seconds, instance });
 pub struct AddMessage {
     #[oai(nullable)]
     pub agent_id: SentText,
+    /// The number of the claim to which the message belongs. After the claim has ended, the message is rejected with 409
+    /// `not_lease_holder`.
+    #[oai(nullable)]
+    pub claim: Sent<Option<u64>>,
     #[oai(nullable)]
     pub text: SentText,
     /// The message as parts instead of text. Each part is `{text}`, `{data}` or `{file}`.
@@ -55,11 +59,9 @@ pub struct AddMessage {
     pub message: SentText,
     #[oai(skip)]
     pub content: SentText,
-    #[oai(skip)]
-    pub claim: Sent<Option<u64>>,
 }
 
-from_fields!(only AddMessage { agent_id, text, parts, in_reply_to, expected_version, message, content, claim });
+from_fields!(only AddMessage { agent_id, claim, text, parts, in_reply_to, expected_version, message, content });
 
 /// An artifact to add to a task. The agent that holds the task is the author.
 #[derive(Object)]
@@ -123,7 +125,8 @@ pub struct CompleteTask {
     pub artifacts: Sent<Option<Vec<AnyObject>>>,
     #[oai(nullable)]
     pub message: SentText,
-    /// `false` completes the task without a review by a person.
+    /// `false` completes the task without a review by a person. Rejected with 409 `review_required` if the task has a
+    /// review (`metadata.review`, apart from `escalate`), or if its output has an effect.
     #[oai(nullable)]
     pub review: Sent<Option<bool>>,
     #[oai(nullable)]

@@ -140,11 +140,13 @@ pub struct WholeTaskBody {
     #[serde(flatten)]
     task: TaskBody,
     messages: Vec<MessageBody>,
-    /// All versions of all artifacts.
+    /// All versions of all artifacts, at most 2,000 with 16 MiB. Output beyond the limits of a task gets 409
+    /// `task_full`.
     artifacts: Vec<ArtifactBody>,
     /// The task's events in the order of the log, at most the last 1,000.
     timeline: Vec<TimelineEntry>,
-    /// The events that approval would append now, with the states after them.
+    /// The events that approval would append now, with the states after them, at most 500. Empty if approval would
+    /// append more: `would_refuse` then has `approval_too_large`.
     would_append: Vec<EffectBody>,
     /// The error that approval would return now, although the status of the task allows approval.
     #[oai(nullable)]

@@ -1,7 +1,8 @@
-//! Converts the constants that a stage compares with dates and decimals, and warns about constants that equal no value.
+//! Converts the constants that a stage compares with dates, decimals and ids of projects, and warns about constants that
+//! equal no value.
 //!
-//! A client writes a date or a decimal as a string. Only the types of the compared fields show whether a string
-//! represents a date or a decimal. The conversion changes the specification of a stage before the stage is parsed, so
+//! A client writes a date or a decimal as a string, and may write the slug of a project for its id. Only the types of the
+//! compared fields show what a string represents. The conversion changes the specification of a stage before the stage is parsed, so
 //! every way of execution sees the same constants.
 
 use std::sync::Arc;
@@ -145,6 +146,10 @@ fn constant(path: &str, value: &Value, rows: &Rows, query: &Context) -> Converte
                 )
             }
         },
+        (Kind::Project, Value::String(text)) => {
+            let id = query.projects.and_then(|id_of| id_of(text));
+            return Ok(id.map(Value::String));
+        }
         (Kind::Decimal, _) => match decimal::decimal_of(value, None) {
             Some(number) => return Ok(Some(Value::Decimal(number))),
             None if value.is_number() => return Ok(None),

@@ -1,5 +1,5 @@
-//! The known fields of the rows at one place of a pipeline, and the fields whose values are known to be dates or
-//! decimals.
+//! The known fields of the rows at one place of a pipeline, and the fields whose values are known to be dates, decimals or
+//! ids of projects.
 //!
 //! As in MongoDB, reading a missing field is not an error, and neither a date nor a decimal equals a string. The known
 //! fields only serve to convert constants and to warn. They never cause the rejection of a pipeline.
@@ -67,7 +67,9 @@ pub enum Kind {
     Decimal,
     /// A date or decimal in some rows, and another value in others.
     Mixed,
-    /// Neither a date nor a decimal.
+    /// The id of a project.
+    Project,
+    /// None of the above.
     Plain,
     /// Anything.
     Any,
@@ -116,7 +118,7 @@ impl Rows {
             Some(kind) if ends => kind.clone(),
             Some(Kind::Any | Kind::Mixed) => Kind::Any,
             Some(Kind::Absent) => Kind::Absent,
-            Some(Kind::Date | Kind::Decimal | Kind::Plain) => Kind::Plain,
+            Some(Kind::Date | Kind::Decimal | Kind::Project | Kind::Plain) => Kind::Plain,
             None => self.base.kind(path, query),
         }
     }
@@ -174,6 +176,7 @@ impl Base {
     fn kind(&self, path: &str, query: &Context) -> Kind {
         let (first, rest) = path.split_once('.').unwrap_or((path, ""));
         match self {
+            Base::Events(_) | Base::States(_) if path == "project_id" => Kind::Project,
             Base::Events(_) if matches!(path, "occurred_at" | "recorded_at") => Kind::Date,
             Base::Events(_) => Kind::Plain,
             Base::States(types) => match first {

@@ -62,7 +62,7 @@ impl Operator for Group {
         for row in input {
             let row = row?;
             let env = run.env(&row);
-            let key = run.passing(|| id.eval(&env))?.unwrap_or_default();
+            let key = self.group.key(run.passing(|| id.eval(&env))?);
             memory::look(&key, run.query)?;
             let number = match numbers.get(&key) {
                 Some(number) => *number,

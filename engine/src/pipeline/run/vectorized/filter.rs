@@ -5,10 +5,7 @@ use std::ops::RangeInclusive;
 
 use super::numbers;
 use crate::model::value::Value;
-use crate::pipeline::column::Lists;
-use crate::pipeline::column::Mask;
-use crate::pipeline::column::{Cells, Kind, Segment};
-use crate::pipeline::column::{Column, SEGMENT, can_keep};
+use crate::pipeline::column::{Cells, Code, Column, Kind, Lists, Mask, SEGMENT, Segment, can_keep};
 use crate::pipeline::expression::expr::Env;
 use crate::pipeline::expression::filter::{Comparison, Filter, Members, Node, Test};
 use crate::pipeline::source::table::Columns;
@@ -68,7 +65,7 @@ pub struct ColumnTest<'a> {
 /// The known results of a test on strings.
 enum Texts {
     /// The codes of all strings that satisfy the test.
-    OneOf(Vec<u32>),
+    OneOf(Vec<Code>),
     /// The results that are already known, indexed by the code of the string.
     Verdicts(RefCell<Vec<Verdict>>),
 }
@@ -300,8 +297,8 @@ impl<'a> ColumnTest<'a> {
         }
     }
 
-    fn verdict(&self, code: u32, verdicts: &mut Vec<Verdict>, env: &Env) -> Result<bool> {
-        let number = code as usize;
+    fn verdict(&self, code: Code, verdicts: &mut Vec<Verdict>, env: &Env) -> Result<bool> {
+        let Some(number) = code.index() else { return Ok(false) };
         if verdicts.len() <= number {
             verdicts.resize(self.column.texts().len().max(number + 1), Verdict::Unknown);
         }
@@ -350,13 +347,13 @@ fn compare(cells: &[f64], comparison: Comparison, operand: f64) -> Mask {
     }
 }
 
-fn one_of(cells: &[u32], codes: &[u32]) -> Mask {
+fn one_of(cells: &[Code], codes: &[Code]) -> Mask {
     match codes {
         [] => Mask::none(cells.len()),
         [code] => Mask::of(cells, |cell| cell == code),
         few if few.len() <= 8 => Mask::of(cells, |cell| few.contains(cell)),
         many => {
-            let many: rustc_hash::FxHashSet<u32> = many.iter().copied().collect();
+            let many: rustc_hash::FxHashSet<Code> = many.iter().copied().collect();
             Mask::of(cells, |cell| many.contains(cell))
         }
     }

@@ -99,6 +99,9 @@ impl Group {
         if !self.is_object {
             return parts.next().flatten().unwrap_or_default();
         }
+        if let [(name, _)] = &*self.key {
+            return Object::from_iter([(name.clone(), parts.next().flatten().unwrap_or_default())]).into();
+        }
         let named = self.key.iter().zip(parts);
         named.filter_map(|((name, _), value)| Some((name.clone(), value?))).collect::<Object>().into()
     }
@@ -168,7 +171,7 @@ impl<'a> Grouping<'a> {
             })
         };
         let fields = group.fields.iter().map(field).collect::<Option<_>>()?;
-        let keys = key.iter().map(|source| Keys::new(source.texts(), group.is_object)).collect();
+        let keys = key.iter().map(|source| Keys::new(source.texts(), group.key.len() > 1)).collect();
         let pairs = key.iter().skip(1).map(|_| Pairs::default()).collect();
         Some(Grouping { group, unwind, key, keys, pairs, fields, ids: Vec::new() })
     }

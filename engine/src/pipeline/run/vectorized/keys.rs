@@ -3,8 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::model::value::Value;
-use crate::pipeline::column::Dictionary;
-use crate::pipeline::column::{Cells, Kind, Segment};
+use crate::pipeline::column::{Cells, Code, Dictionary, Kind, Segment};
 use crate::pipeline::value::number::whole;
 
 /// The values of one input for some rows of a segment.
@@ -13,7 +12,7 @@ pub enum InputValues<'a> {
     /// The values of a whole segment, indexed by the row.
     Segment(&'a Segment),
     /// One string for each row, in the order of the rows, as codes of the dictionary.
-    Codes(&'a [u32]),
+    Codes(&'a [Code]),
     /// One value for each row, in the order of the rows.
     Values(&'a [Option<Value>]),
     Constant(Option<&'a Value>),
@@ -32,7 +31,7 @@ impl InputValues<'_> {
 
     /// Returns the code of a row's string, or `None` if the value is not stored as a code. The arguments are those of
     /// [`value`](InputValues::value).
-    pub fn code(&self, nth: usize, row: u32) -> Option<u32> {
+    pub fn code(&self, nth: usize, row: u32) -> Option<Code> {
         match self {
             InputValues::Codes(codes) => codes.get(nth).copied(),
             InputValues::Segment(segment) => match (segment.cells(), segment.kind(row as usize)) {
@@ -131,12 +130,13 @@ impl<'a> Keys<'a> {
         }
     }
 
-    fn of_code(&mut self, code: u32) -> u32 {
-        match self.by_code.get(code as usize) {
+    fn of_code(&mut self, code: Code) -> u32 {
+        let Some(index) = code.index() else { return self.of_none(Kind::Missing) };
+        match self.by_code.get(index) {
             Some(&key) if key != UNASSIGNED => key,
             _ => {
                 let key = self.add();
-                if let Some(slot) = self.by_code.get_mut(code as usize) {
+                if let Some(slot) = self.by_code.get_mut(index) {
                     *slot = key;
                 }
                 key
@@ -176,7 +176,7 @@ impl<'a> Keys<'a> {
             // A string in the dictionary has the same key as its code in a segment.
             Some(Value::String(text)) if self.texts.code(text).is_some() => {
                 self.widen();
-                self.of_code(self.texts.code(text).unwrap_or(UNASSIGNED))
+                self.of_code(self.texts.code(text).unwrap_or_default())
             }
             Some(value) => {
                 if let Some(key) = self.by_value.get(value) {

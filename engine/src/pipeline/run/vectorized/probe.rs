@@ -5,9 +5,7 @@ use std::sync::Arc;
 use super::filter::ColumnTest;
 use super::select::Selection;
 use crate::model::value::Value;
-use crate::pipeline::column::Cells;
-use crate::pipeline::column::Mask;
-use crate::pipeline::column::{Column, SEGMENT};
+use crate::pipeline::column::{Cells, Code, Column, Mask, SEGMENT};
 use crate::pipeline::expression::filter::{Members, Test};
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;
@@ -51,7 +49,7 @@ impl<'a> Probe<'a> {
     /// a value.
     pub fn rows(&mut self, values: Vec<Value>, query: &Context) -> Result<Vec<Value>> {
         self.requests += 1;
-        let texts: Option<Vec<u32>> = match self.requests > MAX_SCANS && self.is_of_texts() {
+        let texts: Option<Vec<Code>> = match self.requests > MAX_SCANS && self.is_of_texts() {
             true => values.iter().map(|value| self.column.texts().code(value.as_str()?)).collect(),
             false => None,
         };
@@ -81,7 +79,7 @@ impl<'a> Probe<'a> {
         self.column.segments().iter().all(|segment| matches!(segment.cells(), Cells::Texts(_) | Cells::Empty))
     }
 
-    fn indexed(&mut self, codes: &[u32], query: &Context) -> Result<Vec<usize>> {
+    fn indexed(&mut self, codes: &[Code], query: &Context) -> Result<Vec<usize>> {
         let index = match &self.index {
             Some(index) => index,
             None => {
@@ -91,7 +89,7 @@ impl<'a> Probe<'a> {
         };
         let mut row_indices = Vec::new();
         for code in codes {
-            let mut row_index = index.first.get(*code as usize).copied().unwrap_or(NO_ROW);
+            let mut row_index = code.index().and_then(|code| index.first.get(code)).copied().unwrap_or(NO_ROW);
             while row_index != NO_ROW {
                 row_indices.push(row_index as usize);
                 row_index = index.next.get(row_index as usize).copied().unwrap_or(NO_ROW);
@@ -113,8 +111,8 @@ impl<'a> Probe<'a> {
             let mut rows = Vec::new();
             selected.write_rows(&mut rows);
             for row in rows.into_iter().rev() {
-                // Null and missing cells hold no code of a string.
-                let Some(first) = index.first.get_mut(cells[row as usize] as usize) else { continue };
+                let code = cells.get(row as usize).and_then(|code| code.index());
+                let Some(first) = code.and_then(|code| index.first.get_mut(code)) else { continue };
                 let row_index = (number * SEGMENT) as u32 + row;
                 index.next[row_index as usize] = std::mem::replace(first, row_index);
             }

@@ -8,7 +8,7 @@ use super::keys::InputValues;
 use super::unwind::Unwound;
 use crate::model::value::{Object, Value};
 use crate::pipeline::column::Column;
-use crate::pipeline::column::Dictionary;
+use crate::pipeline::column::{Code, Dictionary};
 use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::run::rows::Run;
 use crate::pipeline::source::table::Columns;
@@ -117,12 +117,12 @@ impl<'a> Computed<'a> {
 
     fn of_text(
         &self,
-        code: u32,
+        code: Code,
         known: &mut Vec<Option<Option<Value>>>,
         row: impl FnOnce() -> Value,
         run: Run,
     ) -> Result<Option<Value>> {
-        let number = code as usize;
+        let Some(number) = code.index() else { return self.expr.eval(&run.env(&row())) };
         if let Some(Some(value)) = known.get(number) {
             return Ok(value.clone());
         }
@@ -140,7 +140,7 @@ impl<'a> Computed<'a> {
 
 /// Returns the code of the only string that a row is built from. Returns `None` if the row has other inputs, or if the
 /// dictionary is large.
-fn text(inputs: &[TextInput], nth: usize, row: u32) -> Option<u32> {
+fn text(inputs: &[TextInput], nth: usize, row: u32) -> Option<Code> {
     match inputs {
         [(values, texts)] if texts.len() <= MAX_CACHED_TEXTS => values.code(nth, row),
         _ => None,

@@ -7,9 +7,7 @@ use std::sync::Arc;
 use super::numbers;
 use super::select::Selection;
 use crate::model::value::Value;
-use crate::pipeline::column::Mask;
-use crate::pipeline::column::{Cells, Kind};
-use crate::pipeline::column::{Column, SEGMENT, can_keep};
+use crate::pipeline::column::{Cells, Code, Column, Kind, Mask, SEGMENT, can_keep};
 use crate::pipeline::expression::filter::Comparison;
 use crate::pipeline::language::ast::SortKey;
 use crate::pipeline::source::table::Columns;
@@ -189,7 +187,7 @@ impl Sorting<'_> {
                 Some(Mask::of(cells, |cell| fits(Value::Double(*cell).compare(&worst))))
             }
             (Cells::Texts(cells), Some(Value::String(worst))) => {
-                let order = |code: &u32| column.texts().text(*code).map_or(Ordering::Equal, |text| text.cmp(&worst));
+                let order = |code: &Code| column.texts().text(*code).map_or(Ordering::Equal, |text| text.cmp(&worst));
                 Some(Mask::of(cells, |code| fits(order(code))))
             }
             _ => None,

@@ -2,14 +2,13 @@
 
 use super::keys::InputValues;
 use crate::model::value::Value;
-use crate::pipeline::column::Column;
-use crate::pipeline::column::{Cells, Kind, Segment};
+use crate::pipeline::column::{Cells, Code, Column, Kind, Segment};
 
 /// The rows of one segment after `$unwind`.
 #[derive(Default)]
 pub struct Unwound {
     pub rows: Vec<u32>,
-    codes: Vec<u32>,
+    codes: Vec<Code>,
     values: Vec<Option<Value>>,
     are_texts: bool,
 }

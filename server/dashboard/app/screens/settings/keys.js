@@ -67,7 +67,7 @@ function Revoke({ revoked, all, own, close, done }) {
   const endsSession = isOwn || (endsLater && children.some((key) => key.id === own?.id));
   const affected = children.filter((key) => endsSession || key.id !== own?.id);
   const submit = async (/** @type {FormData} */ fields) => {
-    await call("DELETE", `/keys/${revoked.id}`, entered(fields));
+    await call("DELETE", `/keys/${revoked.id}`, { ...entered(fields), query: { cascade: true } });
     say(`${revoked.name} is revoked`);
     if (endsSession) forget();
     else done();

@@ -23,15 +23,15 @@ const named = (member) => member.name || member.email || member.id;
 export default function Members() {
   const { value, error, reload, removed, list } = useReturning(async (abort) => {
     const [members, profile, workspace] = await Promise.all([get("/members", {}, abort), get("/profile", {}, abort), get("/workspace", {}, abort)]);
-    return { members: /** @type {Schemas["Member"][]} */ (members.data), profile, founder: workspace.owner_id };
+    return { members: /** @type {Schemas["Member"][]} */ (members.data), profile, holder: workspace.owner_id };
   });
   const [asking, setAsking] = useState(/** @type {{what: "role" | "remove" | "invite", member?: any} | null} */ (null));
   const close = () => setAsking(null);
   if (error && !value) return html`<${Failure} error=${error} retry=${reload} />`;
   if (!value) return html`<${Loading} />`;
-  const { members, profile, founder } = value;
+  const { members, profile, holder } = value;
   const refused = moment.value ? "Nothing can be changed in the past." : unmanaged(profile);
-  const fixed = (/** @type {Schemas["Member"]} */ member) => refused || (member.id === founder ? "The founder of a workspace always stays its owner." : "");
+  const fixed = (/** @type {Schemas["Member"]} */ member) => refused || (member.id === holder ? "The owner of the workspace stays, until another member takes over." : "");
   return html`<header class="bar"><p class="dim lead">People who share this workspace. An invitation moves nobody in until the person accepts it.</p>
       <${Act} class="primary" refused=${refused} onClick=${() => setAsking({ what: "invite" })}>Invite<//></header>
     <${Reason} refused=${refused} />${error && html`<${Failure} error=${error} retry=${reload} />`}
@@ -41,7 +41,7 @@ export default function Members() {
         const member = members[index];
         const isInvited = member.status === "invited";
         return html`<tr key=${member.id} aria-rowindex=${index + 2}>
-          <td title=${named(member)}>${member.id === profile.id && html`<${Badge} kind="trait">you<//> `}${member.id === founder && html`<${Badge} kind="trait">founder<//> `}<bdi>${named(member)}</bdi>${member.name && member.email && html` <span class="dim">${member.email}</span>`}</td>
+          <td title=${named(member)}>${member.id === profile.id && html`<${Badge} kind="trait">you<//> `}${member.id === holder && html`<${Badge} kind="trait">owner of the workspace<//> `}<bdi>${named(member)}</bdi>${member.name && member.email && html` <span class="dim">${member.email}</span>`}</td>
           <td>${member.role}</td><td><${Badge} kind=${member.status} /></td><td class="dim"><${Time} at=${member.created_at} /></td>
           <td class="act">${!isInvited && html`<${Act} class="quiet" refused=${fixed(member)} aria-label=${`Change the role of ${named(member)}`} onClick=${() => setAsking({ what: "role", member })}>role<//>`}
             <${Act} class="quiet" refused=${fixed(member)} aria-label=${`${isInvited ? "Withdraw the invitation of" : "Remove"} ${named(member)}`} onClick=${() => setAsking({ what: "remove", member })}>${isInvited ? "withdraw" : "remove"}<//></td></tr>`;
@@ -76,12 +76,15 @@ function Invite({ close, done }) {
 function Role({ member, close, done }) {
   const submit = async (/** @type {FormData} */ fields) => {
     const role = fields.get("role");
-    await call("PATCH", `/members/${member.id}`, { body: { role } });
+    const takesOver = fields.get("takes_over") === "on";
+    await call("PATCH", `/members/${member.id}`, { body: takesOver ? { role, workspace_owner: true } : { role } });
     say(`${named(member)} is now ${role === "viewer" ? "a viewer" : `an ${role}`}`);
     done();
   };
   return html`<${Confirm} title=${`Role of ${named(member)}`} action="Change role" submit=${submit} close=${close}>
-    <${Roles} chosen=${member.role} /><p class="dim">What the keys of this person may do changes at once.</p><//>`;
+    <${Roles} chosen=${member.role} />
+    <label class="check"><input type="checkbox" name="takes_over" /> <span>owner of the workspace <span class="dim">with the role owner: their plan limits the workspace, and the present owner can leave</span></span></label>
+    <p class="dim">What the keys of this person may do changes at once.</p><//>`;
 }
 
 /** @param {{member: Schemas["Member"], members: Schemas["Member"][], close: () => void, done: () => void}} props */

@@ -1,0 +1,90 @@
+//! Rotation: a successor replaces a key, and the replaced key ends after a time that its users need to change over.
+
+use std::sync::Arc;
+
+use super::Access;
+use super::keys::{CreatedKey, GONE, NewKey, moved, record_of, refused};
+use crate::error::{Error, Result};
+use crate::model::access::{self, Caller, KeyRecord};
+use crate::store::keys::{MAX_ANCESTORS, Origin};
+use crate::store::retry;
+
+impl Access {
+    /// Creates the successor of a key, with the same name, scopes, agents and expiry, unless a key with the given id
+    /// exists. The replaced key expires after `ends_after_ms` milliseconds. The expiry is in the store, so the key ends on
+    /// every server, whatever runs then. The keys that are derived from the replaced key depend on the successor from now
+    /// on.
+    pub async fn rotate_key(
+        self: &Arc<Self>,
+        caller: &Caller,
+        key_id: &str,
+        ends_after_ms: i64,
+        id: Option<Arc<str>>,
+    ) -> Result<CreatedKey> {
+        let id = id.unwrap_or_else(|| self.clock.new_id().to_string().into());
+        let _turn = self.turns.take(caller.workspace_id()).await;
+        let rotated = retry::after_conflicts(|| self.try_rotate(caller, key_id, ends_after_ms, &id)).await;
+        // Clears the cache even if the outcome is unknown. Later reads fill the cache again.
+        self.known.forget();
+        self.watch_grants();
+        rotated
+    }
+
+    async fn try_rotate(&self, caller: &Caller, key_id: &str, ends_after_ms: i64, id: &Arc<str>) -> Result<CreatedKey> {
+        let workspace_id = caller.workspace_id();
+        if let Some(record) = self.control.read_key(id).await?.filter(|key| *key.workspace_id == *workspace_id) {
+            return Ok(CreatedKey { record, secret: None });
+        }
+        let (key, now) = (self.key_of(workspace_id, key_id).await?, self.clock.now_ms());
+        if key.has_expired(now) {
+            return Err(Error::conflict("key_expired", "the key has expired, and an expired key has no successor"));
+        }
+        let secret = access::key_from(self.clock.random());
+        let successor = self.successor(caller, &key, &secret, id.clone(), now).await?;
+        let until = now.saturating_add(ends_after_ms);
+        let replaced = KeyRecord { expires_at: Some(key.expires_at.map_or(until, |end| end.min(until))), ..key };
+        let moved = moved_below(&replaced, &successor, &self.control.derived_keys(&replaced.id).await?)?;
+        self.control.replace_key(&replaced, &successor, &moved).await?.map_err(refused)?;
+        Ok(CreatedKey { record: successor, secret: Some(secret) })
+    }
+
+    /// Returns the record of the successor of a key.
+    ///
+    /// The successor depends on what the key depends on if the caller's key is the key itself, or is above or below it.
+    /// Otherwise it is derived from the caller's key, like every key that this key creates: the caller learns its
+    /// secret, so it must not outlast the caller.
+    async fn successor(
+        &self,
+        caller: &Caller,
+        key: &KeyRecord,
+        secret: &str,
+        id: Arc<str>,
+        now: i64,
+    ) -> Result<KeyRecord> {
+        let KeyRecord { name, scopes, expires_at, opens_all, agents, .. } = key.clone();
+        let new = NewKey { name, scopes, expires_at, opens_all, agents: agents.map(|agents| agents.to_vec()) };
+        let record = record_of(secret, id, key.workspace_id.clone(), key.user_id.clone(), new, now);
+        let (derived_from, ancestors) = match caller.key_id.as_ref().filter(|own| !are_related(own, caller, key)) {
+            None => (key.derived_from.clone(), key.ancestors.clone()),
+            Some(own) => {
+                let own = self.control.read_key(own).await?.ok_or(GONE)?;
+                (Some(own.id.clone()), own.ancestors.into_iter().chain([own.id]).collect())
+            }
+        };
+        Ok(KeyRecord { derived_from, ancestors, ..record })
+    }
+}
+
+/// Returns whether the caller's key `own` is a key, or is above or below it.
+fn are_related(own: &Arc<str>, caller: &Caller, key: &KeyRecord) -> bool {
+    *own == key.id || key.ancestors.contains(own) || caller.above.contains(&key.id)
+}
+
+/// Returns the new records of the keys that are derived from a replaced key. They are derived from the successor instead.
+fn moved_below(replaced: &KeyRecord, successor: &KeyRecord, below: &[KeyRecord]) -> Result<Vec<KeyRecord>> {
+    let above: Vec<Arc<str>> = successor.ancestors.iter().chain([&successor.id]).cloned().collect();
+    let (top, origin) = (replaced.ancestors.len() + 1, Some(successor.id.clone()));
+    let moved: Vec<KeyRecord> = below.iter().map(|one| moved(one, &above, top, origin.clone())).collect();
+    let deepest = moved.iter().chain([successor]).map(|one| one.ancestors.len()).max().unwrap_or_default();
+    if deepest > MAX_ANCESTORS { Err(refused(Origin::TooDeep)) } else { Ok(moved) }
+}

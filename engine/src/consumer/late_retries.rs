@@ -1,0 +1,111 @@
+//! The retries of failed steps of plugins with `on_error = "retry"`, between two batches of events.
+
+use super::circuit::Step;
+use super::ended::Ended;
+use super::late_steps::{Cause, LateCall, STEPS_PER_TURN, Streams, failed_again, with_message};
+use super::retries::{MAX_WAITING, retry_at};
+use super::worker::Worker;
+use crate::error::Result;
+use crate::metric;
+use crate::state::plugins::PluginIndex;
+use crate::store::parked::{Parked, Reason, StepId};
+
+/// Retries the steps whose time has come, in log order, until one fails again, so that a failing plugin delays new events
+/// by one call. Returns the time of the next retry. `position` is the position of the last event that the worker has
+/// processed or passed over.
+pub async fn retry_due(worker: &mut Worker, position: u64) -> Result<Option<i64>, Ended> {
+    let next_at = retry_steps(worker).await.map_err(|error| worker.overtaken(error))?;
+    worker.state.plugins.retries().tell(position, next_at);
+    Ok(next_at)
+}
+
+async fn retry_steps(worker: &mut Worker) -> Result<Option<i64>> {
+    let state = worker.state.clone();
+    for plugin in state.plugins.indexes() {
+        if worker.circuits.get(plugin).is_open() {
+            end_retries(worker, plugin).await?;
+        } else if !worker.parking.retries().has_called(plugin) {
+            worker.circuits.get_mut(plugin).end_pause();
+        }
+    }
+    let due = worker.parking.retries().due(&worker.circuits, state.clock.now_ms(), STEPS_PER_TURN);
+    let mut streams = Streams::default();
+    for parked in stored(worker, &due).await? {
+        if !retry_step(worker, parked, &mut streams).await? {
+            break;
+        }
+    }
+    Ok(worker.parking.retries().next_at(&worker.circuits))
+}
+
+/// Reads parked steps, in log order. Forgets the retries of those that were deleted.
+async fn stored(worker: &mut Worker, steps: &[StepId]) -> Result<Vec<Parked>> {
+    if steps.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut found = worker.state.db.find_parked_steps(steps).await?;
+    found.sort_unstable_by(|a, b| a.id.cmp(&b.id));
+    for step in steps {
+        if found.binary_search_by(|parked| parked.id.cmp(step)).is_err() {
+            worker.parking.forget(step);
+        }
+    }
+    Ok(found)
+}
+
+/// Parks the steps of a stopped plugin without a further retry.
+async fn end_retries(worker: &mut Worker, plugin: PluginIndex) -> Result<()> {
+    let steps = worker.parking.retries().of(plugin);
+    for steps in steps.chunks(MAX_WAITING / 4) {
+        for parked in stored(worker, steps).await? {
+            worker.parking.park_again(Parked { reason: Reason { retry_at: None, ..parked.reason }, ..parked });
+        }
+        worker.commit(worker.position()).await?;
+    }
+    Ok(())
+}
+
+/// Retries one step. Returns whether it is done.
+async fn retry_step(worker: &mut Worker, parked: Parked, streams: &mut Streams) -> Result<bool> {
+    let state = worker.state.clone();
+    let called = match LateCall::prepare(&state, &parked, streams).await? {
+        Ok(called) => called,
+        Err(message) => {
+            let parked = with_message(parked, message);
+            worker.parking.park_again(Parked { reason: Reason { retry_at: None, ..parked.reason }, ..parked });
+            worker.commit(worker.position()).await?;
+            return Ok(true);
+        }
+    };
+    let Err(failure) = called.make(worker, streams, Cause::Time).await? else {
+        tracing::info!(plugin = %parked.id.plugin, step = %parked.id.text(), "retried step is done");
+        worker.circuits.get_mut(called.plugin).succeeded();
+        worker.parking.release(parked.id);
+        worker.commit(worker.position()).await?;
+        return Ok(true);
+    };
+    let mut parked = failed_again(parked, failure.clone(), &state.plugins.about(called.plugin).version);
+    parked.reason.retry_at = retry_at(parked.reason.attempts, state.clock.now_ms());
+    let event_id = &called.context.event.event_id;
+    let aggregate_id = called.aggregate_id();
+    let step = Step { event_id, aggregate_id: &aggregate_id };
+    if parked.reason.retry_at.is_some() {
+        tracing::warn!(plugin = %parked.id.plugin, step = %parked.id.text(), %failure, "step is retried later");
+        worker.circuits.get_mut(called.plugin).postponed(step);
+    } else {
+        let Reason { attempts, .. } = parked.reason;
+        tracing::warn!(plugin = %parked.id.plugin, step = %parked.id.text(), attempts, %failure, "step parked");
+        metric::STEPS_PARKED.add(&[&parked.id.plugin], 1);
+        called.give_up(worker, &failure).await?;
+        if worker.circuits.get_mut(called.plugin).failed(step) {
+            worker.circuits.note_opened(called.plugin, &called.context.event);
+            worker.tell_owner().await?;
+        }
+    }
+    worker.parking.park_again(parked);
+    worker.commit(worker.position()).await?;
+    if worker.circuits.get(called.plugin).is_open() {
+        end_retries(worker, called.plugin).await?;
+    }
+    Ok(false)
+}

@@ -1,0 +1,138 @@
+//! Replay of work: calls a plugin's hook `work` again for the tasks that wait for the plugin's agent, and for those that
+//! ended as failed.
+
+use std::sync::Arc;
+
+use super::event_context::{EventContext, FollowerView};
+use super::parking::step_id;
+use super::replay::Tally;
+use super::work;
+use super::worker::Worker;
+use crate::error::Result;
+use crate::hook::{Failure, Hook};
+use crate::model::agent::{PLUGIN, is_agent};
+use crate::model::aggregate::Aggregate;
+use crate::model::builtin::TASK;
+use crate::model::id::AggregateId;
+use crate::model::task::{Status, Task};
+use crate::model::value::Value;
+use crate::state::State;
+use crate::state::plugins::PluginIndex;
+use crate::state::stream_pages::StreamPages;
+
+/// The number of tasks for which the plugin is called before the results are written.
+const PAGE: usize = 64;
+
+/// Calls the hook for each open task of the plugin's agent that an event after `from_position` gave to the agent.
+pub async fn replay(worker: &mut Worker, plugin: PluginIndex, from_position: u64) -> Result<Tally> {
+    let state = worker.state.clone();
+    let mut tally = Tally::default();
+    for ids in open_tasks(&state, plugin).await.chunks(PAGE) {
+        let mut inputs = Vec::with_capacity(ids.len());
+        for id in ids {
+            if let Some(context) = asked(&state, id, from_position..=worker.position()).await? {
+                inputs.push(Arc::new(worker.scripted_agents.prepare(&FollowerView::new(&state), &Arc::new(context))));
+            }
+        }
+        let outcomes = state.plugins.call(plugin, inputs.clone(), work::call, usize::MAX).await;
+        for (input, outcome) in inputs.into_iter().zip(outcomes) {
+            tally.events += 1;
+            let Worker { scripted_agents, dispatcher, .. } = &*worker;
+            let outcome = match outcome {
+                Ok(done) => scripted_agents.deliver(plugin, &input, done.value, true, dispatcher).await?,
+                Err(failure) => Err(failure),
+            };
+            match outcome {
+                Ok(()) => tally.delivered += 1,
+                Err(_) => tally.failed += 1,
+            }
+            settle(worker, plugin, &input.context, outcome).await?;
+        }
+        worker.commit(worker.position()).await?;
+    }
+    Ok(tally)
+}
+
+/// Counts the tasks for which [`replay`] would call the hook.
+pub async fn count(state: &State, plugin: PluginIndex, from_position: u64) -> Result<u64> {
+    let mut count = 0;
+    for id in open_tasks(state, plugin).await {
+        count += u64::from(asked(state, &id, from_position..=state.graph_progress.position()).await?.is_some());
+    }
+    Ok(count)
+}
+
+async fn settle(
+    worker: &mut Worker,
+    plugin: PluginIndex,
+    context: &EventContext,
+    outcome: Result<(), Failure>,
+) -> Result<()> {
+    let state = worker.state.clone();
+    match outcome {
+        Ok(()) => {
+            let step = step_id(&context.event, Hook::Work, state.plugins.name(plugin));
+            let parked = state.db.find_parked(&step).await?;
+            parked.into_iter().for_each(|parked| worker.parking.release(parked.id));
+        }
+        Err(failure) => {
+            let Worker { scripted_agents, dispatcher, .. } = &*worker;
+            scripted_agents.give_up(plugin, context, &failure, dispatcher).await?;
+            worker.parking.park(plugin, Hook::Work, &context.event, failure, 1);
+        }
+    }
+    Ok(())
+}
+
+/// Returns the ids of the tasks that wait for the plugin's agent or have failed, the oldest first.
+async fn open_tasks(state: &State, plugin: PluginIndex) -> Vec<AggregateId> {
+    let name = state.plugins.name(plugin);
+    let is_its = |task: &Aggregate| {
+        let task = Task::new(task);
+        is_open(task.status()) && task.assigned_agent().is_some_and(|agent| works_by(state, agent, name))
+    };
+    let mut ids = Vec::new();
+    let mut tasks = state.folded.newest(Some(TASK), u64::MAX);
+    while let Some(block) = tasks.next_block() {
+        ids.extend(block.filter(|task| !task.deleted && is_its(task)).map(|task| task.id.clone()));
+        tokio::task::yield_now().await;
+    }
+    ids.reverse();
+    ids
+}
+
+fn is_open(status: Status) -> bool {
+    matches!(status, Status::Pending | Status::AwaitingReply | Status::Failed)
+}
+
+fn works_by(state: &State, agent: &str, plugin: &str) -> bool {
+    let agent = state.folded.get(agent).filter(|agent| is_agent(agent));
+    agent.is_some_and(|agent| agent.state.get(PLUGIN).and_then(Value::as_str) == Some(plugin))
+}
+
+/// Returns the last event that made a task wait for the agent that it is assigned to now, if the event is at one of these
+/// positions, except the first.
+async fn asked(
+    state: &State,
+    id: &AggregateId,
+    positions: std::ops::RangeInclusive<u64>,
+) -> Result<Option<EventContext>> {
+    let (Some(now), Some(definition)) = (state.folded.get(id.as_str()), state.types.get(TASK)) else { return Ok(None) };
+    let agent = Task::new(&now).assigned_agent();
+    let mut pages = StreamPages::new(id.clone(), 1..=now.version);
+    let (mut before, mut asked): (Option<Arc<Aggregate>>, Option<EventContext>) = (None, None);
+    while let Some(events) = pages.next(&state.db).await? {
+        for event in events.into_iter().map(Arc::new) {
+            let after = Arc::new(Aggregate::fold(before.as_deref(), &event, &definition));
+            let task = Task::new(&after);
+            if work::asks(&event) && work::waits(&task) && task.assigned_agent() == agent {
+                let definition = definition.clone();
+                asked = Some(EventContext { event, before: before.take(), after: after.clone(), definition });
+            }
+            before = Some(after);
+        }
+        tokio::task::yield_now().await;
+    }
+    let is_within = |position: u64| position > *positions.start() && position <= *positions.end();
+    Ok(asked.filter(|asked| is_within(asked.event.position)))
+}

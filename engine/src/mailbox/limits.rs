@@ -1,0 +1,159 @@
+//! The limits of a task's content: a task is read as a whole, and one append carries all effects of an approval.
+
+use rustc_hash::FxHashSet;
+
+use crate::error::{Error, Result};
+use crate::model::event::MAX_EVENTS_PER_APPEND;
+use crate::model::task::Task;
+use crate::model::task::content::Message;
+use crate::model::value::{Object, Value};
+
+/// The maximum number of artifacts of a task, without the earlier versions.
+pub const MAX_ARTIFACTS: usize = 500;
+/// The maximum number of versions of all artifacts of a task.
+pub const MAX_VERSIONS: usize = 2_000;
+/// The maximum number of messages of a task.
+pub const MAX_MESSAGES: usize = 1_000;
+/// The maximum size of the messages and of all versions of the artifacts of a task, in bytes.
+pub const MAX_CONTENT_BYTES: usize = 16 << 20;
+/// The maximum number of effects that an approval appends.
+pub const MAX_EFFECTS: usize = 500;
+/// The maximum size of the payloads of the effects that an approval appends, in bytes.
+pub const MAX_EFFECT_BYTES: usize = 4 << 20;
+
+const _: () = assert!(MAX_EFFECTS < MAX_EVENTS_PER_APPEND);
+
+/// The error code for content that does not fit into its task.
+const TASK_FULL: &str = "task_full";
+/// The error code for an approval with more effects than one append carries.
+const APPROVAL_TOO_LARGE: &str = "approval_too_large";
+
+/// The number of effects of artifacts, and the size of the payloads of these effects, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Effects {
+    count: usize,
+    bytes: usize,
+}
+
+impl Effects {
+    fn of<'a>(artifacts: impl Iterator<Item = &'a Object>) -> Effects {
+        let stored = artifacts.filter_map(|artifact| artifact.get("effect").filter(|effect| !effect.is_null()));
+        stored.fold(Effects::default(), |sum, effect| Effects {
+            count: sum.count + 1,
+            bytes: sum.bytes + effect.get("payload").map_or(0, Value::size_bytes),
+        })
+    }
+}
+
+/// Returns the approximate size of the events that an approval of a task appends, in bytes.
+pub fn approval_bytes(task: &Task<'_>) -> usize {
+    Effects::of(task.current_artifacts().into_iter()).bytes
+}
+
+/// Checks that one append can carry the effects of the approved artifacts.
+pub(super) fn check_approval(artifacts: &[&Object]) -> Result<()> {
+    let Effects { count, bytes } = Effects::of(artifacts.iter().copied());
+    if count <= MAX_EFFECTS && bytes <= MAX_EFFECT_BYTES {
+        return Ok(());
+    }
+    let message = format!(
+        "approval would append {count} effects with {bytes} bytes; allowed are {MAX_EFFECTS} effects with \
+         {MAX_EFFECT_BYTES} bytes. Reject the task, and create several smaller tasks"
+    );
+    let details = Object::from_iter([
+        ("effects", Value::from(count as i64)),
+        ("max_effects", (MAX_EFFECTS as i64).into()),
+        ("bytes", (bytes as i64).into()),
+        ("max_bytes", (MAX_EFFECT_BYTES as i64).into()),
+    ]);
+    Err(Error::conflict_with(APPROVAL_TOO_LARGE, message, details))
+}
+
+/// Checks that the new versions of artifacts fit into their task. `task` is `None` if the task does not exist yet, and
+/// `current` are the artifacts that the task has.
+pub(super) fn check_artifacts(task: Option<&Task<'_>>, current: &[&Object], new: &[Object]) -> Result<()> {
+    let versions = task.map_or(0, |task| task.artifacts().len()) + new.len();
+    within("versions of artifacts", versions, MAX_VERSIONS, FINISH)?;
+    let replaced: FxHashSet<&str> = new.iter().filter_map(|entry| entry.get("supersedes")?.as_str()).collect();
+    let is_kept = |artifact: &&Object| {
+        let id = artifact.get("id").and_then(Value::as_str);
+        id.is_none_or(|id| !replaced.contains(id))
+    };
+    let after: Vec<&Object> = current.iter().copied().filter(is_kept).chain(new).collect();
+    within("artifacts", after.len(), MAX_ARTIFACTS, REPLACE)?;
+    let effects = Effects::of(after.iter().copied());
+    within("effects", effects.count, MAX_EFFECTS, REPLACE)?;
+    within("bytes of effects", effects.bytes, MAX_EFFECT_BYTES, REPLACE)?;
+    let new_bytes = new.iter().map(Object::size_bytes).sum::<usize>();
+    within("bytes of content", task.map_or(0, content_bytes) + new_bytes, MAX_CONTENT_BYTES, FINISH)
+}
+
+/// Checks that a message fits into its task.
+pub(super) fn check_message(task: &Task<'_>, message: &Message) -> Result<()> {
+    within("messages", task.messages().len() + 1, MAX_MESSAGES, FINISH)?;
+    within("bytes of content", content_bytes(task) + message.size_bytes(), MAX_CONTENT_BYTES, FINISH)
+}
+
+/// What a sender does whose content needs another task.
+const FINISH: &str = "finish this task, and continue in another one";
+/// What a sender does whose content may replace earlier content.
+const REPLACE: &str = "send new versions of existing artifacts, or put the rest into another task";
+
+fn content_bytes(task: &Task<'_>) -> usize {
+    task.messages().iter().chain(task.artifacts()).map(Value::size_bytes).sum()
+}
+
+fn within(what: &'static str, count: usize, maximum: usize, instead: &str) -> Result<()> {
+    if count <= maximum {
+        return Ok(());
+    }
+    let message = format!("the task would have {count} {what}; allowed are {maximum}. Instead, {instead}");
+    let details = Object::from_iter([
+        ("limit", Value::from(what)),
+        ("count", (count as i64).into()),
+        ("maximum", (maximum as i64).into()),
+    ]);
+    Err(Error::conflict_with(TASK_FULL, message, details))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn artifact(id: &str, supersedes: Option<&str>, payload: &str) -> Object {
+        let effect = Object::from_iter([("payload", Object::from_iter([("text", payload)]))]);
+        let mut entry = Object::from_iter([("id", Value::from(id)), ("effect", effect.into())]);
+        if let Some(before) = supersedes {
+            entry.push("supersedes", before);
+        }
+        entry
+    }
+
+    fn code(outcome: Result<()>) -> Option<&'static str> {
+        match outcome {
+            Err(Error::Conflict { code, .. }) => Some(code),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_task_holds_its_maximum_of_artifacts_and_their_next_versions() {
+        let full: Vec<Object> = (0..MAX_ARTIFACTS).map(|id| artifact(&id.to_string(), None, "")).collect();
+        let current: Vec<&Object> = full.iter().collect();
+        assert_eq!(code(check_artifacts(None, &current, &[artifact("next", Some("7"), "")])), None);
+        assert_eq!(code(check_artifacts(None, &current, &[artifact("more", None, "")])), Some(TASK_FULL));
+    }
+
+    #[test]
+    fn effects_are_limited_in_number_and_bytes() {
+        let small: Vec<Object> = (0..=MAX_EFFECTS).map(|id| artifact(&id.to_string(), None, "")).collect();
+        let small: Vec<&Object> = small.iter().collect();
+        assert_eq!(code(check_approval(&small[1..])), None);
+        assert_eq!(code(check_approval(&small)), Some(APPROVAL_TOO_LARGE));
+        let half = "x".repeat(MAX_EFFECT_BYTES / 2);
+        let large = [artifact("a", None, &half), artifact("b", None, &half)];
+        assert_eq!(code(check_approval(&[&large[0]])), None);
+        assert_eq!(code(check_approval(&[&large[0], &large[1]])), Some(APPROVAL_TOO_LARGE));
+        assert_eq!(code(check_artifacts(None, &[&large[0]], &large[1..])), Some(TASK_FULL));
+    }
+}

@@ -1,0 +1,77 @@
+//! The limit on wrong credentials from one address. It is on by default, because guesses cost lookups in the store.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use poem::Request;
+
+use super::rate::{Allowances, MAX_CALLERS, neighbours, refusal};
+use crate::http::bearer::bearer;
+use crate::http::error::ApiError;
+use crate::http::routes::REALTIME;
+
+/// The end of the path of the operation whose credential is in the body.
+const EXCHANGE: &str = "/sign-in-codes/exchange";
+
+/// The addresses that have recently sent wrong credentials.
+pub struct WrongTokens {
+    allowances: Allowances<IpAddr>,
+    /// The addresses without an allowance, each with the time at which it has one again.
+    blocked: Mutex<HashMap<IpAddr, Instant>>,
+}
+
+impl WrongTokens {
+    /// Creates the limit, or returns `None` for 0 wrong credentials per minute, which means no limit.
+    pub fn new(per_minute: u32) -> Option<WrongTokens> {
+        Some(WrongTokens { allowances: Allowances::new(per_minute)?, blocked: Mutex::default() })
+    }
+
+    /// Fails if an address has used up its allowance. Called for requests whose token is not known to be valid.
+    pub fn check(&self, address: IpAddr) -> Result<(), ApiError> {
+        let until = self.blocked.lock().get(&address).copied();
+        match until.and_then(|until| until.checked_duration_since(Instant::now())) {
+            Some(wait) => Err(refusal(wait)),
+            None => Ok(()),
+        }
+    }
+
+    /// Counts a wrong credential.
+    pub fn count(&self, address: IpAddr) {
+        let Err(wait) = self.allowances.check(&address, neighbours(address)) else { return };
+        let (now, mut blocked) = (Instant::now(), self.blocked.lock());
+        if blocked.len() >= MAX_CALLERS {
+            blocked.retain(|_, until| *until > now);
+        }
+        // Every further address is blocked for at most the time of one credential, so a missing one changes little.
+        if blocked.len() < MAX_CALLERS {
+            blocked.insert(address, now + wait.max(Duration::from_millis(1)));
+        }
+    }
+}
+
+/// Returns whether a request may present a credential: a bearer token, the credential of a socket or a sign-in code.
+pub fn may_present_credential(request: &Request) -> bool {
+    let path = request.uri().path();
+    bearer(request).is_some() || path.starts_with(REALTIME) || path.ends_with(EXCHANGE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_blocked_after_its_allowance_and_no_other() {
+        let (one, other) = (IpAddr::from([192, 0, 2, 1]), IpAddr::from([192, 0, 2, 2]));
+        let wrong = WrongTokens::new(2).expect("a limit");
+        for _ in 0..2 {
+            wrong.count(one);
+            assert!(wrong.check(one).is_ok());
+        }
+        wrong.count(one);
+        assert!(wrong.check(one).is_err());
+        assert!(wrong.check(other).is_ok());
+        assert!(WrongTokens::new(0).is_none());
+    }
+}

@@ -1,0 +1,70 @@
+//! Tests successors on two engines of one store: of a key, and of the owner of a workspace.
+
+use std::sync::Arc;
+
+use foldwork_engine::model::access::{Role, Scope};
+use foldwork_engine::model::plan::Limits;
+use foldwork_engine::workspace::members::NewPlan;
+use foldwork_engine::workspace::projects::NewProject;
+use foldwork_engine::{Engine, Error, Operator, Owner, Reader};
+use foldwork_tests::handles::{enter, join};
+
+use crate::admitted::{is_refused, new_key, token, twins};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_founder_can_be_replaced_on_every_server() {
+    let (engines, key) = twins().await;
+    let workspace = enter(&engines[0], &key).await.expect("a workspace");
+    let founder = workspace.reader.record().owner_id.clone();
+    let token = token("bob");
+    let bob = join(&engines[1], &workspace.owner, &token, "bob@example.com", Role::Editor).await.expect("joined");
+    workspace.owner.change_owner(bob.user_id()).await.expect("another owner");
+    // The limits follow the owner on every server, also on those that had opened the workspace before.
+    let operator: Operator =
+        engines[0].enter(engines[0].authenticate(&key).await.expect("a caller")).await.expect("a right");
+    let limits = Some(Limits { projects: Some(0), ..Limits::default() });
+    operator.set_plan(bob.user_id(), NewPlan { limits, ..NewPlan::default() }).await.expect("a plan");
+    let project = NewProject { name: "Docs".into(), ..NewProject::default() };
+    let refused = workspace.writer.create_project(project).await.map(drop);
+    assert!(refused.is_err(), "the limits are those of the founder");
+    let there = engines[1].authenticate_in(&token, Some(bob.workspace_id())).await.expect("a caller");
+    let owner: Owner = engines[1].enter(there).await.expect("an owner");
+    owner.change_role(&founder, Role::Viewer).await.expect("a lower role");
+    owner.remove_member(&founder, None).await.expect("removed");
+    for engine in &engines {
+        assert!(is_refused(engine, &key).await, "the founder's key");
+    }
+    let refused = owner.remove_member(bob.user_id(), None).await;
+    assert!(matches!(refused, Err(Error::Conflict { code: "workspace_owner", .. })), "{refused:?}");
+    // A key for an operator who has lost all keys belongs to the new owner.
+    let made = engines[0].reset_owner_key(false).await.expect("a key");
+    assert_eq!(engines[1].authenticate(&made.key).await.expect("a caller").user_id(), bob.user_id());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replaced_key_ends_on_every_server_and_its_streams_with_it() {
+    let (engines, key) = twins().await;
+    let workspace = enter(&engines[0], &key).await.expect("a workspace");
+    let made = workspace.writer.create_key(new_key("old", &[Scope::ApiRead]), None).await.expect("a key");
+    let secret = made.secret.expect("its secret");
+    let mut held = Vec::new();
+    for engine in &engines {
+        let reader = enter_reader(engine, &secret).await;
+        held.push(reader.grant());
+    }
+    let successor = workspace.writer.rotate_key(&made.record.id, 500, None).await.expect("a successor");
+    for engine in &engines {
+        enter_reader(engine, successor.secret.as_deref().expect("its secret")).await;
+    }
+    // The grants know no expiry, because the key had none when they were registered.
+    for mut grant in held {
+        grant.ended().await;
+    }
+    for engine in &engines {
+        assert!(is_refused(engine, &secret).await);
+    }
+}
+
+async fn enter_reader(engine: &Arc<Engine>, secret: &str) -> Reader {
+    engine.enter(engine.authenticate(secret).await.expect("a caller")).await.expect("a right")
+}
