@@ -26,8 +26,15 @@ fn backups(engine: &Arc<Engine>, folder: &tempfile::TempDir, key: &str) -> Arc<B
     Backups::new(engine.clone(), archive(folder, key), settings)
 }
 
+/// Opens the workspace, and waits until the engine leads it. Only the leader archives a workspace.
 async fn writer(engine: &Arc<Engine>) -> Writer {
-    engine.enter(engine.authenticate(KEY).await.expect("the key")).await.expect("the workspace opens")
+    let caller = engine.authenticate(KEY).await.expect("the key");
+    let workspace_id = caller.workspace_id.clone();
+    let writer = engine.enter(caller).await.expect("the workspace opens");
+    while !engine.leads(&workspace_id) {
+        tokio::task::yield_now().await;
+    }
+    writer
 }
 
 async fn append(writer: &Writer, id: &str, number: i64) {
