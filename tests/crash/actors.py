@@ -202,7 +202,9 @@ class Writer:
     def take_refusal(self, act, task, answer):
         if answer["code"] == "task_state_conflict":
             self.status[task] = answer["status"]
-            refused = Fold.table[answer["status"], act.verb] == "409"
+            # A deferral until the time that another actor has chosen in the same millisecond changes nothing.
+            same_time = (answer["status"], act.verb) == ("deferred", "defer*")
+            refused = same_time or Fold.table[answer["status"], act.verb] == "409"
             if answer["status"] in ENDED:
                 self.shared.drop(task)
         else:
