@@ -7,6 +7,8 @@ use crate::model::violation::Violation;
 use crate::store;
 use crate::store::retry::MayConflict;
 
+/// The error code for an event `<type>.created` on an aggregate that exists.
+pub const AGGREGATE_EXISTS: &str = "aggregate_exists";
 /// The error code for an event on a deleted aggregate that does not restore the aggregate.
 pub const AGGREGATE_DELETED: &str = "aggregate_deleted";
 /// The error code of a request that reuses the idempotency key of a different request.
@@ -125,6 +127,17 @@ impl Error {
         let mut details = Object::new();
         details.push("current_version", current_version as i64);
         Error::conflict_with("version_conflict", format!("the stream is at version {current_version}"), details)
+    }
+
+    /// Returns the error for an event `<type>.created` on an aggregate that exists.
+    pub fn aggregate_exists(id: &str, current_version: u64) -> Error {
+        let mut details = Object::new();
+        details.push("current_version", current_version as i64);
+        let shown: String = id.chars().take(64).collect();
+        let message = format!(
+            "the aggregate '{shown}' exists; another verb changes it, and \"expected_version\": \"any\" appends anyway"
+        );
+        Error::conflict_with(AGGREGATE_EXISTS, message, details)
     }
 
     /// Returns the error for an event on a deleted aggregate that does not restore the aggregate.

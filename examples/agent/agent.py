@@ -137,7 +137,7 @@ async def listen(agent):
                 task = message["payload"]["task"]
                 if message["event"] in ("task.created", "task.assigned", "task.resumed"):
                     await work(agent, task)
-                elif message["event"] == "task.asked":
+                elif message["event"] in ("task.asked", "task.changes_requested", "task.answered"):
                     await answer(agent, task)
                 await channel.send_broadcast("ack", {"position": message["payload"]["position"]})
     except TimeoutError:

@@ -104,7 +104,7 @@ async function listen(agent: string): Promise<void> {
   let last: Promise<void> = Promise.resolve()
   const take = async ({ event, payload }: Delivery): Promise<void> => {
     if (['task.created', 'task.assigned', 'task.resumed'].includes(event)) await work(agent, payload.task)
-    if (event === 'task.asked') await answer(agent, payload.task)
+    if (['task.asked', 'task.changes_requested', 'task.answered'].includes(event)) await answer(agent, payload.task)
     await channel.send({ type: 'broadcast', event: 'ack', payload: { position: payload.position } })
   }
   const beats = setInterval(() => {

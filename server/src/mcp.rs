@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use foldwork_engine::Error;
+use foldwork_engine::model::repeated::repeated_name;
 use foldwork_plugins::mcp::{self, Settings};
 use foldwork_plugins::{Protocol, speaks};
 use poem::endpoint::{BoxEndpoint, TowerCompatExt};
@@ -17,7 +18,7 @@ use crate::config::Config;
 use crate::http::bearer::bearer;
 use crate::http::bodies;
 use crate::http::error::ApiError;
-use crate::http::offloading::offload_task;
+use crate::http::offloading::{offload, offload_task};
 use crate::http::public_url::PublicUrl;
 use crate::http::routes::{Methods, upload_url_prefix};
 
@@ -127,13 +128,16 @@ impl Endpoint for Served {
         let body = request.take_body();
         let body = bodies::read(&request, body).await?;
         let (bytes, is_json) = (body.len(), is_json(&request));
-        let service = self.service.clone();
+        let (service, result) = (self.service.clone(), access.result.clone());
         // The message is parsed within this task, so a large message is offloaded.
         let serve = async move {
+            if let Some(repeated) = repeated_name(&body) {
+                return Err(ApiError::faulty_body(vec![repeated]).into());
+            }
             access.sent = mcp::sent_arguments(&body);
             request.set_body(body);
             request.extensions_mut().insert(access);
-            shaped(service.call(request).await?, is_json).await
+            shaped(service.call(request).await?, is_json, &result).await
         };
         offload_task(bytes, serve).await
     }
@@ -147,19 +151,21 @@ fn is_json(request: &Request) -> bool {
 }
 
 /// Converts a plain-text error of the protocol's library to JSON, and gives every response a body of known length.
-/// `sent_json` is whether the request declared its body as JSON.
-async fn shaped(mut response: Response, sent_json: bool) -> poem::Result<Response> {
+/// `sent_json` is whether the request declared its body as JSON, and `result` has the exact numbers of a tool's result.
+async fn shaped(mut response: Response, sent_json: bool, result: &mcp::ExactResult) -> poem::Result<Response> {
     let status = response.status();
     let is_json = response.header(CONTENT_TYPE.as_str()).is_some_and(|kind| kind.starts_with("application/json"));
     let body = response.take_body().into_vec().await.map_err(poem::error::InternalServerError)?;
     if is_json || status.is_success() {
-        response.set_body(body);
+        response.set_body(offload(body.len(), || result.restored_in(body)));
         return Ok(response);
     }
     let text = String::from_utf8_lossy(&body).into_owned();
     let (status, code) = match status {
         // The library reports JSON that is not a message of the protocol as an unsupported media type.
-        StatusCode::UNSUPPORTED_MEDIA_TYPE if sent_json => (StatusCode::BAD_REQUEST, "invalid_body"),
+        StatusCode::UNSUPPORTED_MEDIA_TYPE if sent_json => {
+            return Err(ApiError::invalid_body(&unread(&text)).into());
+        }
         StatusCode::UNSUPPORTED_MEDIA_TYPE => (status, "unsupported_media_type"),
         StatusCode::FORBIDDEN => (status, "host_refused"),
         StatusCode::NOT_ACCEPTABLE => (status, "not_acceptable"),
@@ -171,6 +177,15 @@ async fn shaped(mut response: Response, sent_json: bool) -> poem::Result<Respons
         }
     };
     Err(ApiError::new(status, code, text).into())
+}
+
+/// Returns the error message for a body that the library could not read. The library's text names its own types if the
+/// body is JSON.
+fn unread(text: &str) -> String {
+    match text.trim_start_matches("fail to deserialize request body").trim_start() {
+        told if told.contains(" line ") => format!("the body is not JSON: {}", told.replace('`', "'")),
+        _ => "expected a message of JSON-RPC 2.0: an object with 'jsonrpc', 'method' and 'params'".to_owned(),
+    }
 }
 
 /// The endpoint of the OAuth metadata, which names the issuers of tokens.

@@ -73,6 +73,7 @@ pub async fn listen_with(
     show: impl FnOnce(&str) -> std::io::Result<()>,
 ) -> anyhow::Result<Listening> {
     config.dashboard.sign_in()?;
+    config.dashboard.appearance()?;
     let metrics = telemetry::serve_metrics(&config.metrics).await?;
     let plugins = load_plugins(&config.plugins)?;
     let embed = embedding::open(&config.search.embedding)?;

@@ -14,7 +14,7 @@ const IDS: usize = 200;
 
 fn events(ids: impl Iterator<Item = (String, Option<String>)>) -> Value {
     let event = |(stream, id): (String, Option<String>)| {
-        json!({"aggregate_id": stream, "aggregate_type": "article", "event_type": "article.updated",
+        json!({"aggregate_id": stream, "aggregate_type": "article", "event_type": "article.changed",
                "event_id": id, "payload": {"title": "one"}})
     };
     json!({"events": ids.map(event).collect::<Vec<_>>()})

@@ -7,6 +7,8 @@ mod aborted_requests;
 mod client_ids_in_uuid7_form;
 mod floods_of_joins;
 mod pipelined_requests;
+mod queries_of_one_key;
+mod readers_of_large_content;
 mod readers_that_never_read;
 mod reset_during_key_revocation;
 mod reset_during_replay;

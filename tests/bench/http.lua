@@ -1,4 +1,5 @@
 -- Appends one event per request to streams that each thread has for itself; FOLDWORK_TOKEN is the bearer token.
+-- FOLDWORK_STREAMS begins the names of the streams, so that several runs on one server have streams of their own.
 local threads = 0
 
 function setup(thread)
@@ -8,6 +9,7 @@ end
 
 local number = 0
 local streams = 6400
+local prefix = os.getenv("FOLDWORK_STREAMS") or "http"
 local body = string.rep("x", 250)
 
 function init()
@@ -18,7 +20,7 @@ end
 
 function request()
    local verb = number < streams and "created" or "updated"
-   local path = string.format("/api/v1/aggregates/http-%d-%d/events", id, number % streams)
+   local path = string.format("/api/v1/aggregates/%s-%d-%d/events", prefix, id, number % streams)
    local event = string.format(
       '{"aggregate_type":"article","event_type":"article.%s","payload":{"title":"Title %d","body":"%s","n":%d}}',
       verb, number, body, number)

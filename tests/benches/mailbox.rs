@@ -8,8 +8,9 @@ use foldwork_engine::Store;
 use foldwork_engine::model::event::Expected;
 use foldwork_engine::model::facts::{Assignee, Priority};
 use foldwork_engine::model::task::{SourceType, Status};
-use foldwork_engine::workspace::mailbox::TaskCommand;
+use foldwork_engine::workspace::PageLimit;
 use foldwork_engine::workspace::mailbox::tasks::{Limit, NewTask, TaskFilter};
+use foldwork_engine::workspace::mailbox::{Accepted, TaskCommand};
 use foldwork_engine::workspace::projects::NewProject;
 use foldwork_tests::agents::agents;
 use foldwork_tests::clock::FixedClock;
@@ -55,7 +56,7 @@ fn command(number: usize) -> Option<TaskCommand> {
         1 => Some(TaskCommand::Defer { until: None, reason: None }),
         2..=4 => Some(TaskCommand::Reject { reason: None }),
         5 => Some(TaskCommand::Read),
-        _ => Some(TaskCommand::Approve { comment: None, accept_stale: false }),
+        _ => Some(TaskCommand::Approve { comment: None, accepted: Accepted::default() }),
     }
 }
 
@@ -133,7 +134,10 @@ fn main() {
         let began = Instant::now();
         workspace.reader.list_tasks(&TaskFilter::default(), None, Limit::tasks(PAGE)).await.expect("a page");
         println!("first list, which builds the columns: {:.1} ms", began.elapsed().as_secs_f64() * 1e3);
-        measure("the roster", || async { workspace.reader.roster().await.expect("a roster").len() }).await;
+        measure("the roster", || async {
+            workspace.reader.roster(None, PageLimit::NONE).await.expect("a roster").items.len()
+        })
+        .await;
         let late = workspace.reader.position() / 10;
         for (name, filter) in filters() {
             measure_list(&workspace, name, &filter, None).await;

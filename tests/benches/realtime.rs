@@ -198,7 +198,7 @@ async fn rate<F: Future<Output = anyhow::Result<Value>>>(
 /// Measures the rates of appends and of pipelines.
 async fn rates(server: &Server) -> anyhow::Result<[Rate; 2]> {
     let append = |number: u64| async move {
-        let event = json!({"aggregate_type": "article", "event_type": "article.updated", "payload": {"title": "A title", "n": number}});
+        let event = json!({"aggregate_type": "article", "event_type": "article.changed", "payload": {"title": "A title", "n": number}});
         server.post(&format!("/api/v1/aggregates/article-{}/events", number % ARTICLES), &event).await
     };
     let stages = json!([{"$match": {"aggregate_type": "article"}}, {"$fold": {}}, {"$group": {"_id": null, "n": {"$sum": "$n"}}}]);

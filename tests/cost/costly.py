@@ -2,6 +2,8 @@
 
 import json
 
+import content
+
 # The characters of texts and patterns.
 LETTERS = "ab0 é"
 LARGEST_BODY = 900_000
@@ -9,20 +11,23 @@ SIZES = [1, 3, 10, 100, 1_000, 10_000, 100_000]
 
 
 def preparation():
-    """Yields the requests that prepare a new server: the definition of a type, and events of readable aggregates."""
+    """Yields the requests that prepare a new server: the definition of a type, events of readable aggregates, and tasks
+    with much content. Each is a name for the id in the answer, or None, with the method, path and body."""
     fields = [{"name": "title", "type": "string"}, {"name": "tags", "type": "array", "fold": "union"}]
-    yield "POST", "/aggregates/define", {"type_name": "note", "fields": fields}
+    yield None, "POST", "/aggregates/define", {"type_name": "note", "fields": fields}
     for number in range(50):
         payload = {"title": f"note {number} " + "ab" * number, "tags": list(range(number)), "n": number % 7}
-        yield "POST", f"/aggregates/note-{number}/events", {
+        yield None, "POST", f"/aggregates/note-{number}/events", {
             "aggregate_type": "note", "event_type": "note.created", "payload": payload}
+    yield from content.preparation()
 
 
 def request(chance):
     """Returns the kind, method, path and body of a request."""
     kind, make = chance.choice([
         ("pipeline", pipeline), ("pipeline", pipeline), ("pipeline", pipeline), ("dry run", dry_run), ("mcp", mcp),
-        ("type", definition), ("payload", payload), ("search", search),
+        ("type", definition), ("payload", payload), ("search", search), ("task", content.task), ("task", content.task),
+        ("list", content.listing), ("heartbeat", content.heartbeat),
     ])
     while True:
         method, path, body = make(chance)
@@ -61,7 +66,7 @@ def payload(chance):
               for number in range(chance.choice([1, 5, 100]))}
     kind = chance.choice(["note"] + [f"t{number}" for number in range(20)])
     return "POST", f"/api/v1/aggregates/{kind}-{chance.randrange(30)}/events", {
-        "aggregate_type": kind, "event_type": f"{kind}.updated", "payload": values}
+        "aggregate_type": kind, "event_type": f"{kind}.changed", "payload": values}
 
 
 def text(chance, most=len(SIZES)):

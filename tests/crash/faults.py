@@ -88,7 +88,7 @@ class Sent:
     def append(self, client, stream, event_id, text):
         """Appends one event. Returns the status, or `None` if the connection broke."""
         payload = {"title": event_id, "text": text}
-        event = {"event_id": event_id, "aggregate_type": "article", "event_type": "article.updated", "payload": payload}
+        event = {"event_id": event_id, "aggregate_type": "article", "event_type": "article.changed", "payload": payload}
         with self.lock:
             self.payloads[event_id] = digest(payload)
             self.open.add(event_id)

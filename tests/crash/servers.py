@@ -174,7 +174,7 @@ class Load:
 
     def append(self, chance, number, count):
         stream = f"s-{number}-{chance.randrange(STREAMS)}" if chance.random() < 0.7 else f"shared-{chance.randrange(3)}"
-        event = {"event_id": f"e-{number}-{count}", "aggregate_type": "article", "event_type": "article.updated",
+        event = {"event_id": f"e-{number}-{count}", "aggregate_type": "article", "event_type": "article.changed",
                  "payload": {"title": f"Event {number} {count}", "n": count}}
         answered = self.until_answered(chance, "POST", f"/aggregates/{stream}/events", event)
         if answered is None:
@@ -193,7 +193,7 @@ class Load:
         stream = f"shared-{chance.randrange(3)}"
         found = self.call(chance, "GET", f"/aggregates/{stream}")
         version = found[1]["_version"] if found and found[0] == 200 else 0
-        event = {"event_id": f"r-{number}-{count}", "aggregate_type": "article", "event_type": "article.updated",
+        event = {"event_id": f"r-{number}-{count}", "aggregate_type": "article", "event_type": "article.changed",
                  "payload": {"n": count}, "expected_version": version}
         answered = self.until_answered(chance, "POST", f"/aggregates/{stream}/events", event)
         if answered is None or answered[0] == 409:
@@ -417,16 +417,17 @@ def share(program, store_program, folder, key, seed, seconds):
     return passed, failed
 
 
-def build_store():
+def build_store(release=False):
     """Builds the store, and returns its program."""
     repository = pathlib.Path(__file__).resolve().parents[2]
     target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or repository / "target")
     chosen = os.environ.get("FOLDWORK_TEST_STORE")
     if chosen:
         return chosen
-    subprocess.run(["cargo", "build", "--locked", "--target-dir", str(target)], cwd=repository / "tests" / "store",
-                   check=True)
-    return str(target / "debug" / "foldwork-test-store")
+    profile = ["--release"] if release else []
+    subprocess.run(["cargo", "build", "--locked", "--target-dir", str(target), *profile],
+                   cwd=repository / "tests" / "store", check=True)
+    return str(target / ("release" if release else "debug") / "foldwork-test-store")
 
 
-__all__ = ["build_store", "share"]
+__all__ = ["Member", "Store", "build_store", "share"]

@@ -1,4 +1,4 @@
-// Makes the pictures of the documentation, with tasks and pipelines as a small shop could have them.
+// Makes the pictures of the documentation, light and dark, with tasks and pipelines as a small shop could have them.
 
 import { statSync } from "node:fs";
 import { join } from "node:path";
@@ -47,30 +47,37 @@ const server = await startServer();
 try {
   const api = caller(server.url, server.key);
   const opened = await fill(api);
-  const context = await (await browser()).newContext({ viewport: SIZE, colorScheme: "light", locale: "en-GB", timezoneId: "UTC" });
-  const page = await context.newPage();
-  await page.goto(server.url);
-  await page.getByLabel("API key").fill(server.key);
-  await page.getByRole("button", { name: "Sign in" }).click();
-  await see(page.getByRole("navigation", { name: "Screens" }));
-  const picture = async (/** @type {string} */ name) => {
-    await page.mouse.move(0, 0);
-    const path = join(FOLDER, `dashboard-${name}.png`);
-    await page.screenshot({ path, animations: "disabled" });
-    const { size } = statSync(path);
-    if (size > MOST) throw new Error(`${path} has ${size} bytes, more than ${MOST}`);
-    console.log(`${path}: ${size} bytes`);
-  };
-  await page.goto(`${server.url}/inbox/${opened}?tab=diff`);
-  await see(page.getByRole("tabpanel").locator("ins"));
-  await see(page.getByRole("button", { name: "Mark as unread" }));
-  await picture("inbox");
-  const pipeline = [{ $match: { aggregate_type: "invoice" } }, { $fold: {} }, { $match: { status: "open" } }, { $group: { _id: "$customer", invoices: { $sum: 1 }, total: { $sum: "$total" } } }, { $sort: { total: -1 } }];
-  await page.goto(`${server.url}/pipelines?q=${encodeURIComponent(JSON.stringify(pipeline))}`);
-  await see(page.getByRole("region", { name: "Results" }).getByText("Café Lumen"));
-  await until(async () => (await page.locator(".cm-content").count()) === pipeline.length);
-  await picture("pipeline");
-  await context.close();
+  const pipeline = [{ $match: { aggregate_type: "invoice" } }, { $fold: {} }, { $group: { _id: "$customer", invoices: { $sum: 1 }, open: { $sum: { $cond: [{ $eq: ["$status", "open"] }, "$total", 0] } } } }];
+  for (const colorScheme of /** @type {const} */ (["light", "dark"])) {
+    const context = await (await browser()).newContext({ viewport: SIZE, colorScheme, locale: "en-GB", timezoneId: "UTC" });
+    const page = await context.newPage();
+    await page.goto(server.url);
+    await page.getByLabel("API key").fill(server.key);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await see(page.getByRole("navigation", { name: "Screens" }));
+    const picture = async (/** @type {string} */ name) => {
+      await page.mouse.move(0, 0);
+      const path = join(FOLDER, `dashboard-${name}${colorScheme === "dark" ? "-dark" : ""}.png`);
+      await page.screenshot({ path, animations: "disabled" });
+      const { size } = statSync(path);
+      if (size > MOST) throw new Error(`${path} has ${size} bytes, more than ${MOST}`);
+      console.log(`${path}: ${size} bytes`);
+    };
+    await page.goto(`${server.url}/inbox/${opened}?tab=diff`);
+    await see(page.getByRole("tabpanel").locator("ins"));
+    await see(page.getByRole("button", { name: "Mark as unread" }));
+    await see(page.getByRole("link", { name: /^Inbox \d+ waiting/ }));
+    await picture("inbox");
+    // The same pipeline at an earlier moment, beside now.
+    await page.goto(`${server.url}/pipelines?q=${encodeURIComponent(JSON.stringify(pipeline))}&at=2026-09-20T00:00:00.000Z..`);
+    const compare = page.getByRole("region", { name: "What differs" }).getByRole("button", { name: "Compare" }).first();
+    await see(compare);
+    await until(async () => (await page.locator(".cm-content").count()) === pipeline.length);
+    await compare.click();
+    await page.getByRole("main").evaluate((main) => { main.scrollTop = main.scrollHeight; });
+    await picture("pipeline");
+    await context.close();
+  }
 } finally {
   await server.remove();
   await closeBrowser();

@@ -88,6 +88,16 @@ impl FixedClock {
         self.is_broken.store(true, Ordering::SeqCst);
     }
 
+    /// Returns the number of random values that were drawn.
+    pub fn drawn(&self) -> u64 {
+        self.drawn.load(Ordering::SeqCst)
+    }
+
+    /// Continues the sequence of random values after this many values.
+    pub fn set_drawn(&self, drawn: u64) {
+        self.drawn.store(drawn, Ordering::SeqCst);
+    }
+
     /// Returns the number of times that the clock has been read. A busy loop would read the clock very often.
     pub fn read_count(&self) -> u64 {
         self.read_count.load(Ordering::SeqCst)

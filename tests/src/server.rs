@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -66,6 +67,11 @@ fn of_one_address(config: &Config) -> Config {
     config
 }
 
+/// Whether `SERVERS=2` asks for a second server on the store of each test, which gets every other request.
+fn has_peers() -> bool {
+    std::env::var("SERVERS").is_ok_and(|count| count == "2")
+}
+
 /// Returns the default access settings of test servers, which trust one issuer by a secret.
 fn settings() -> AccessSettings {
     AccessSettings { issuers: vec![secret_issuer()], ..AccessSettings::default() }
@@ -81,6 +87,16 @@ pub struct Server {
     pub keys: Vec<(&'static str, String)>,
     pub shutdown: Shutdown,
     application: BoxEndpoint<'static, Response>,
+    /// A second server on the store, to which every other request goes.
+    peer: Option<Peer>,
+}
+
+/// A server that shares the store of another one.
+struct Peer {
+    engine: Arc<Engine>,
+    application: BoxEndpoint<'static, Response>,
+    /// The number of requests that were sent to either server.
+    sent: AtomicUsize,
 }
 
 impl Server {
@@ -127,12 +143,24 @@ impl Server {
         settings: AccessSettings,
         provider: Arc<Provider>,
     ) -> anyhow::Result<Server> {
-        Server::start_on(config, load_plugins(&config.plugins)?, settings, provider).await
+        let mut server =
+            Server::start_on(config, load_plugins(&config.plugins)?, settings.clone(), provider.clone()).await?;
+        if has_peers() {
+            server.add_peer(config, load_plugins(&config.plugins)?, settings, provider).await?;
+        }
+        Ok(server)
     }
 
     /// Starts a server with agents whose work the test does. The ids of the agents are `agent-<name>`.
     pub async fn start_with_agents(names: &[String]) -> anyhow::Result<Server> {
-        Server::start_with_native(agents(names)?).await
+        let mut server = Server::start_with_native(agents(names)?).await?;
+        if has_peers() {
+            let mut config = Config::default();
+            config.plugins.enabled.clear();
+            config.mailbox.own_deliveries = true;
+            server.add_peer(&config, agents(names)?, settings(), Arc::new(Provider::default())).await?;
+        }
+        Ok(server)
     }
 
     /// Starts a server with agents. On this server, a key cannot decide on output that the same key delivered.
@@ -175,7 +203,29 @@ impl Server {
         let shutdown = Shutdown::default();
         let backups = backups(&engine, config)?;
         let application = application_with_backups(engine.clone(), backups, config, shutdown.clone());
-        Ok(Server { clock, store, engine, keys, shutdown, application })
+        Ok(Server { clock, store, engine, keys, shutdown, application, peer: None })
+    }
+
+    /// Starts a second server on the store, to which every other request goes from now on.
+    async fn add_peer(
+        &mut self,
+        config: &Config,
+        plugins: Plugins,
+        settings: AccessSettings,
+        provider: Arc<Provider>,
+    ) -> anyhow::Result<()> {
+        let config = &of_one_address(config);
+        let drawn = self.clock.drawn();
+        let clock = self.clock.clone() as Arc<dyn Clock>;
+        let settings_of_pulse = Settings { pulse_ms: 20, ..config.engine() };
+        let engine = Engine::open(self.store.share(), clock, settings_of_pulse, plugins).await?;
+        let fetch: Arc<dyn FetchKeys> = provider;
+        engine.decide_access(settings, &fetch).map_err(anyhow::Error::msg)?;
+        let application = application(engine.clone(), config, self.shutdown.clone());
+        // The ids of a scenario are those that one server gives.
+        self.clock.set_drawn(drawn);
+        self.peer = Some(Peer { engine, application, sent: AtomicUsize::new(0) });
+        Ok(())
     }
 
     /// Starts a server on a store that already has a workspace. `owner` is the key of the workspace's owner.
@@ -187,7 +237,7 @@ impl Server {
         engine.decide_access(settings(), &fetch).map_err(anyhow::Error::msg)?;
         let shutdown = Shutdown::default();
         let application = application(engine.clone(), config, shutdown.clone());
-        Ok(Server { clock, store, engine, keys: vec![("owner", owner.to_owned())], shutdown, application })
+        Ok(Server { clock, store, engine, keys: vec![("owner", owner.to_owned())], shutdown, application, peer: None })
     }
 
     /// Returns the key with a name.
@@ -207,14 +257,22 @@ impl Server {
         }
         self.clock.advance(ms);
         foldwork_engine::tend_deletions(&self.engine).await;
-        tokio::time::timeout(TIMEOUT, self.engine.deadlines_passed())
-            .await
-            .context("the passed deadlines are not handled in time")
+        let engines = std::iter::once(&self.engine).chain(self.peer.as_ref().map(|peer| &peer.engine));
+        for engine in engines {
+            let passed = tokio::time::timeout(TIMEOUT, engine.deadlines_passed()).await;
+            passed.context("the passed deadlines are not handled in time")?;
+        }
+        Ok(())
     }
 
     /// Sends a request and returns the response.
     pub async fn call(&self, request: Request) -> Response {
-        self.application.get_response(request).await
+        match &self.peer {
+            Some(peer) if peer.sent.fetch_add(1, Ordering::Relaxed) % 2 == 1 => {
+                peer.application.get_response(request).await
+            }
+            _ => self.application.get_response(request).await,
+        }
     }
 }
 

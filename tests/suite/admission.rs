@@ -78,7 +78,7 @@ async fn concurrent_queries_are_limited_per_key() {
 async fn a_preview_of_effects_counts_as_a_query() {
     let server = started(|config| config.pipeline.key_queries = 1).await;
     board::post(&server, "/aggregates/define", &json!({"type_name": "note"})).await;
-    let effect = json!({"aggregate_id": "n-1", "event_type": "note.updated", "payload": {"text": "x"}});
+    let effect = json!({"aggregate_id": "n-1", "event_type": "note.changed", "payload": {"text": "x"}});
     let with_effect = json!({"title": "Change it", "artifact": {"text": "x", "effect": effect}});
     let mut paths = Vec::new();
     for body in [with_effect, json!({"title": "Read it"})] {

@@ -51,7 +51,7 @@ fn enrich(script: &Script, state: &Object) -> Facts {
         event_id: "event-1".into(),
         aggregate_id: aggregate.id.clone(),
         aggregate_type: "article".into(),
-        event_type: "article.updated".into(),
+        event_type: "article.changed".into(),
         project_id: None,
         version: 1,
         position: 1,
@@ -94,6 +94,16 @@ fn an_article_with_10_001_links_has_edges_to_the_first_1_000() {
         assert_eq!(edges.len(), 1_000);
         assert!(format!("{:?}", edges[999]).contains("page-00999"), "{:?}", edges[999]);
     }
+    for line in [
+        |number: usize| format!("[link](text/page-{number:05}.md) "),
+        |number: usize| format!("[link](/page-{number:05})\n"),
+    ] {
+        let mut page = body(lines(10_001, line));
+        page.push("path", "a/b/c/d/e/f.md");
+        let edges = enrich(&linker, &page).edges;
+        assert_eq!(edges.len(), 1_000);
+        assert!(format!("{:?}", edges[999]).contains("page-00999"), "{:?}", edges[999]);
+    }
     // Repeated mentions of one target do not use up the limit for other targets.
     let text = lines(4_000, |_| "text/one ".to_owned()) + "text/two";
     assert_eq!(enrich(&linker, &body(text)).edges.len(), 2);
@@ -121,6 +131,9 @@ fn long_words_paths_and_other_scripts_stop_no_plugin() {
         "\u{0}\u{301}\u{FEFF}\u{202E}".repeat(10_000),
     ] {
         enrich(&linker, &body(text.as_str()));
+        let mut page = body(text.as_str());
+        page.push("path", "a.md");
+        enrich(&linker, &page);
         enrich(&stats, &body(text.as_str()));
         work(&linker, &article(), &body(text), &[]);
     }
@@ -139,7 +152,7 @@ fn fields_that_are_missing_or_of_another_type_stop_no_plugin() {
         work(&structured_data, &definition, state, &[]);
     };
     for value in others {
-        for field in ["title", "body", "slug", "tags", "published_at"] {
+        for field in ["title", "body", "slug", "tags", "published_at", "path"] {
             let mut state = body("text/one").into_iter().filter(|(name, _)| **name != *field).collect::<Object>();
             take(&state);
             state.push(field, value.clone());

@@ -22,6 +22,8 @@ pub struct Operation {
     pub method: String,
     /// The path with its parameters in braces.
     pub path: String,
+    /// Whether the operation takes a body.
+    pub has_body: bool,
     statuses: BTreeSet<String>,
 }
 
@@ -48,6 +50,7 @@ fn operation_of(base: &str, path: &str, method: &str, operation: &Value) -> Opti
         id: operation["operationId"].as_str()?.to_owned(),
         method: method.to_ascii_uppercase(),
         path: format!("{base}{path}"),
+        has_body: operation.get("requestBody").is_some(),
         statuses: operation["responses"].as_object()?.keys().cloned().collect(),
     })
 }

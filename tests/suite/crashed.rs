@@ -65,7 +65,7 @@ impl Crashes {
             let new = NewEvent {
                 aggregate_id: format!("a{number}"),
                 aggregate_type: "article".into(),
-                event_type: "article.updated".into(),
+                event_type: "article.changed".into(),
                 payload: [("body", body)].into_iter().collect(),
                 ..NewEvent::default()
             };

@@ -23,7 +23,7 @@ async fn append(workspace: &Handles) -> Result<(), Error> {
     let event = NewEvent {
         aggregate_id: "a".into(),
         aggregate_type: "article".into(),
-        event_type: "article.updated".into(),
+        event_type: "article.changed".into(),
         ..NewEvent::default()
     };
     workspace.writer.append_events(vec![event]).await.map(drop)

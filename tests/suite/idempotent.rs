@@ -29,7 +29,7 @@ async fn append(workspace: &Handles, key: &str, title: &str) -> Result<bool, Err
     let event = NewEvent {
         aggregate_id: "a".into(),
         aggregate_type: "article".into(),
-        event_type: "article.updated".into(),
+        event_type: "article.changed".into(),
         payload: Object::from_iter([("title", title)]),
         ..NewEvent::default()
     };
@@ -97,7 +97,7 @@ async fn a_repeated_append_returns_its_original_events() {
     let event = |id: &str, event_id: Option<&str>| NewEvent {
         aggregate_id: id.into(),
         aggregate_type: "article".into(),
-        event_type: "article.updated".into(),
+        event_type: "article.changed".into(),
         payload: Object::from_iter([("title", id)]),
         event_id: event_id.map(str::to_owned),
         ..NewEvent::default()

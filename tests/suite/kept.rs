@@ -26,6 +26,9 @@ fn definition() -> impl Strategy<Value = String> {
     let field = (prop::sample::select(TYPES.to_vec()), prop::sample::select(FOLDS.to_vec()));
     prop::collection::vec(field, FIELDS).prop_map(|fields| {
         let field = |(number, (field_type, fold)): (usize, (&str, &str))| {
+            // Only numbers have a sum.
+            let is_number = ["number", "integer", "decimal"].contains(&field_type);
+            let fold = if fold == "sum" && !is_number { "last" } else { fold };
             format!(r#"{{"name": "f{number}", "type": "{field_type}", "fold": "{fold}"}}"#)
         };
         let fields: Vec<String> = fields.into_iter().enumerate().map(field).collect();

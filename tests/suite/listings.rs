@@ -79,6 +79,46 @@ async fn pages_of_lists_end_at_their_byte_limit_and_lose_nothing() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn every_row_of_a_list_that_is_read_whole_is_on_one_page() {
+    let mut config = Config::default();
+    config.plugins.enabled.clear();
+    // A page has at least one row, so every page has exactly one.
+    config.http.page_bytes = 1;
+    let server = Server::start_with(&config).await.expect("a server");
+    for number in 0..3 {
+        assert_eq!(post(&server, "/aggregates/define", &json!({"type_name": format!("note{number}")})).await.0, 201);
+        assert_eq!(post(&server, "/agents", &json!({"name": format!("Agent {number}")})).await.0, 201);
+        assert_eq!(post(&server, "/members", &json!({"email": format!("{number}@example.com")})).await.0, 201);
+        server.clock.advance(1);
+    }
+    let reader = server.workspace("owner").await.expect("a workspace").reader;
+    let expected = [
+        ("aggregate-types?", reader.list_types().await.expect("types").len()),
+        ("keys?", reader.list_keys().await.expect("keys").len()),
+        ("members?", reader.list_members().await.expect("members").len()),
+        ("agents/roster?", 3),
+    ];
+    for (list, expected) in expected {
+        let (sizes, items) = pages(&server, list).await;
+        assert_eq!((items, sizes.len()), (expected, expected), "{list}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn long_labels_are_cut_where_there_may_be_many() {
+    let server = Server::start_with(&Config::default()).await.expect("a server");
+    assert_eq!(post(&server, "/aggregates/define", &json!({"type_name": "note"})).await.0, 201);
+    let title = "é".repeat(100_000);
+    let body = json!({"aggregate_type": "note", "event_type": "note.created", "payload": {"title": title}});
+    assert_eq!(post(&server, "/aggregates/long/events", &body).await.0, 201);
+    let cut = json!(format!("{}…", "é".repeat(256)));
+    let (_, found) = post(&server, "/aggregates/search", &json!({"query": "é".repeat(200)})).await;
+    assert_eq!(found["results"][0]["label"], cut, "{found:.300}");
+    let (_, graph) = get(&server, "/aggregates/long/graph").await;
+    assert_eq!(graph["nodes"][0]["label"], cut, "{graph:.300}");
+}
+
 async fn content(engine: &std::sync::Arc<Engine>, key: &str) -> ContentReader {
     let caller = engine.authenticate(key).await.expect("a caller");
     engine.enter(caller).await.expect("a right")

@@ -32,7 +32,7 @@ async fn append(workspace: &Handles, events: Vec<NewEvent>) {
 async fn a_filter_without_matches_continues_at_its_position() {
     let server = Server::start().await.expect("a server");
     let workspace = server.workspace("owner").await.expect("the owner");
-    append(&workspace, (0..OTHER_EVENTS).map(|_| event("a", "updated", "x")).collect()).await;
+    append(&workspace, (0..OTHER_EVENTS).map(|_| event("a", "changed", "x")).collect()).await;
     append(&workspace, vec![event("b", "noticed", "y")]).await;
     let filter = LogFilter { event_types: vec!["article.noticed".into()], ..LogFilter::default() };
     let limit = Limit::events(10);
@@ -50,7 +50,7 @@ async fn a_filter_without_matches_continues_at_its_position() {
     assert_eq!(page.items.len(), 1);
 
     // A page at the end of the log has its position even if no event matched.
-    append(&workspace, vec![event("a", "updated", "x")]).await;
+    append(&workspace, vec![event("a", "changed", "x")]).await;
     let page = workspace.reader.log(page.position, limit, &filter, Duration::ZERO).await.expect("a page");
     assert_eq!((page.items.len(), page.next, page.position), (0, None, OTHER_EVENTS as u64 + 2));
 }
@@ -61,9 +61,9 @@ async fn pages_end_at_their_byte_limit_and_lose_nothing() {
     let workspace = server.workspace("owner").await.expect("the owner");
     let large = "x".repeat(10_000);
     let events = (0..100).map(|number| match number % 3 {
-        0 => event("a", "updated", &large),
-        1 => event("b", "updated", "y"),
-        _ => event("a", "updated", "z"),
+        0 => event("a", "changed", &large),
+        1 => event("b", "changed", "y"),
+        _ => event("a", "changed", "z"),
     });
     append(&workspace, events.collect()).await;
     for bytes in [1, 15_000, 100_000, usize::MAX] {
@@ -103,7 +103,7 @@ async fn the_version_at_each_position_is_found() {
     let server = Server::start().await.expect("a server");
     let workspace = server.workspace("owner").await.expect("the owner");
     let streams = ["a", "b", "b", "a", "c", "a", "b", "a", "a", "c"];
-    append(&workspace, streams.iter().map(|stream| event(stream, "updated", "x")).collect()).await;
+    append(&workspace, streams.iter().map(|stream| event(stream, "changed", "x")).collect()).await;
     for stream in ["a", "b", "c", "d"] {
         for position in 0..=streams.len() + 2 {
             let expected = streams.iter().take(position).filter(|each| **each == stream).count() as u64;
@@ -117,14 +117,14 @@ async fn the_version_at_each_position_is_found() {
 async fn a_follower_of_an_aggregate_gets_each_event_once() {
     let server = Server::start().await.expect("a server");
     let workspace = server.workspace("owner").await.expect("the owner");
-    append(&workspace, (0..5).map(|_| event("a", "updated", "x")).collect()).await;
+    append(&workspace, (0..5).map(|_| event("a", "changed", "x")).collect()).await;
     assert!(workspace.reader.follow_aggregate("b", 0).await.is_err(), "an unknown aggregate cannot be followed");
     let mut following = workspace.reader.follow_aggregate("a", 2).await.expect("a follower");
     let (limit, wait) = (Limit::events(7), Duration::from_secs(60));
     let mut versions = Vec::new();
     // A follower keeps few events in memory. If more were appended since its last read, it reads them from the store.
     for count in [0, 1, 3, 200, 1] {
-        append(&workspace, (0..count).flat_map(|_| ["a", "b"].map(|id| event(id, "updated", "y"))).collect()).await;
+        append(&workspace, (0..count).flat_map(|_| ["a", "b"].map(|id| event(id, "changed", "y"))).collect()).await;
         let target_len = versions.len() + if versions.is_empty() { 3 } else { count };
         while versions.len() < target_len {
             let events = following.next(limit, wait).await.expect("events");
@@ -137,6 +137,6 @@ async fn a_follower_of_an_aggregate_gets_each_event_once() {
 
     // An append wakes a waiting follower.
     let waiting = tokio::spawn(async move { following.next(limit, wait).await.expect("events").len() });
-    append(&workspace, vec![event("b", "updated", "z"), event("a", "updated", "z")]).await;
+    append(&workspace, vec![event("b", "changed", "z"), event("a", "changed", "z")]).await;
     assert_eq!(waiting.await.expect("a follower"), 1);
 }

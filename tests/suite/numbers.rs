@@ -149,15 +149,56 @@ async fn a_model_appends_its_numbers_as_they_were_written() {
         let arguments = format!(
             r#"{{"aggregate_id": "n", "project_id": null, "aggregate_type": "note", "event_type": "note.changed", {payload}}}"#
         );
-        let body = format!(
-            r#"{{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {{"name": "append_event", "arguments": {arguments}}}}}"#
-        );
-        let mut request = crate::mcp::request(server.key("owner").expect("a key"), "", serde_json::Value::Null);
-        request.set_body(body);
-        let response = server.call(request).await.into_body().into_string().await.expect("a text");
+        let response = message(&server, called("append_event", &arguments)).await;
         let (_, list) = call(&server, Method::GET, "/aggregates/n/events", "").await;
         assert!(list.contains(&payload), "{response} {list}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_reads_numbers_as_they_were_written() {
+    let mut config = foldwork_server::Config::default();
+    config.plugins.enabled = vec!["mcp".into()];
+    config.mailbox.own_deliveries = true;
+    let server = Server::start_with(&config).await.expect("a server");
+    call(&server, Method::POST, "/aggregates/define", r#"{"type_name": "note"}"#).await;
+    for number in NUMBERS {
+        let event = event(number).replace(r#""event_id": "e", "#, "");
+        call(&server, Method::POST, &format!("/aggregates/read-{number}/events"), &event).await;
+        let task = format!(
+            r#"{{"title": "Note it", "source": {{"aggregate_id": "written-{number}"}}, "artifacts": [{{"name": "a", "text": "a", "effect":
+                {{"event_type": "note.created", "payload": {{"id": {number}}}}}}}]}}"#
+        );
+        let (_, task) = call(&server, Method::POST, "/mailbox", &task).await;
+        let task: serde_json::Value = serde_json::from_str(&task).expect("JSON");
+        let task = task["id"].as_str().expect("an id");
+        // The effect occurs in the artifact and in the preview of the approval.
+        for (tool, arguments, times) in [
+            ("list_events", format!(r#"{{"aggregate_id": "read-{number}"}}"#), 1),
+            ("get_task", format!(r#"{{"task_id": "{task}"}}"#), 2),
+            ("act_on_task", format!(r#"{{"task_id": "{task}", "action": "approve", "accept_stale": true}}"#), 1),
+        ] {
+            let response = message(&server, called(tool, &arguments)).await;
+            let structured = format!(r#""payload":{{"id":{number}"#);
+            assert_eq!(response.matches(&structured).count(), times, "{tool}: {response}");
+            let text = structured.replace('"', r#"\""#);
+            assert_eq!(response.matches(&text).count(), times, "{tool}: {response}");
+        }
+    }
+}
+
+/// Returns a message that calls a tool.
+fn called(tool: &str, arguments: &str) -> String {
+    format!(
+        r#"{{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {{"name": "{tool}", "arguments": {arguments}}}}}"#
+    )
+}
+
+/// Sends a message of the Model Context Protocol as the owner. Returns the text of the response.
+async fn message(server: &Server, message: String) -> String {
+    let mut request = crate::mcp::request(server.key("owner").expect("a key"), "", serde_json::Value::Null);
+    request.set_body(message);
+    server.call(request).await.into_body().into_string().await.expect("a text")
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -61,14 +61,14 @@ async fn an_unlisted_key_opens_nothing_after_aborted_revocations() {
 async fn aborted_requests_do_not_stop_the_consumer() {
     let server = Server::start_with_plugins(vec!["echo".into()]).await.expect("a server");
     for polls in 0..20 {
-        let event = r#"{"aggregate_type": "article", "event_type": "article.updated", "payload": {"title": "t"}}"#;
+        let event = r#"{"aggregate_type": "article", "event_type": "article.changed", "payload": {"title": "t"}}"#;
         given_up(&server, request(&server, Method::POST, "/api/v1/aggregates/a/events", event), polls).await;
         for path in ["/parked/replay", "/plugins/echo/replay", "/plugins/echo/resume", "/system/rebuild-graph"] {
             let path = format!("/api/v1{path}");
             given_up(&server, request(&server, Method::POST, &path, "{}"), polls).await;
         }
     }
-    let event = r#"{"aggregate_type": "article", "event_type": "article.updated", "payload": {"title": "last"}}"#;
+    let event = r#"{"aggregate_type": "article", "event_type": "article.changed", "payload": {"title": "last"}}"#;
     let answer = server.call(request(&server, Method::POST, "/api/v1/aggregates/a/events", event)).await;
     assert_eq!(answer.status().as_u16(), 201);
     let workspace = server.workspace("owner").await.expect("a workspace");

@@ -48,7 +48,7 @@ fn event(stream: &str, title: String, expected: Expected) -> NewEvent {
     NewEvent {
         aggregate_id: stream.into(),
         aggregate_type: "article".into(),
-        event_type: "article.updated".into(),
+        event_type: "article.changed".into(),
         payload: Object::from_iter([("title", Value::from(title))]),
         expected,
         ..NewEvent::default()

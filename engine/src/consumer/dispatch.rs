@@ -16,7 +16,7 @@ use crate::mailbox::{TASK_STATE_CONFLICT, effect};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::TASK;
 use crate::model::derivation::{MAX_DEPTH, caused_by, depth_of};
-use crate::model::event::{Event, NewEvent};
+use crate::model::event::{Event, Expected, NewEvent};
 use crate::model::facts::{Assignee, Assignment, EventFact, Priority};
 use crate::model::task::{SourceType, Status, TaskEvent, title};
 use crate::model::value::{Object, Value};
@@ -41,6 +41,7 @@ pub fn derived_events(context: &EventContext, plugin: &Arc<str>, facts: Vec<Even
         metadata: caused_by(&context.event, plugin),
         event_id: Some(derived_id(&context.event.event_id, plugin, number)),
         derived: true,
+        expected: Expected::Any,
         ..of_stream(&context.after, fact, context.event.occurred_at)
     };
     facts.into_iter().enumerate().map(derive).collect()

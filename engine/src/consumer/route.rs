@@ -1,5 +1,6 @@
 //! Routing: calls the `route` hooks for events and appends the tasks that the hooks assign.
 
+use std::iter;
 use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
@@ -18,8 +19,9 @@ use crate::model::aggregate::{Aggregate, no_facts};
 use crate::model::depth::{MAX_CONTENT_DEPTH, too_deep};
 use crate::model::facts::{Assignee, Assignment};
 use crate::model::graph::facts_of;
-use crate::model::task::{review, title};
-use crate::model::value::Value;
+use crate::model::task::review::{self, Review};
+use crate::model::task::title;
+use crate::model::value::{Object, Value};
 use crate::state::State;
 use crate::state::plugins::PluginIndex;
 
@@ -87,6 +89,15 @@ fn refused(assignment: &Assignment) -> Option<(String, String)> {
     Some((wrong.pointer.trim_start_matches('/').replace('/', "."), wrong.message))
 }
 
+/// Returns the assignee that each escalation step of a new task names.
+fn escalation(metadata: &Object) -> Vec<Option<Assignee>> {
+    if !review::is_in(metadata) {
+        return Vec::new();
+    }
+    let steps = Review::of(Some(&metadata.clone().into())).escalation();
+    steps.into_iter().map(|step| step.to).collect()
+}
+
 /// A check of the assignees that plugins name. Each member is looked up only once per batch.
 pub struct Assignees {
     members: Members,
@@ -98,22 +109,35 @@ impl Assignees {
         Assignees { members, known: FxHashSet::default() }
     }
 
-    /// Returns a failure if an assignment names an agent that is unknown or disabled, or a user who is not a member of
-    /// the workspace, because nobody would see the task.
+    /// Returns a failure if an assignment, or a step of its escalation, names an agent that is unknown or disabled, or a
+    /// user who is not a member of the workspace, because nobody would see the task.
     pub async fn check(&mut self, roster: &Roster, assigned: &[Assignment]) -> Result<Result<(), Failure>> {
-        for assignment in assigned {
-            let message = match &assignment.assignee {
-                Assignee::Agent(id) if roster.agent(id).is_none() => {
-                    format!("the agent '{id:.64}' is not registered or is disabled")
+        for (index, assignment) in assigned.iter().enumerate() {
+            let steps = escalation(&assignment.metadata).into_iter().enumerate();
+            let escalated = steps.filter_map(|(step, to)| {
+                Some((format!("assignments[{index}].metadata.review.escalate.{step}.to: "), to?))
+            });
+            for (place, named) in iter::once((String::new(), assignment.assignee.clone())).chain(escalated) {
+                if let Some(reason) = self.refused(roster, &named).await? {
+                    let message = format!("{place}{reason}");
+                    return Ok(Err(Failure { kind: FailureKind::Result, message, line: None, column: None }));
                 }
-                Assignee::User(id) if !self.is_member(id).await? => {
-                    format!("the user '{id:.64}' is not a member of the workspace")
-                }
-                _ => continue,
-            };
-            return Ok(Err(Failure { kind: FailureKind::Result, message, line: None, column: None }));
+            }
         }
         Ok(Ok(()))
+    }
+
+    /// Returns the reason why an assignee cannot get tasks.
+    async fn refused(&mut self, roster: &Roster, named: &Assignee) -> Result<Option<String>> {
+        Ok(match named {
+            Assignee::Agent(id) if roster.agent(id).is_none() => {
+                Some(format!("the agent '{id:.64}' is not registered or is disabled"))
+            }
+            Assignee::User(id) if !self.is_member(id).await? => {
+                Some(format!("the user '{id:.64}' is not a member of the workspace"))
+            }
+            _ => None,
+        })
     }
 
     async fn is_member(&mut self, id: &Arc<str>) -> Result<bool> {

@@ -71,6 +71,7 @@ pub fn asks(event: &Event) -> bool {
 fn asks_for_work(event: &Event) -> Option<bool> {
     Some(match TaskEvent::parse(&event.event_type)? {
         TaskEvent::Created | TaskEvent::Assigned | TaskEvent::Asked => true,
+        TaskEvent::ChangesRequested | TaskEvent::Answered => true,
         TaskEvent::Resumed | TaskEvent::Retried => true,
         // A scripted agent claims no task, so these events do not concern it.
         TaskEvent::Released | TaskEvent::Expired | TaskEvent::Claimed => false,

@@ -12,6 +12,7 @@ use crate::model::task::Task;
 use crate::model::task::content::Effect;
 use crate::model::value::{Object, Value};
 use crate::model::violation::Violation;
+use crate::state::checks;
 use crate::state::view::View;
 
 /// The error code for an approval whose effect cannot be appended.
@@ -87,10 +88,21 @@ pub fn events(view: &View<'_>, task: &Task<'_>, artifacts: &[&Object], accept_st
             if let Some(read) = effect.expected_version.filter(|read| *read != version && !accept_stale) {
                 return Err(stale(&event, read, version));
             }
+            check_verb(view, &event, &events)?;
             events.push(event);
         }
     }
     Ok(events)
+}
+
+/// Fails if the effect changes an aggregate that neither exists nor is created by an effect before it. Other reasons to reject an effect are found when its event is appended.
+fn check_verb(view: &View<'_>, event: &NewEvent, earlier: &[NewEvent]) -> Result<()> {
+    let before = view.aggregate(&event.aggregate_id);
+    if before.is_none() && earlier.iter().any(|earlier| earlier.aggregate_id == event.aggregate_id) {
+        return Ok(());
+    }
+    let checked = checks::check_exists(event, before.as_deref());
+    checked.map_err(|error| refused(&error.to_string(), Vec::new()))
 }
 
 /// The agents that wrote the artifacts of a task, for events of effects.

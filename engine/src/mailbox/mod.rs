@@ -6,6 +6,7 @@
 pub mod agent;
 pub mod artifacts;
 pub mod backlog;
+mod command;
 mod deadline;
 mod decision;
 pub mod deliver;
@@ -18,6 +19,7 @@ pub mod offboarding;
 pub mod person;
 mod schedule;
 pub mod selection;
+pub mod superseded;
 pub mod timers;
 
 pub use decision::{NOT_LEASE_HOLDER, TASK_STATE_CONFLICT, add_deliverers, find, signed};

@@ -2,18 +2,19 @@
 
 use std::sync::Arc;
 
+pub use super::command::{Accepted, TaskCommand};
 use super::decision::{
     advance, check_version, conflict, event, find_enabled_agent, find_expected, has_delivered, resolution, signed,
 };
 use super::limits::check_message;
-use super::{effect, offboarding};
+use super::{effect, offboarding, superseded};
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::date::format_date;
 use crate::model::event::{Expected, NewEvent};
 use crate::model::excerpt::excerpt;
 use crate::model::facts::Assignee;
-use crate::model::task::content::{Message, Role, Stamp};
+use crate::model::task::content::{Message, Role, Sender, Stamp};
 use crate::model::task::edit::{self, Edit, Refusal, Unclear};
 use crate::model::task::record::field;
 use crate::model::task::transition::Circumstances;
@@ -31,85 +32,6 @@ pub const QUESTION_CHANGED: &str = "question_changed";
 const OWN_DELIVERY: &str = "own_delivery";
 /// The error code for an edit that changes the content of an artifact, but not the artifact's effect.
 const EFFECT_UNCHANGED: &str = "effect_unchanged";
-
-/// An action of a person on a task, with the action's content.
-#[derive(Debug, Clone, PartialEq)]
-pub enum TaskCommand {
-    Approve {
-        comment: Option<String>,
-        /// Whether to append effects even if their aggregates have changed since the authors of the effects read them.
-        accept_stale: bool,
-    },
-    Edit {
-        edit: Edit,
-        comment: Option<String>,
-        /// Whether to append effects even if their aggregates have changed since the authors of the effects read them.
-        accept_stale: bool,
-    },
-    Reject {
-        reason: Option<String>,
-    },
-    Defer {
-        /// The time when the task wakes, in milliseconds since the epoch. If `None`, the task wakes when somebody acts
-        /// on it.
-        until: Option<i64>,
-        reason: Option<String>,
-    },
-    Ask {
-        message: Message,
-    },
-    RequestChanges {
-        message: Message,
-    },
-    Answer {
-        message: Message,
-    },
-    Assign {
-        /// The new assignee. `None` leaves the task without an assignee.
-        assignee: Option<Assignee>,
-        /// The new due date, in milliseconds since the epoch. `None` leaves the due date unchanged.
-        due_at: Option<i64>,
-    },
-    Retry {
-        comment: Option<String>,
-    },
-    Read,
-    Unread,
-}
-
-impl TaskCommand {
-    /// Returns the action without its content.
-    pub fn action(&self) -> Action {
-        match self {
-            TaskCommand::Approve { .. } => Action::Approve,
-            TaskCommand::Edit { .. } => Action::Edit,
-            TaskCommand::Reject { .. } => Action::Reject,
-            TaskCommand::Defer { .. } => Action::Defer,
-            TaskCommand::Ask { .. } => Action::Ask,
-            TaskCommand::RequestChanges { .. } => Action::RequestChanges,
-            TaskCommand::Answer { .. } => Action::Answer,
-            TaskCommand::Assign { .. } => Action::Assign,
-            TaskCommand::Retry { .. } => Action::Retry,
-            TaskCommand::Read => Action::Read,
-            TaskCommand::Unread => Action::Unread,
-        }
-    }
-
-    /// Returns the approximate size of the action's content, in bytes.
-    pub fn size_bytes(&self) -> usize {
-        match self {
-            TaskCommand::Edit { edit, .. } => edit.size_bytes(),
-            TaskCommand::Ask { message }
-            | TaskCommand::RequestChanges { message }
-            | TaskCommand::Answer { message } => message.size_bytes(),
-            TaskCommand::Approve { comment: text, .. }
-            | TaskCommand::Retry { comment: text }
-            | TaskCommand::Reject { reason: text }
-            | TaskCommand::Defer { reason: text, .. } => text.as_ref().map_or(0, String::len),
-            TaskCommand::Assign { .. } | TaskCommand::Read | TaskCommand::Unread => 0,
-        }
-    }
-}
 
 /// The artifacts that an edit produces. They are computed before the decision to apply the edit, because a decision
 /// blocks other appends and computing the artifacts takes too long for that.
@@ -163,21 +85,24 @@ pub fn decide(
     let found = find_expected(view, id, expected)?;
     let task = Task::new(&found);
     let other_time = matches!(command, TaskCommand::Defer { until, .. } if *until != task.wakes_at());
-    let next = permit(&task, command.action(), Circumstances { other_time, ..Circumstances::default() })?;
-    check_role(&task, command.action(), stamp)?;
-    check_deliverer(&task, command.action(), stamp)?;
+    let sender = stamp.sender.as_deref();
+    let permitted = permit(&task, command.action(), Circumstances { other_time, ..Circumstances::default() });
+    let next = permitted.map_err(|error| with_own_actions(error, &task, sender))?;
+    check_role(&task, command.action(), sender)?;
+    check_deliverer(&task, command.action(), sender)?;
     let resolved = |name, text: &Option<String>| {
         resolution(command.action().name(), &stamp.by, stamp.at_ms, (name, text.as_deref()))
     };
     let done = |kind, fields: Object| vec![event(&task, kind, next, fields)];
     let events = match command {
-        TaskCommand::Approve { comment, accept_stale } => {
+        TaskCommand::Approve { comment, accepted } => {
+            superseded::check(&task, &task.current_artifacts(), *accepted)?;
             let fields = [(field::RESOLUTION, resolved("comment", comment)), (field::UNREAD, false.into())];
             let mut events = done(TaskEvent::Approved, Object::from_iter(fields));
-            events.extend(effect::events(view, &task, &task.current_artifacts(), *accept_stale)?);
+            events.extend(effect::events(view, &task, &task.current_artifacts(), accepted.stale)?);
             events
         }
-        TaskCommand::Edit { comment, accept_stale, .. } => {
+        TaskCommand::Edit { comment, accepted, .. } => {
             let Some(Edited { artifacts, based_on }) = &prepared.edited else { return Err(artifacts_changed()) };
             if *based_on != task.artifacts().len() {
                 return Err(artifacts_changed());
@@ -189,7 +114,9 @@ pub fn decide(
                 (field::ARTIFACTS, kept.into()),
             ];
             let mut events = done(TaskEvent::Edited, Object::from_iter(fields));
-            events.extend(effect::events(view, &task, &artifacts_after(&task, artifacts), *accept_stale)?);
+            let artifacts = artifacts_after(&task, artifacts);
+            superseded::check(&task, &artifacts, *accepted)?;
+            events.extend(effect::events(view, &task, &artifacts, accepted.stale)?);
             events
         }
         TaskCommand::Reject { reason } => {
@@ -219,7 +146,16 @@ pub fn decide(
             check_message(&task, message)?;
             let fields =
                 [(field::MESSAGES, Value::from(vec![message.entry(Role::User, stamp)])), (field::UNREAD, true.into())];
-            let mut events = done(TaskEvent::Asked, Object::from_iter(fields));
+            let mut fields = Object::from_iter(fields);
+            let kind = match command {
+                TaskCommand::RequestChanges { .. } => {
+                    fields.push(field::SUPERSEDED, task.artifacts().len() as i64);
+                    TaskEvent::ChangesRequested
+                }
+                TaskCommand::Answer { .. } => TaskEvent::Answered,
+                _ => TaskEvent::Asked,
+            };
+            let mut events = done(kind, fields);
             events.iter_mut().for_each(|event| event.metadata.push("action", command.action().name()));
             events
         }
@@ -261,9 +197,26 @@ fn signed_by(event: NewEvent, author: impl Fn(&NewEvent) -> Option<String>, stam
     signed(event, stamp, agent_id.as_deref())
 }
 
+/// Returns whether a sender may take an action that the task's status and review allow.
+pub fn may_act(task: &Task<'_>, action: Action, sender: &Sender) -> bool {
+    check_role(task, action, Some(sender)).is_ok() && check_deliverer(task, action, Some(sender)).is_ok()
+}
+
+/// Leaves out the actions that the sender may not take from the actions that an error lists.
+fn with_own_actions(mut error: Error, task: &Task<'_>, sender: Option<&Sender>) -> Error {
+    if let (Error::Conflict { details, .. }, Some(sender)) = (&mut error, sender)
+        && let Some(Value::Array(actions)) = details.get_mut("allowed_actions")
+    {
+        let may =
+            |name: &Value| name.as_str().and_then(Action::parse).is_some_and(|action| may_act(task, action, sender));
+        Arc::make_mut(actions).retain(may);
+    }
+    error
+}
+
 /// Rejects a decision by a member whose role is below the one that the task's review requires.
-fn check_role(task: &Task<'_>, action: Action, stamp: &Stamp) -> Result<()> {
-    let Some(sender) = stamp.sender.as_ref().filter(|_| action.is_decision()) else { return Ok(()) };
+fn check_role(task: &Task<'_>, action: Action, sender: Option<&Sender>) -> Result<()> {
+    let Some(sender) = sender.filter(|_| action.is_decision()) else { return Ok(()) };
     match task.review().required_role() {
         Some(required) if sender.role < required => {
             let message = format!("only members with at least the role {} may decide on this task", required.name());
@@ -275,15 +228,23 @@ fn check_role(task: &Task<'_>, action: Action, stamp: &Stamp) -> Result<()> {
 
 /// Rejects a final decision by the user who has delivered the output, and by the keys and sessions above and below the
 /// one that delivered.
-fn check_deliverer(task: &Task<'_>, action: Action, stamp: &Stamp) -> Result<()> {
+fn check_deliverer(task: &Task<'_>, action: Action, sender: Option<&Sender>) -> Result<()> {
     let is_final = matches!(action, Action::Approve | Action::Edit | Action::Reject);
-    let sender = stamp.sender.as_ref().filter(|sender| is_final && !sender.decides_on_own);
+    let sender = sender.filter(|sender| is_final && !sender.decides_on_own);
     if sender.is_some_and(|sender| has_delivered(task, sender)) {
         let message = "the same user, or a key or session above or below the caller's, has delivered the output; \
                        somebody else must decide on it";
         return Err(Error::forbidden(OWN_DELIVERY, message));
     }
     Ok(())
+}
+
+/// Returns the error with which an approval would be rejected because the output has been sent back, if the task's status
+/// allows an approval.
+pub fn sent_back(task: &Aggregate) -> Option<Error> {
+    let task = Task::new(task);
+    permit(&task, Action::Approve, Circumstances::default()).ok()?;
+    superseded::check(&task, &task.current_artifacts(), Accepted::default()).err()
 }
 
 /// Returns the events of an approval of the current output, for a preview only. Their ids are unique only within the

@@ -3,6 +3,7 @@
 
 mod events;
 mod nested;
+mod workable;
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -11,17 +12,18 @@ use strum::VariantArray;
 
 pub use self::nested::ITEM_KEYS;
 use super::closed_set::names;
-use super::definition::{Definition, Field, FieldType, Fold, MAX_SEARCH_WEIGHT};
+use super::definition::{Definition, Field, FieldType, Fold, MAX_SEARCH_WEIGHT, UnknownFields};
 use super::depth;
 use super::excerpt::excerpt;
+use super::hint;
 use super::id::is_valid_name;
 use super::pattern::{Matching, Patterns};
 use super::payload::{self, Checking};
 use super::value::{Object, Value};
-use super::violation::{Place, Violation, Violations, segment};
+use super::violation::{Place, Violation, Violations};
 
 /// The keys allowed in a definition.
-pub const KEYS: [&str; 5] = ["type_name", "display_name", "traits", "fields", "events"];
+pub const KEYS: [&str; 6] = ["type_name", "display_name", "traits", "fields", "events", "unknown"];
 /// The keys allowed in a field of a definition.
 pub const FIELD_KEYS: [&str; 17] = [
     "name",
@@ -54,14 +56,26 @@ struct Compiling<'p> {
     matching: Matching<'p>,
     count: usize,
     bytes: usize,
+    /// Whether the definition is new, and not one of an export: options that contradict each other are rejected.
+    is_new: bool,
 }
 
 /// Parses a definition that a client sent. The error lists every violation.
 ///
 /// This function compiles the patterns, which takes time. It must not run on threads that serve requests.
 pub fn parse(body: &Value, patterns: &Patterns) -> Result<Definition, Vec<Violation>> {
-    let (definition, violations) =
-        read_with(body, &mut Some(Compiling { matching: Matching::new(patterns), count: 0, bytes: 0 }));
+    parse_with(body, patterns, true)
+}
+
+/// Parses a definition of an export. It may have options that contradict each other, because earlier versions of the
+/// program accepted them.
+pub fn parse_exported(body: &Value, patterns: &Patterns) -> Result<Definition, Vec<Violation>> {
+    parse_with(body, patterns, false)
+}
+
+fn parse_with(body: &Value, patterns: &Patterns, is_new: bool) -> Result<Definition, Vec<Violation>> {
+    let compiling = Compiling { matching: Matching::new(patterns), count: 0, bytes: 0, is_new };
+    let (definition, violations) = read_with(body, &mut Some(compiling));
     if violations.is_empty() { Ok(definition) } else { Err(violations) }
 }
 
@@ -76,7 +90,7 @@ fn read_with(body: &Value, compiling: &mut Option<Compiling>) -> (Definition, Ve
         violations.add("", "a type definition must be an object");
         return (Definition::new("", "", Vec::new(), Vec::new()), violations.into_vec());
     };
-    refuse_unknown(object, &KEYS, "", &mut violations);
+    hint::add_unknown(object, &KEYS, "", &mut violations);
     let type_name = match object.get("type_name").map(|value| (value, value.as_str())) {
         Some((_, Some(name))) if is_valid_name(name) => name,
         Some((other, _)) => {
@@ -112,6 +126,8 @@ fn read_with(body: &Value, compiling: &mut Option<Compiling>) -> (Definition, Ve
     let events = events::parse(object.get("events"), type_name, compiling, &mut violations);
     let mut definition = Definition::new(type_name, &display_name, traits, fields);
     definition.events = events;
+    definition.unknown =
+        choice::<UnknownFields>(object.get("unknown"), "/unknown", &mut violations).unwrap_or_default();
     (definition, violations.into_vec())
 }
 
@@ -123,6 +139,9 @@ pub fn to_value(definition: &Definition) -> Object {
     object.push("traits", definition.traits_value());
     object.push("fields", definition.fields().iter().map(field_value).collect::<Vec<_>>());
     object.push("events", Value::Object(definition.events.clone()));
+    if definition.unknown != UnknownFields::default() {
+        object.push("unknown", definition.unknown.name());
+    }
     object
 }
 
@@ -158,13 +177,6 @@ fn field_value(field: &Field) -> Value {
 /// Converts a limit to a value. A whole number becomes an integer.
 fn number(bound: f64) -> Value {
     if bound.fract() == 0.0 && bound.abs() < 9e15 { Value::Int(bound as i64) } else { Value::Double(bound) }
-}
-
-fn refuse_unknown(object: &Object, known: &[&str], at: &str, violations: &mut Violations) {
-    for name in object.keys().filter(|name| !known.contains(&&***name)) {
-        violations
-            .add(format!("{at}/{}", segment(name)), format!("unknown key; allowed keys are {}", known.join(", ")));
-    }
 }
 
 fn parse_traits(value: Option<&Value>, violations: &mut Violations) -> Vec<Arc<str>> {
@@ -234,7 +246,7 @@ fn parse_field(
         violations.add(at, format!("expected an object, found {}", value.type_name()));
         return None;
     };
-    refuse_unknown(object, &FIELD_KEYS, at, violations);
+    hint::add_unknown(object, &FIELD_KEYS, at, violations);
     if depth > 0 {
         nested::refuse_outer(object, at, violations);
     }
@@ -317,6 +329,9 @@ fn parse_options(
         checking.matching = compiling.as_ref().map(|compiling| &compiling.matching);
         checking.check_value(&field, default, None, Place::At(&at));
         field.default = Some(default.clone());
+    }
+    if compiling.as_ref().is_some_and(|compiling| compiling.is_new) {
+        workable::check(&field, at, violations);
     }
     Some(field)
 }

@@ -9,6 +9,8 @@ use super::value::{Object, Value};
 
 /// The fields that serve as the label if no declared label field has a value, in order of preference.
 const DEFAULT_LABELS: [&str; 2] = ["title", "name"];
+/// The maximum size of a label in a response with many aggregates, in bytes. Clients choose the size of a label.
+const SHOWN_LABEL_BYTES: usize = 512;
 
 /// The field that search covers even if the type does not declare the field, unless the type marks fields for search.
 const BODY: &str = "body";
@@ -63,6 +65,23 @@ impl Fold {
     }
 }
 
+/// What becomes of the fields of a payload that the type does not declare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
+pub enum UnknownFields {
+    /// They become fields of the state.
+    #[default]
+    Accept,
+    /// The event is rejected.
+    Reject,
+}
+
+impl UnknownFields {
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+}
+
 /// A field of a type.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Field {
@@ -108,6 +127,8 @@ pub struct Definition {
     pub(super) fields: Fields,
     /// The declared event schemas in the form that the client sent: an object from event type to field definitions.
     pub events: Arc<Object>,
+    /// The rule for fields of payloads, and of objects with declared fields, that the type does not declare.
+    pub unknown: UnknownFields,
     /// The revision of the definition. A redefinition that changes how events are folded increments the revision, so
     /// that states stored under an earlier revision are recognized as outdated.
     pub revision: u64,
@@ -127,6 +148,7 @@ impl Definition {
             traits,
             fields: fields.into(),
             events: Arc::default(),
+            unknown: UnknownFields::Accept,
             revision: 1,
             builtin: false,
             managed: false,
@@ -145,6 +167,15 @@ impl Definition {
             _ => None,
         };
         declared.chain(DEFAULT_LABELS).find_map(text)
+    }
+
+    /// Returns the label for a response with many aggregates. A label of more than [`SHOWN_LABEL_BYTES`] bytes is cut.
+    pub fn shown_label_of(&self, state: &Object) -> Option<Arc<str>> {
+        let label = self.label_of(state)?;
+        if label.len() <= SHOWN_LABEL_BYTES {
+            return Some(label);
+        }
+        Some(format!("{}…", &label[..label.floor_char_boundary(SHOWN_LABEL_BYTES)]).into())
     }
 
     /// Returns the names of the declared label fields, in the declared order.
@@ -175,6 +206,13 @@ impl Definition {
         self.fields.field(name)
     }
 
+    /// Returns the names of the fields that the type declares for the payloads of one event type, besides its own.
+    pub fn event_fields(&self, event_type: &str) -> impl Iterator<Item = &str> {
+        let schema = self.events.get(event_type).and_then(|schema| schema.get("fields"));
+        let fields = schema.and_then(Value::as_array).into_iter().flatten();
+        fields.filter_map(|field| field.get("name").and_then(Value::as_str))
+    }
+
     /// Returns the traits as an array for pipelines.
     pub fn traits_value(&self) -> Value {
         self.traits_value.clone()
@@ -185,6 +223,9 @@ impl Definition {
         let mut breaks = Vec::new();
         for removed in self.traits.iter().filter(|name| !next.traits.contains(name)) {
             breaks.push(format!("trait '{removed}' would be removed"));
+        }
+        if self.unknown == UnknownFields::Accept && next.unknown == UnknownFields::Reject {
+            breaks.push("unknown would change from accept to reject".to_owned());
         }
         self.fields.breaking_changes(&next.fields, "", &mut breaks);
         breaks

@@ -153,7 +153,8 @@ pub struct NewEvent {
     pub event_id: Option<String>,
     pub expected: Expected,
     pub occurred_at: Option<i64>,
-    /// Whether the event restores its aggregate if the aggregate is deleted. An event `<type>.created` always does so.
+    /// Whether the event restores its aggregate with its state if the aggregate is deleted. An event `<type>.created`
+    /// without this flag restores it, too, but begins from an empty state.
     pub restore: bool,
     /// Whether a plugin derived this event from another event. If the log already has an event with the same id,
     /// nothing is appended, even if the content of that event differs. A derived event never restores a deleted
@@ -188,6 +189,11 @@ impl NewEvent {
         self.recorded.is_some() || (!self.derived && (self.restore || verb(&self.event_type) == CREATED))
     }
 
+    /// Returns whether the event begins the state of a deleted aggregate again, without its earlier fields.
+    pub fn begins_again(&self) -> bool {
+        self.recorded.is_none() && !self.restore && verb(&self.event_type) == CREATED
+    }
+
     /// Returns the approximate size in memory that the event will have after the append, in bytes.
     pub fn size_bytes(&self) -> usize {
         256 + self.payload.size_bytes() + self.metadata.size_bytes()
@@ -197,7 +203,11 @@ impl NewEvent {
 /// A client's expectation about the stream to which the client appends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Expected {
+    /// Nothing beyond what the verb of the event says: `created` expects that the aggregate does not exist, and
+    /// `updated` and `deleted` expect that it does.
     #[default]
+    ByVerb,
+    /// Any state of the stream, whatever the verb.
     Any,
     /// The stream has no events yet.
     None,
@@ -210,11 +220,16 @@ pub enum Expected {
 }
 
 impl Expected {
+    /// Returns the expectation that the stream's last event has a version. At version 0 a stream has no events.
+    pub fn at(version: u64) -> Expected {
+        if version == 0 { Expected::None } else { Expected::Version(version) }
+    }
+
     /// Returns whether a stream meets the expectation. `current` is the stream's last version, or 0 if the stream does
     /// not exist.
     pub fn allows(self, current: u64) -> bool {
         match self {
-            Expected::Any => true,
+            Expected::ByVerb | Expected::Any => true,
             Expected::None => current == 0,
             Expected::Exists => current > 0,
             Expected::Version(version) => current == version,

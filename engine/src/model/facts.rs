@@ -26,10 +26,12 @@ pub struct EdgeFact {
     pub kind: Arc<str>,
     pub to: Target,
     pub weight: f64,
+    /// The text of the link that the edge stands for. While no node matches the target, the link is broken.
+    pub link: Option<Arc<str>>,
 }
 
-/// A description of the node that an edge points to. The edge is open while at least one node matches the description,
-/// and it points to the oldest matching node.
+/// A description of the node that an edge points to. The edge is open while at least one node matches the description.
+/// It points to the oldest matching node, or for [`Target::Page`] to the page that the references name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Target {
     Id(Arc<str>),
@@ -38,6 +40,8 @@ pub enum Target {
     /// A node whose state has this value in a top-level field, such as `slug`. An integer in the field is compared as
     /// text. Other numbers never match.
     Field(Arc<str>, Arc<str>),
+    /// The page that the first of these references names that any page matches, see [`super::page`].
+    Page(Arc<[Arc<str>]>),
 }
 
 /// The name of the state field with which `to_slug` is compared.
@@ -49,6 +53,7 @@ impl fmt::Display for Target {
             Target::Id(id) => write!(f, "{id}"),
             Target::Label(label) => write!(f, "label '{label}'"),
             Target::Field(field, value) => write!(f, "{field} '{value}'"),
+            Target::Page(references) => write!(f, "page '{}'", references.join("' or '")),
         }
     }
 }

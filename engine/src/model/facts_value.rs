@@ -26,8 +26,16 @@ impl From<&EdgeFact> for Value {
             Target::Field(field, value) => {
                 ("to_field", Object::from_iter([("field", field.clone()), ("value", value.clone())]).into())
             }
+            Target::Page(references) => {
+                ("to_page", references.iter().cloned().map(Value::from).collect::<Vec<_>>().into())
+            }
         };
-        Object::from_iter([("kind", Value::from(edge.kind.clone())), (name, to), ("weight", edge.weight.into())]).into()
+        let mut fields = Object::from_iter([("kind", Value::from(edge.kind.clone())), (name, to)]);
+        fields.push("weight", edge.weight);
+        if let Some(link) = &edge.link {
+            fields.push("link", link.clone());
+        }
+        fields.into()
     }
 }
 
@@ -96,7 +104,7 @@ mod tests {
     #[test]
     fn a_target_is_serialized_under_the_name_of_its_kind() {
         let shown = |to: Target| {
-            let value = Value::from(&EdgeFact { kind: "names".into(), to, weight: 0.5 });
+            let value = Value::from(&EdgeFact { kind: "names".into(), to, weight: 0.5, link: None });
             serde_json::to_string(&value).expect("JSON")
         };
         assert_eq!(shown(Target::Id("a".into())), r#"{"kind":"names","to":"a","weight":0.5}"#);
@@ -105,6 +113,12 @@ mod tests {
         assert_eq!(
             shown(Target::Field("number".into(), "34".into())),
             r#"{"kind":"names","to_field":{"field":"number","value":"34"},"weight":0.5}"#
+        );
+        let to = Target::Page(["/a/b.md".into()].into());
+        let edge = EdgeFact { kind: "names".into(), to, weight: 1.0, link: Some("b.md#c".into()) };
+        assert_eq!(
+            serde_json::to_string(&Value::from(&edge)).expect("JSON"),
+            r#"{"kind":"names","to_page":["/a/b.md"],"weight":1.0,"link":"b.md#c"}"#
         );
     }
 }

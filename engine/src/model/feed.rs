@@ -22,6 +22,8 @@ pub enum News {
     Assigned,
     Message,
     Asked,
+    ChangesRequested,
+    Answered,
     Approved,
     Edited,
     Rejected,
@@ -46,6 +48,8 @@ impl News {
             TaskEvent::Assigned | TaskEvent::Retried => Some(News::Assigned),
             TaskEvent::Message => is_from_another(event).then_some(News::Message),
             TaskEvent::Asked => Some(News::Asked),
+            TaskEvent::ChangesRequested => Some(News::ChangesRequested),
+            TaskEvent::Answered => Some(News::Answered),
             TaskEvent::Approved => Some(News::Approved),
             TaskEvent::Edited => Some(News::Edited),
             TaskEvent::Rejected => Some(News::Rejected),
@@ -227,7 +231,9 @@ mod tests {
             event(15, "overdue", Object::new()),
             event(16, "escalated", Object::new()),
             event(17, "escalated", assigned("agent", "b")),
-            event(18, "unassigned", Object::from_iter([(field::ASSIGNEE_ID, Value::Null)])),
+            event(18, "changes_requested", Object::new()),
+            event(19, "answered", Object::new()),
+            event(20, "unassigned", Object::from_iter([(field::ASSIGNEE_ID, Value::Null)])),
         ];
         let expected = [
             vec![notification("a", "task.created")],
@@ -247,6 +253,8 @@ mod tests {
             vec![notification("a", "task.overdue")],
             vec![notification("a", "task.escalated")],
             vec![notification("a", "task.unassigned"), notification("b", "task.assigned")],
+            vec![notification("b", "task.changes_requested")],
+            vec![notification("b", "task.answered")],
             vec![notification("b", "task.unassigned")],
         ];
         assert_eq!(notifications_of(&events), expected);

@@ -9,6 +9,7 @@ use super::builtin::AGENT;
 use super::definition::Definition;
 use super::facts::{EdgeFact, Facts, Target};
 use super::id::AggregateId;
+use super::page::{self, PageKey};
 use super::value::{Object, Value};
 
 /// The maximum length of a label or field value that identifies a node, in bytes.
@@ -42,7 +43,12 @@ pub struct PluginFacts {
     pub labels: Vec<Arc<str>>,
     pub desired: Vec<DesiredEdge>,
     pub derived: Arc<Object>,
+    /// The links of desired edges whose targets do not exist, in the order of the desired edges.
+    pub broken: Arc<[Arc<str>]>,
 }
+
+/// The name under which the data of a plugin shows its broken links.
+pub const BROKEN: &str = "broken";
 
 /// An edge that a plugin requests. The edge is open while its target exists.
 #[derive(Debug, Clone, PartialEq)]
@@ -102,6 +108,10 @@ impl EnrichmentFacts {
         self.list.iter().map(|(name, plugin_facts)| (name, plugin_facts))
     }
 
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (&Arc<str>, &mut PluginFacts)> {
+        self.list.iter_mut().map(|(name, plugin_facts)| (&*name, plugin_facts))
+    }
+
     pub fn values(&self) -> impl Iterator<Item = &PluginFacts> {
         self.list.iter().map(|(_, plugin_facts)| plugin_facts)
     }
@@ -137,13 +147,25 @@ impl PluginFacts {
                 None => desired.push(DesiredEdge { event_id: since(&edge), edge }),
             }
         }
-        PluginFacts { labels: facts.labels, desired, derived: Arc::new(facts.derived) }
+        // Only the graph knows which targets exist. It replaces the earlier broken links.
+        let broken = before.map(|before| before.broken.clone()).unwrap_or_default();
+        PluginFacts { labels: facts.labels, desired, derived: Arc::new(facts.derived), broken }
     }
 
     fn size_bytes(&self) -> usize {
         let labels: usize = self.labels.iter().map(|label| size_of::<Arc<str>>() + 16 + label.len()).sum();
-        // The 128 bytes are an estimate for the texts of the target and the event id.
-        labels + self.desired.len() * (size_of::<DesiredEdge>() + 128) + self.derived.size_bytes()
+        let texts = |desired: &DesiredEdge| {
+            let link = desired.edge.link.as_ref().map_or(0, |link| link.len());
+            let references = match &desired.edge.to {
+                Target::Page(references) => references.iter().map(|text| size_of::<Arc<str>>() + text.len()).sum(),
+                _ => 0,
+            };
+            link + references
+        };
+        let texts: usize = self.desired.iter().map(texts).sum();
+        // The 128 bytes are an estimate for the texts of other targets and the event id.
+        let desired = self.desired.len() * (size_of::<DesiredEdge>() + 128) + texts;
+        labels + desired + self.broken.len() * size_of::<Arc<str>>() + self.derived.size_bytes()
     }
 
     /// Returns whether there are no facts.
@@ -152,33 +174,47 @@ impl PluginFacts {
     }
 }
 
-/// Returns the derived data of each plugin, which pipelines show as `_facts`.
+/// Returns the derived data of each plugin with its broken links, which pipelines show as `_facts`.
 pub fn facts_of(facts: &EnrichmentFacts) -> Arc<Object> {
-    let derived = facts.iter().filter(|(_, plugin_facts)| !plugin_facts.derived.is_empty());
-    let facts: Object =
-        derived.map(|(name, plugin_facts)| (name.clone(), Value::Object(plugin_facts.derived.clone()))).collect();
+    let shown = facts.iter().map(|(name, plugin_facts)| (name, shown_facts(plugin_facts)));
+    let shown = shown.filter(|(_, shown)| !shown.is_empty());
+    let facts: Object = shown.map(|(name, shown)| (name.clone(), Value::Object(shown))).collect();
     if facts.is_empty() { super::aggregate::no_facts() } else { Arc::new(facts) }
 }
 
-/// Returns the target that matches an aggregate by its label or by a field. Returns `None` if the aggregate has no such
-/// label or field, or is deleted.
-pub fn address(aggregate: &Aggregate, definition: &Definition, by: &AddressedBy) -> Option<Target> {
+fn shown_facts(plugin_facts: &PluginFacts) -> Arc<Object> {
+    if plugin_facts.broken.is_empty() {
+        return plugin_facts.derived.clone();
+    }
+    let mut shown = Object::clone(&plugin_facts.derived);
+    shown.insert(BROKEN, plugin_facts.broken.iter().cloned().map(Value::from).collect::<Vec<_>>());
+    Arc::new(shown)
+}
+
+/// Returns the addresses of an aggregate by its label, by a field or as a page. Returns nothing if the aggregate has no
+/// such label, field or path, or is deleted.
+pub fn addresses(aggregate: &Aggregate, definition: &Definition, by: &AddressedBy) -> Vec<Address> {
     if aggregate.deleted {
-        return None;
+        return Vec::new();
     }
     match by {
         AddressedBy::Label => {
-            definition.label_of(&aggregate.state).and_then(|label| addressable(&label)).map(Target::Label)
+            let label = definition.label_of(&aggregate.state).and_then(|label| addressable(&label));
+            label.map(Address::Label).into_iter().collect()
         }
         // The slug of an agent serves only to keep names unique. A target with this slug does not refer to the agent.
-        AddressedBy::Field(_) if &*aggregate.aggregate_type == AGENT => None,
+        AddressedBy::Field(_) if &*aggregate.aggregate_type == AGENT => Vec::new(),
         AddressedBy::Field(field) => {
-            let text = match aggregate.state.get(field)? {
-                Value::String(text) => addressable(text)?,
-                Value::Int(number) => number.to_string().into(),
-                _ => return None,
+            let text = match aggregate.state.get(field) {
+                Some(Value::String(text)) => addressable(text),
+                Some(Value::Int(number)) => Some(number.to_string().into()),
+                _ => None,
             };
-            Some(Target::Field(field.clone(), text))
+            text.map(|text| Address::Field(field.clone(), text)).into_iter().collect()
+        }
+        AddressedBy::Page => {
+            let keys = page::keys(&aggregate.state).into_iter();
+            keys.map(|key| Address::Page(aggregate.project_id.clone(), key)).collect()
         }
     }
 }
@@ -207,11 +243,40 @@ impl Direction {
     }
 }
 
-/// The part of an aggregate with which a target is compared: its label or a field.
+/// The part of an aggregate with which a target is compared.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AddressedBy {
     Label,
     Field(Arc<str>),
+    /// The path, and the addresses that front matter gives.
+    Page,
+}
+
+/// An entry of the index in which nodes are found. A target has an address for each of its references, and nodes with
+/// none of these addresses do not match the target.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Address {
+    Id(Arc<str>),
+    Label(Arc<str>),
+    Field(Arc<str>, Arc<str>),
+    /// A page of a project. Links by path do not leave their project.
+    Page(Option<Arc<str>>, PageKey),
+}
+
+impl Address {
+    /// Returns the addresses of a target, in the order of its references. `project_id` is the project of the aggregate
+    /// at which the edge starts.
+    pub fn of(target: &Target, project_id: Option<&Arc<str>>) -> Vec<Address> {
+        match target {
+            Target::Id(id) => vec![Address::Id(id.clone())],
+            Target::Label(label) => vec![Address::Label(label.clone())],
+            Target::Field(field, value) => vec![Address::Field(field.clone(), value.clone())],
+            Target::Page(references) => {
+                let keys = references.iter().map(|reference| page::key_of(reference));
+                keys.map(|key| Address::Page(project_id.cloned(), key)).collect()
+            }
+        }
+    }
 }
 
 impl AddressedBy {
@@ -221,6 +286,7 @@ impl AddressedBy {
             Target::Id(_) => None,
             Target::Label(_) => Some(AddressedBy::Label),
             Target::Field(field, _) => Some(AddressedBy::Field(field.clone())),
+            Target::Page(_) => Some(AddressedBy::Page),
         }
     }
 }

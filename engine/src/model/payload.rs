@@ -8,7 +8,7 @@ use rustc_hash::FxHashSet;
 use super::aggregate::UNSET;
 use super::date::parse_date;
 use super::decimal::{self, decimal_of};
-use super::definition::{Definition, Field, FieldType, Fold};
+use super::definition::{Definition, Field, FieldType, Fold, UnknownFields};
 use super::depth;
 use super::excerpt::{MAX_CHARS, excerpt, excerpt_of};
 use super::fields::Fields;
@@ -18,6 +18,8 @@ use super::violation::{Place, Violation, Violations};
 
 /// The verb of an event that creates an aggregate.
 pub const CREATED: &str = "created";
+/// The verb of an event that changes an aggregate.
+pub const UPDATED: &str = "updated";
 
 /// Returns whether a payload may contain a field with this name.
 pub fn is_field_name(name: &str) -> bool {
@@ -40,6 +42,10 @@ pub struct Checking<'a> {
     /// The function that finds the targets of references. `None` if references are not looked up.
     pub targets: Option<&'a FindType<'a>>,
     pub violations: &'a mut Violations,
+    /// The type of the event, which may declare further fields. Empty if the values are not an event's.
+    pub event_type: &'a str,
+    /// Whether objects with declared fields may not have other fields.
+    rejects_unknown: bool,
     /// The number of references that were looked up.
     looked_up: usize,
     /// The number of comparisons of values so far.
@@ -54,16 +60,23 @@ const MAX_COMPARED: usize = 5_000_000;
 
 impl<'a> Checking<'a> {
     pub fn new(violations: &'a mut Violations) -> Checking<'a> {
-        Checking { matching: None, targets: None, violations, looked_up: 0, compared: 0 }
+        let (event_type, rejects_unknown) = ("", false);
+        Checking { matching: None, targets: None, violations, event_type, rejects_unknown, looked_up: 0, compared: 0 }
     }
 
     /// Checks a payload against a definition. `at` is the location of the payload. `is_first` is `true` if the payload
     /// must have the required fields.
     pub fn check(&mut self, payload: &Object, is_first: bool, definition: &Definition, at: &str) {
         let root = Place::At(at);
+        self.rejects_unknown = definition.unknown == UnknownFields::Reject;
         for (name, value) in payload.iter() {
             let place = Place::Field(&root, name);
             check_field_shape(name, value, definition, place, self.violations);
+            if !self.accepts(name, definition) {
+                let message =
+                    format!("the type '{}' has no such field; {}", definition.type_name, listed(definition.fields()));
+                self.violations.add(place, message);
+            }
             if let Some(field) = definition.field(name).filter(|_| is_field_name(name)) {
                 self.check_value(field, value, payload.written(name), place);
             }
@@ -71,6 +84,14 @@ impl<'a> Checking<'a> {
         if is_first {
             self.check_required(payload, definition.fields(), root);
         }
+    }
+
+    /// Returns whether a payload of the type may have a field with this name.
+    fn accepts(&self, name: &str, definition: &Definition) -> bool {
+        definition.unknown == UnknownFields::Accept
+            || name == UNSET
+            || definition.field(name).is_some()
+            || definition.event_fields(self.event_type).any(|declared| declared == name)
     }
 
     /// Adds a violation for each required field that is missing in an object.
@@ -148,6 +169,25 @@ pub fn check_first(payload: &Object, state: &Object, definition: &Definition) ->
         }
     }
     violations.finish(())
+}
+
+/// Checks that an aggregate has its required fields after a `<type>.created` that continues an earlier state.
+pub fn check_complete(state: &Object, definition: &Definition) -> Result<(), Vec<Violation>> {
+    let mut violations = Violations::default();
+    let is_missing = |field: &&Field| field.must_be_given() && state.get(&field.name).is_none_or(Value::is_null);
+    for field in definition.fields().iter().filter(is_missing) {
+        violations.add(format!("/payload/{}", field.name), format!("required {}", field.field_type.name()));
+    }
+    violations.finish(())
+}
+
+/// Adds `$unset` with the fields of an earlier state to the payload of a `<type>.created` that begins an aggregate again.
+/// The log then says what every reader of the events folds. A payload with `$unset` says itself what it removes.
+pub fn remove_earlier(payload: &mut Object, earlier: &Object) {
+    if !earlier.is_empty() && !payload.contains(UNSET) {
+        let names: Vec<Value> = earlier.keys().map(|name| Value::from(name.clone())).collect();
+        payload.push_front(UNSET, names);
+    }
 }
 
 /// Returns whether matching a payload against the patterns of the definition takes negligible time.
@@ -252,8 +292,14 @@ impl Checking<'_> {
             (single, Some(item)) if field.collects() => self.check_item(item, single, at),
             (Value::Object(object), _) if !field.fields.is_empty() => {
                 for (name, value) in object.iter() {
-                    let Some(inner) = field.fields.field(name) else { continue };
                     let place = Place::Field(&at, name);
+                    let Some(inner) = field.fields.field(name) else {
+                        if self.rejects_unknown {
+                            let message = format!("the type declares no such field; {}", listed(&field.fields));
+                            self.violations.add(place, message);
+                        }
+                        continue;
+                    };
                     self.compare(inner, place);
                     self.check_value(inner, value, object.written(name), place);
                     if self.violations.is_full() || self.compared > MAX_COMPARED {
@@ -290,8 +336,20 @@ impl Checking<'_> {
     }
 }
 
+/// Returns the part of an error message that lists declared fields.
+fn listed(fields: &Fields) -> String {
+    match fields.is_empty() {
+        true => "it has no fields".to_owned(),
+        false => {
+            // The error message is cut, so more names than this would never be visible.
+            let names: Vec<&str> = fields.iter().take(MAX_CHARS).map(|field| &*field.name).collect();
+            format!("its fields are {}", excerpt_of(names.join(", ")))
+        }
+    }
+}
+
 /// Returns whether a value has the type of its field.
-fn fits(field: &Field, value: &Value, written: Option<&str>) -> bool {
+pub(super) fn fits(field: &Field, value: &Value, written: Option<&str>) -> bool {
     match field.field_type {
         FieldType::String => value.as_str().is_some(),
         FieldType::Number => value.is_number(),

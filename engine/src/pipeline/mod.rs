@@ -118,6 +118,15 @@ impl Prepared {
         streams.filter_map(|streams| streams.aggregate_types.as_ref()).flatten().collect()
     }
 
+    /// Returns the last position of the log up to which a `$fold` folds, if one names a position.
+    pub fn last_position(&self) -> Option<u64> {
+        let positions = self.scans.iter().filter_map(|scan| match &scan.read {
+            Read::States(StateScan { as_of: AsOf::Position(position), .. }) => u64::try_from(*position).ok(),
+            _ => None,
+        });
+        positions.max()
+    }
+
     /// Returns the warnings that are known before the run. The output of a run also contains these warnings.
     pub fn warnings(&self) -> &[String] {
         &self.warnings

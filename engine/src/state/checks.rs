@@ -7,7 +7,8 @@ use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::definition::Definition;
 use crate::model::depth::{self, MAX_KEPT_DEPTH};
-use crate::model::event::{self, NewEvent};
+use crate::model::event::{self, Expected, NewEvent};
+use crate::model::fold::DELETED;
 use crate::model::id::{self, AggregateId};
 use crate::model::pattern::Matching;
 use crate::model::payload::{self, Checking};
@@ -24,15 +25,43 @@ pub(super) fn aggregate_id(new: &NewEvent) -> Result<AggregateId> {
     })
 }
 
-/// Returns whether the event creates or recreates its aggregate. Such an event must have the required fields, and gets
+/// Returns whether the event begins the state of its aggregate. Such an event must have the required fields, and gets
 /// the defaults of missing fields.
 ///
-/// An event with the verb `created` always counts. The first event of a stream counts as well, with two exceptions: an
-/// event that was recorded in another log, because a part of that log may begin in the middle of a stream, and an event
-/// of a built-in type, because such streams existed before this rule.
+/// The first event of a stream begins the state, with two exceptions: an event with another verb than `created` that was
+/// recorded in another log, because a part of that log may begin in the middle of a stream, and such an event of a
+/// built-in type, because such streams existed before this rule. `created` on a deleted aggregate begins the state
+/// again.
 pub(super) fn is_first(new: &NewEvent, before: Option<&Aggregate>, definition: &Definition) -> bool {
-    let begins = before.is_none() && new.recorded.is_none() && !definition.builtin;
-    begins || event::verb(&new.event_type) == payload::CREATED
+    match before {
+        Some(before) => before.deleted && new.begins_again(),
+        None if event::verb(&new.event_type) == payload::CREATED => true,
+        None => new.recorded.is_none() && !definition.builtin && !needs_aggregate(new),
+    }
+}
+
+/// Returns whether the event changes or deletes an aggregate that must exist.
+fn needs_aggregate(new: &NewEvent) -> bool {
+    let is_change = matches!(event::verb(&new.event_type), payload::UPDATED | DELETED);
+    is_change && new.expected != Expected::Any && new.recorded.is_none()
+}
+
+/// Fails if the event changes or deletes an aggregate that does not exist.
+pub(crate) fn check_exists(new: &NewEvent, before: Option<&Aggregate>) -> Result<()> {
+    match before {
+        None if needs_aggregate(new) => Err(Error::not_found("aggregate", &new.aggregate_id)),
+        _ => Ok(()),
+    }
+}
+
+/// Fails if the event creates an aggregate that exists, because the event would overwrite its state.
+pub(super) fn check_is_new(new: &NewEvent, before: Option<&Aggregate>) -> Result<()> {
+    let is_creation = event::verb(&new.event_type) == payload::CREATED;
+    let is_accepted = !is_creation || new.expected == Expected::Any || new.recorded.is_some();
+    match before.filter(|before| !is_accepted && !before.deleted) {
+        Some(before) => Err(Error::aggregate_exists(&new.aggregate_id, before.version)),
+        None => Ok(()),
+    }
 }
 
 impl View<'_> {
@@ -96,6 +125,7 @@ impl View<'_> {
                 let mut checking = Checking::new(&mut wrong);
                 checking.matching = Some(&matching);
                 checking.targets = Some(&target);
+                checking.event_type = &new.event_type;
                 checking.check(&new.payload, is_first, definition, at);
                 view::check_stages(&new.payload, definition, at, &mut wrong);
             }

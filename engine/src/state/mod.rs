@@ -6,7 +6,7 @@ pub mod admission;
 pub mod append;
 pub mod background;
 pub mod batches;
-mod checks;
+pub(crate) mod checks;
 pub mod clearing;
 pub mod deadlines;
 pub mod feeds;

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::article;
 use crate::model::builtin::{ARTICLE, FILE};
-use crate::model::event::{Event, NewEvent};
+use crate::model::event::{self, Event, NewEvent};
 use crate::model::feed;
 use crate::model::file;
 use crate::model::id::{self, AggregateId};
@@ -193,6 +193,9 @@ impl<'a> Staging<'a> {
         let definition = self.view.check_type(&new, before.as_deref(), append.managed)?;
         let project_id = self.view.check_stream(&new, before.as_deref())?;
         let version = before.as_ref().map_or(0, |before| before.version);
+        if !definition.managed {
+            checks::check_exists(&new, before.as_deref())?;
+        }
         if !new.expected.allows(version) {
             return Err(Error::version_conflict(version));
         }
@@ -201,11 +204,16 @@ impl<'a> Staging<'a> {
         if before.as_ref().is_some_and(|before| before.deleted) && !new.restores() {
             return Err(Error::aggregate_deleted(version));
         }
+        if !definition.managed {
+            checks::check_is_new(&new, before.as_deref())?;
+        }
         let is_imported = new.recorded.is_some();
         let is_first = !is_imported && checks::is_first(&new, before.as_deref(), &definition);
+        let is_continued = !is_imported && !is_first && event::verb(&new.event_type) == payload::CREATED;
         let mut payload = new.payload;
         if is_first {
             payload::fill_defaults(&mut payload, &definition);
+            before.iter().for_each(|before| payload::remove_earlier(&mut payload, &before.state));
         }
         let (actor, recorded_at) = match new.recorded {
             Some(recorded) => (recorded.actor, recorded.at),
@@ -237,6 +245,9 @@ impl<'a> Staging<'a> {
         }
         if is_first {
             payload::check_first(&event.payload, &after.state, &definition)?;
+        }
+        if is_continued {
+            payload::check_complete(&after.state, &definition)?;
         }
         let choice = slugs::Choice { renames: new.renames_slug, in_log: new.slugs_in_log.as_deref(), is_imported };
         if *definition.type_name == *ARTICLE

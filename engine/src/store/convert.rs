@@ -3,10 +3,23 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use surrealdb::types::{Datetime, Number, Object as RecordObject, RecordId, Value as Record};
 
 use super::error::{Error, Result};
+use crate::model::json;
 use crate::model::value::{Object, Value};
+
+/// Returns a value as JSON, which a record has as a string.
+pub fn json_text(value: &impl Serialize) -> Result<String> {
+    serde_json::to_string(value).map_err(|error| Error::Corrupt(error.to_string()))
+}
+
+/// Parses the JSON in a string of a record.
+pub fn parse_json<T: DeserializeOwned>(text: &str) -> Result<T> {
+    json::read(text.as_bytes()).map_err(|error| Error::Corrupt(error.to_string()))
+}
 
 /// Converts a value to a database value, which does not keep the order of fields.
 pub fn to_record(value: &Value) -> Record {

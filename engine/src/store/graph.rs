@@ -4,16 +4,13 @@
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
 use surrealdb::types::{Array, RecordIdKey, RecordIdKeyRange, Value as Record};
 
 use super::graph_changes::{ChangedKeys, EdgeKey};
 use super::key_range::KeyRange;
-use super::{Database, DatabaseReader, Error, Result, convert};
-use crate::model::facts::{EdgeFact, Target};
-use crate::model::graph::{DesiredEdge, Edge, EnrichmentFacts, PluginFacts};
+use super::{Database, DatabaseReader, Error, Result, convert, stored_facts};
+use crate::model::graph::{Edge, EnrichmentFacts};
 use crate::model::id::AggregateId;
-use crate::model::json;
 use crate::model::value::Object;
 
 /// The transaction that writes effects and the checkpoint. Fails if another process has moved the checkpoint.
@@ -110,10 +107,10 @@ impl DatabaseReader {
             Some(record @ Record::Object(_)) => Ok(GraphCheckpoint {
                 position: convert::unsigned_field(record, "position")?,
                 generation: convert::unsigned_field(record, "generation")?,
-                circuits: parsed(convert::text_field(record, "circuits")?)?,
+                circuits: convert::parse_json(convert::text_field(record, "circuits")?)?,
                 basis: convert::optional_text_field(record, "basis"),
                 versions: match convert::optional_text_field(record, "versions") {
-                    Some(versions) => parsed(&versions)?,
+                    Some(versions) => convert::parse_json(&versions)?,
                     None => Object::new(),
                 },
                 writes: convert::unsigned_field(record, "writes").unwrap_or_default(),
@@ -189,10 +186,10 @@ impl Database {
             ("serving", convert::integer(before.generation)),
             ("position", convert::integer(after.position)),
             ("generation", convert::integer(after.generation)),
-            ("circuits", Record::String(text_of(&after.circuits)?)),
+            ("circuits", Record::String(convert::json_text(&after.circuits)?)),
             ("basis", convert::optional_text(after.basis.as_deref())),
-            ("known", Record::String(text_of(&before.versions)?)),
-            ("versions", Record::String(text_of(&after.versions)?)),
+            ("known", Record::String(convert::json_text(&before.versions)?)),
+            ("versions", Record::String(convert::json_text(&after.versions)?)),
             ("writes", convert::integer(after.writes)),
         ];
         let mut statements = WRITE.to_owned();
@@ -200,7 +197,7 @@ impl Database {
             statements.push_str(WRITE_SHARED);
             values.extend([
                 ("epoch", convert::integer(epoch)),
-                ("changed", Record::String(text_of(&ChangedKeys::of(effects))?)),
+                ("changed", Record::String(convert::json_text(&ChangedKeys::of(effects))?)),
                 ("kept", convert::integer(KEPT_WRITES)),
             ]);
         }
@@ -251,86 +248,17 @@ pub(super) fn key(parts: Vec<Record>) -> RecordIdKey {
     RecordIdKey::Array(Array::from(parts))
 }
 
-/// The stored facts of one plugin.
-#[derive(Serialize, Deserialize)]
-struct Stored {
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    labels: Vec<Arc<str>>,
-    /// The edges that the plugin requests. Older programs stored them under the name `wishes`.
-    #[serde(default, alias = "wishes", skip_serializing_if = "Vec::is_empty")]
-    desired: Vec<StoredEdge>,
-    #[serde(deserialize_with = "json::stored_object")]
-    derived: Arc<Object>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct StoredEdge {
-    kind: Arc<str>,
-    /// The kind of target: `id`, `label` or `field`. For `field`, the next member contains the name of the field.
-    by: Arc<str>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    field: Option<Arc<str>>,
-    to: Arc<str>,
-    weight: f64,
-    event_id: Arc<str>,
-}
-
 fn facts_record(generation: u64, id: &AggregateId, facts: Option<&EnrichmentFacts>) -> Result<Record> {
-    let stored = |plugin_facts: &PluginFacts| Stored {
-        labels: plugin_facts.labels.clone(),
-        desired: plugin_facts.desired.iter().map(stored_edge).collect(),
-        derived: plugin_facts.derived.clone(),
-    };
-    let facts: std::collections::BTreeMap<&Arc<str>, Stored> = facts
-        .into_iter()
-        .flat_map(EnrichmentFacts::iter)
-        .map(|(name, plugin_facts)| (name, stored(plugin_facts)))
-        .collect();
     let id = key(vec![convert::integer(generation), convert::text(id.as_str())]);
     Ok(Record::Object(convert::fields([
         ("id", convert::record_id("finding", id)),
-        ("text", Record::String(text_of(&facts)?)),
+        ("text", Record::String(stored_facts::text_of(facts)?)),
     ])))
-}
-
-fn stored_edge(desired: &DesiredEdge) -> StoredEdge {
-    let (by, field, to) = match &desired.edge.to {
-        Target::Id(id) => ("id", None, id.clone()),
-        Target::Label(label) => ("label", None, label.clone()),
-        Target::Field(field, value) => ("field", Some(field.clone()), value.clone()),
-    };
-    StoredEdge {
-        kind: desired.edge.kind.clone(),
-        by: by.into(),
-        field,
-        to,
-        weight: desired.edge.weight,
-        event_id: desired.event_id.clone(),
-    }
-}
-
-fn read_desired(stored: StoredEdge) -> DesiredEdge {
-    let to = match (&*stored.by, stored.field) {
-        ("field", Some(field)) => Target::Field(field, stored.to),
-        ("label", _) => Target::Label(stored.to),
-        _ => Target::Id(stored.to),
-    };
-    DesiredEdge { edge: EdgeFact { kind: stored.kind, to, weight: stored.weight }, event_id: stored.event_id }
 }
 
 pub(super) fn read_facts_record(record: &Record) -> Result<(Arc<str>, Result<EnrichmentFacts>)> {
     let [_, Record::String(id)] = id_parts(record)? else { return Err(Error::Corrupt("invalid id of facts".into())) };
-    Ok((id.as_str().into(), convert::text_field(record, "text").and_then(read_facts)))
-}
-
-fn read_facts(text: &str) -> Result<EnrichmentFacts> {
-    let stored: std::collections::BTreeMap<Arc<str>, Stored> = parsed(text)?;
-    let plugin_facts = |stored: Stored| PluginFacts {
-        labels: stored.labels,
-        desired: stored.desired.into_iter().map(read_desired).collect(),
-        derived: stored.derived,
-    };
-    Ok(stored.into_iter().map(|(name, stored)| (name, plugin_facts(stored))).collect())
+    Ok((id.as_str().into(), convert::text_field(record, "text").and_then(stored_facts::read)))
 }
 
 fn edge_record(generation: u64, edge: &Edge) -> Record {
@@ -374,12 +302,4 @@ pub(super) fn id_parts(record: &Record) -> Result<&[Record]> {
         },
         _ => Err(Error::Corrupt("a record has no id".into())),
     }
-}
-
-pub(super) fn text_of(value: &impl Serialize) -> Result<String> {
-    serde_json::to_string(value).map_err(|error| Error::Corrupt(error.to_string()))
-}
-
-pub(super) fn parsed<T: serde::de::DeserializeOwned>(text: &str) -> Result<T> {
-    json::read(text.as_bytes()).map_err(|error| Error::Corrupt(error.to_string()))
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use surrealdb::types::{RecordIdKey, RecordIdKeyRange, Value as Record};
 
-use super::graph::{Effects, key, parsed, read_edge, read_facts_record};
+use super::graph::{Effects, key, read_edge, read_facts_record};
 use super::{DatabaseReader, Error, Result, convert};
 use crate::model::graph::{Edge, EnrichmentFacts};
 
@@ -65,7 +65,7 @@ impl DatabaseReader {
         let range = convert::record_id("graph_write", range);
         let found = self.query("SELECT VALUE changed FROM $range", [("range", range)]).await?;
         let changed = convert::list(found.first())?.map(|changed| match changed {
-            Record::String(changed) => parsed(changed),
+            Record::String(changed) => convert::parse_json(changed),
             _ => Err(Error::Corrupt("the changed keys of a write are not a string".into())),
         });
         let changed: Vec<ChangedKeys> = changed.collect::<Result<_>>()?;

@@ -45,6 +45,7 @@ mod session;
 pub mod sign_in_codes;
 pub mod sign_up;
 pub mod signing_keys;
+mod stored_facts;
 pub mod uploads;
 pub mod users;
 pub mod workspaces;

@@ -7,7 +7,7 @@ use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 use surrealdb::types::{Array, RecordIdKey, RecordIdKeyRange, Value as Record};
 
-use super::graph::{id_parts, parsed, text_of};
+use super::graph::id_parts;
 use super::{Database, DatabaseReader, Error, Result, convert};
 
 /// The id of a step in processing an event. A step is the call of one hook of one plugin.
@@ -77,7 +77,7 @@ impl Parked {
             ("id", self.id.record()),
             ("plugin", convert::text(&self.id.plugin)),
             ("is_retried", Record::Bool(self.reason.retry_at.is_some())),
-            ("text", Record::String(text_of(&self.reason)?)),
+            ("text", Record::String(convert::json_text(&self.reason)?)),
         ])))
     }
 }
@@ -168,7 +168,7 @@ fn position_key(position: u64) -> RecordIdKey {
 }
 
 fn read_parked(record: &Record) -> Result<Parked> {
-    Ok(Parked { id: read_id(record)?, reason: parsed(convert::text_field(record, "text")?)? })
+    Ok(Parked { id: read_id(record)?, reason: convert::parse_json(convert::text_field(record, "text")?)? })
 }
 
 fn read_id(record: &Record) -> Result<StepId> {

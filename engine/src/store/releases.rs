@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use surrealdb::types::Value as Record;
 
-use super::graph::{parsed, text_of};
 use super::{Database, DatabaseReader, Result, convert};
 use crate::model::plugin::Source;
 
@@ -29,7 +28,7 @@ impl DatabaseReader {
                 name: name.into(),
                 manifest: convert::text_field(record, "manifest")?.into(),
                 script: convert::text_field(record, "script")?.into(),
-                settings: parsed(convert::text_field(record, "settings")?)?,
+                settings: convert::parse_json(convert::text_field(record, "settings")?)?,
             })
         };
         convert::list(found.first())?.next().map(read).transpose()
@@ -44,7 +43,7 @@ impl Database {
             ("digest", convert::text(digest)),
             ("manifest", convert::text(&source.manifest)),
             ("script", convert::text(&source.script)),
-            ("settings", Record::String(text_of(&source.settings)?)),
+            ("settings", Record::String(convert::json_text(&source.settings)?)),
         ];
         self.query_again(WRITE, values).await.map(drop)
     }

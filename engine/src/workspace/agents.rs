@@ -279,15 +279,15 @@ impl Reader {
         Ok(Page { items: page.items.into_iter().map(view).collect(), next: page.next })
     }
 
-    /// Returns every agent with its workload, newest first.
-    pub async fn roster(&self) -> Result<Vec<(Arc<Aggregate>, Workload)>> {
-        let agents = self.context.list(Some(AGENT), None, PageLimit::NONE, |_| true).await?.items;
+    /// Returns agents with their workloads, newest first.
+    pub async fn roster(&self, before: Option<u64>, limit: PageLimit) -> Result<Page<(Arc<Aggregate>, Workload)>> {
+        let page = self.context.list(Some(AGENT), before, limit, |_| true).await?;
         let state = self.context.state();
         let with_load = |agent: Arc<Aggregate>| {
             let workload = state.folded.workload(agent.id.as_str());
             (agent, workload)
         };
-        Ok(agents.into_iter().map(with_load).collect())
+        Ok(Page { items: page.items.into_iter().map(with_load).collect(), next: page.next })
     }
 }
 

@@ -49,9 +49,12 @@ impl Reader {
         let definition = state.types.get(&now.aggregate_type).ok_or_else(not_found)?;
         let aggregate = match moment {
             Moment::Now => Some(now),
-            Moment::Version(version) if version > now.version => None,
+            Moment::Version(version) if version > now.version => return Err(no_version(version, &now)),
             Moment::Version(version) => state.fold_stream(&now.id, version, None, &definition).await?.map(Arc::new),
-            Moment::Position(position) if now.position <= position => Some(now),
+            Moment::Position(position) if now.position <= position => {
+                self.context.check_position(position).await?;
+                Some(now)
+            }
             Moment::Position(position) => {
                 let version = state.version_at(&now, position).await?;
                 state.fold_stream(&now.id, version, None, &definition).await?.map(Arc::new)
@@ -94,6 +97,12 @@ impl Reader {
         let items = items.into_iter().filter_map(described).map(|(definition, found)| (found, definition)).collect();
         Ok(Page { items, next })
     }
+}
+
+/// Returns the error for a version that an aggregate has not reached.
+fn no_version(version: u64, now: &Aggregate) -> Error {
+    let what = format!("version {version} does not exist yet (aggregate '{}' is at version {}):", now.id, now.version);
+    Error::NotFound { what }
 }
 
 impl Writer {

@@ -50,6 +50,11 @@ pub enum Consistency {
     Eventual,
 }
 
+/// Returns the error for a place in a log or a stream that it has not reached yet.
+pub(super) fn beyond(message: String) -> Error {
+    Error::invalid_with_code("position_beyond_head", message)
+}
+
 impl CallContext {
     pub fn new(access: Arc<Access>, runtime: Arc<Runtime>, caller: Caller, consistency: Consistency) -> CallContext {
         CallContext { access, runtime, caller, consistency }
@@ -77,6 +82,20 @@ impl CallContext {
         match self.consistency {
             Consistency::Strong => self.runtime.worker_slot.show_newest(self.state()).await,
             Consistency::Eventual => Ok(()),
+        }
+    }
+
+    /// Fails if the log has not reached a position. Whoever follows a log from there would wait in silence, for example
+    /// after the log was restored from an older copy.
+    pub(super) async fn check_position(&self, position: u64) -> Result<()> {
+        let folded = &self.state().folded;
+        if position > folded.position() {
+            // Another server may have appended events, so an eventual read is refreshed, too.
+            self.state().refresh().await?;
+        }
+        match folded.position() {
+            head if position > head => Err(beyond(format!("position {position} is after the log's end, {head}"))),
+            _ => Ok(()),
         }
     }
 

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use super::Page;
 use super::articles::unknown_project;
-use super::call_context::Operation;
+use super::call_context::{Operation, beyond};
 use super::responses::RequestId;
 use super::rights::{Reader, Writer};
 use crate::error::{Error, Result};
+use crate::model::aggregate::Aggregate;
 use crate::model::event::{Event, MAX_EVENTS_PER_APPEND, NewEvent};
 use crate::model::id::AggregateId;
 use crate::state::State;
@@ -130,6 +131,9 @@ impl Reader {
         self.context.refresh().await?;
         let head = state.folded.get(id).ok_or_else(|| Error::not_found("aggregate", id))?;
         let span = limit.events as u64;
+        if let (Some(after), Direction::Forward) = (after, direction) {
+            check_version(&head, after)?;
+        }
         let (first, last) = match direction {
             Direction::Forward => {
                 let first = after.unwrap_or(0).saturating_add(1);
@@ -205,9 +209,16 @@ impl Reader {
         Ok(found.id.text())
     }
 
-    /// Returns events of the log after a position. If there are none, waits up to `wait` for a new event.
+    /// Fails if the log has not reached a position.
+    pub async fn check_position(&self, position: u64) -> Result<()> {
+        self.context.check_position(position).await
+    }
+
+    /// Returns events of the log after a position, which must not be after the log's end. If there are none, waits up to
+    /// `wait` for a new event.
     pub async fn log(&self, after: u64, limit: Limit, filter: &LogFilter, wait: Duration) -> Result<LogPage> {
         let state = self.context.state();
+        self.check_position(after).await?;
         let mut head = state.folded.head().follow();
         let deadline = tokio::time::Instant::now() + wait;
         let (mut from, mut in_vain) = (after, false);
@@ -298,5 +309,15 @@ impl Reader {
     /// Returns a receiver that changes when events are appended.
     pub fn follow(&self) -> tokio::sync::watch::Receiver<u64> {
         self.context.state().folded.head().follow()
+    }
+}
+
+/// Fails if a stream has not reached a version.
+pub(super) fn check_version(stream: &Aggregate, version: u64) -> Result<()> {
+    match stream.version {
+        last if version > last => {
+            Err(beyond(format!("version {version} does not exist yet: aggregate '{}' is at version {last}", stream.id)))
+        }
+        _ => Ok(()),
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::events::{Direction, Limit};
+use super::events::{Direction, Limit, check_version};
 use super::rights::Reader;
 use crate::error::{Error, Result};
 use crate::model::event::Event;
@@ -26,6 +26,7 @@ impl Reader {
         let state = self.context.state();
         self.context.refresh().await?;
         let found = state.folded.get(id).ok_or_else(|| Error::not_found("aggregate", id))?;
+        check_version(&found, after_version)?;
         let appended = state.folded.streams().follow(&found.id);
         Ok(Following { reader: self.clone(), id: found.id.clone(), version: after_version, appended })
     }

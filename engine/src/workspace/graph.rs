@@ -59,6 +59,9 @@ impl Reader {
         }
         self.context.refresh_graph().await?;
         let walk = Walk { kinds: Kinds::from_iter(kinds.iter().cloned()), direction, depth, most: MAX_NODES };
+        if let Some(Then::Position(position)) = then {
+            self.context.check_position(position).await?;
+        }
         match then {
             Some(_) if closed => Err(Error::invalid("expected either closed or a moment (at or position), not both")),
             Some(then) => self.graph_then(id, walk, then).await,

@@ -210,6 +210,11 @@ impl Listener {
         state.presence.settle().await
     }
 
+    /// Returns a position that the log has reached, and fails for a later one.
+    pub async fn reached(&self, position: u64) -> Result<u64> {
+        self.context.check_position(position).await.map(|()| position)
+    }
+
     /// Returns the feed of an agent after a position. A position after the end of the log counts as the end.
     pub fn feed(&self, agent: &Aggregate, after: u64) -> Feed {
         let after = after.min(self.context.state().folded.position());

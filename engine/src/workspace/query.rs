@@ -25,13 +25,18 @@ use super::call_context::CallContext;
 use super::rights;
 use crate::error::{Error, Result};
 use crate::metric;
+use crate::model::excerpt::excerpt_of;
 use crate::model::value::{Object, Value};
 use crate::pipeline::context::Context;
 use crate::pipeline::error::{Code, EXCEEDED_MEMORY};
+use crate::pipeline::hint::did_you_mean;
 use crate::pipeline::known_types::{KnownTypes, Observed};
 use crate::pipeline::{self, Filter, Options, Prepared, Read, Scan, Source, SourceChoice, StagePreview, Table};
 use crate::resident::Snapshot;
 use crate::state::admission::Admitted;
+
+/// The maximum number of aggregate types in the warnings about types that do not exist.
+const MAX_UNKNOWN_TYPES: usize = 20;
 
 /// A query request.
 #[derive(Debug, Clone)]
@@ -116,6 +121,9 @@ impl rights::Reader {
         }
         let paths: Vec<_> = prepared.columns().into_iter().cloned().collect();
         let snapshot = self.context.snapshot_with(&paths).await?;
+        if let Some(position) = prepared.last_position().filter(|position| *position > snapshot.position()) {
+            warnings.push(format!("position {position} is after the log's end, {}", snapshot.position()));
+        }
         let page = self.page(&query, snapshot.position())?;
         let pages = &self.context.state().pages;
         let now_ms = self.context.state().clock.now_ms();
@@ -245,7 +253,12 @@ impl rights::Reader {
     fn unknown_types(&self, prepared: &Prepared) -> Vec<String> {
         let definitions = self.context.state().types.all();
         let unknown = prepared.aggregate_types().into_iter().filter(|name| !definitions.contains_key(&***name));
-        unknown.map(|name| format!("unknown aggregate_type '{name}'")).collect()
+        let warning = |name: &Arc<str>| {
+            let known = definitions.keys().map(|known| &**known);
+            let hint = did_you_mean(name, known).map(|hint| format!(": {hint}")).unwrap_or_default();
+            format!("unknown aggregate_type '{}'{hint}", excerpt_of(name))
+        };
+        unknown.take(MAX_UNKNOWN_TYPES).map(warning).collect()
     }
 
     fn run(

@@ -159,7 +159,7 @@ impl CallContext {
     fn show(&self, id: &AggregateId, scores: Scores, vector: Option<f64>) -> Option<Hit> {
         let state = self.state();
         let aggregate = state.folded.get(id.as_str()).filter(|aggregate| !aggregate.deleted)?;
-        let label = state.types.get(&aggregate.aggregate_type)?.label_of(&aggregate.state).unwrap_or_default();
+        let label = state.types.get(&aggregate.aggregate_type)?.shown_label_of(&aggregate.state).unwrap_or_default();
         let (kind, score) = scores.best();
         Some(Hit { aggregate, label, score, kind, scores, vector })
     }

@@ -11,6 +11,7 @@ use crate::model::declaration;
 use crate::model::definition::{Definition, Field};
 use crate::model::json;
 use crate::model::value::{Object, Value};
+use crate::model::violation::Violations;
 use crate::state::State;
 use crate::state::append::Appender;
 use crate::state::redefine::{Redefinition, Refolded};
@@ -61,6 +62,10 @@ impl Writer {
 
 impl Operation {
     async fn define(&self, definition: Definition, force: bool) -> Result<Defined> {
+        // Another server may have defined a type to which the definition refers.
+        self.state().refresh().await?;
+        check_builtin(self.state(), &definition)?;
+        check_references(&self.state().types.all(), &definition)?;
         define(self.state(), self.appender(), definition, force).await
     }
 }
@@ -90,8 +95,7 @@ async fn try_define(state: &State, appender: &Appender, mut definition: Definiti
         return Ok(Defined::Created(definition));
     };
     if before.managed {
-        let message = format!("the type '{}' is managed and cannot be redefined", before.type_name);
-        return Err(Error::Forbidden { code: "managed_type", message });
+        return Err(managed(&before));
     }
     definition.builtin = before.builtin;
     definition.revision = before.revision;
@@ -173,6 +177,45 @@ pub(super) async fn past_definitions(state: &State, start: usize, limit: usize) 
         Ok(Past { position: past.position, type_name: past.type_name, declaration })
     });
     read.collect()
+}
+
+/// Rejects a definition of a built-in type, because the program relies on the fields and traits of these types.
+fn check_builtin(state: &State, definition: &Definition) -> Result<()> {
+    match state.types.get(&definition.type_name) {
+        Some(before) if before.managed => Err(managed(&before)),
+        Some(before) if before.builtin => {
+            let message = format!("the type '{}' is built in and cannot be redefined", before.type_name);
+            Err(Error::Forbidden { code: "builtin_type", message })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn managed(definition: &Definition) -> Error {
+    let message = format!("the type '{}' is managed and cannot be redefined", definition.type_name);
+    Error::Forbidden { code: "managed_type", message }
+}
+
+/// Rejects a definition with a reference to a type that does not exist.
+fn check_references(types: &Definitions, definition: &Definition) -> Result<()> {
+    let is_known = |name: &str| *name == *definition.type_name || types.contains_key(name);
+    let mut wrong = Violations::default();
+    for (index, field) in definition.fields().iter().enumerate() {
+        add_unknown_targets(field, &format!("/fields/{index}"), &is_known, &mut wrong);
+    }
+    Ok(wrong.finish(())?)
+}
+
+fn add_unknown_targets(field: &Field, at: &str, is_known: &dyn Fn(&str) -> bool, wrong: &mut Violations) {
+    if let Some(name) = field.reference_type.as_deref().filter(|name| !is_known(name)) {
+        wrong.add(format!("{at}/reference_type"), format!("unknown aggregate type '{name}'"));
+    }
+    if let Some(items) = field.items.as_deref() {
+        add_unknown_targets(items, &format!("{at}/items"), is_known, wrong);
+    }
+    for (index, inner) in field.fields.iter().enumerate() {
+        add_unknown_targets(inner, &format!("{at}/fields/{index}"), is_known, wrong);
+    }
 }
 
 /// Rejects a definition that would give the workspace too many patterns.

@@ -5,6 +5,7 @@
 
 mod closed_sets;
 mod completions;
+mod exact;
 mod pages;
 mod prompts;
 mod resources;
@@ -16,14 +17,12 @@ mod tools;
 use std::sync::Arc;
 
 use foldwork_engine::model::value::Object;
-use foldwork_engine::model::written::is_likely_in;
 use foldwork_engine::{Error, Reader, Writer};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
-use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use crate::native::{Native, Protocol, mounted};
+pub use exact::{ExactResult, sent_arguments};
 use server::Server;
 
 /// The name of the plugin.
@@ -42,26 +41,8 @@ pub struct Access {
     pub upload_url: Arc<str>,
     /// The text of a tool's arguments, see [`sent_arguments`].
     pub sent: Option<Arc<str>>,
-}
-
-/// Returns the text of the arguments in a message that calls a tool, if it may have numbers that no value represents
-/// exactly.
-pub fn sent_arguments(message: &[u8]) -> Option<Arc<str>> {
-    #[derive(Deserialize)]
-    struct Message<'m> {
-        #[serde(borrow)]
-        params: Params<'m>,
-    }
-    #[derive(Deserialize)]
-    struct Params<'m> {
-        #[serde(borrow)]
-        arguments: &'m RawValue,
-    }
-    if !is_likely_in(message) {
-        return None;
-    }
-    let message: Message<'_> = serde_json::from_slice(message).ok()?;
-    Some(message.params.arguments.get().into())
+    /// Receives the text of a tool's result.
+    pub result: ExactResult,
 }
 
 /// The settings of the MCP server.

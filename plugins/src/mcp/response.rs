@@ -1,25 +1,24 @@
 //! Builds the results of tools: data as structured content and as text, or an error with its code and position.
 
 use foldwork_engine::model::value::Object;
-use foldwork_engine::offload::offload;
 use foldwork_engine::{Error, Result};
 use rmcp::model::{CallToolResult, ContentBlock};
-use serde_json::Value;
 
-use super::Settings;
+use super::tool::Answer;
+use super::{ExactResult, Settings};
 
 impl Settings {
-    /// Returns the result of a call in the protocol's form.
-    pub(super) fn result(&self, response: Result<Value, Object>) -> CallToolResult {
-        let response = response.and_then(|value| {
-            let serialised = offload(|| serde_json::to_string(&value)).map_err(Error::internal);
-            let text = serialised.and_then(|text| self.admit(text.len()).map(|()| text));
-            text.map(|text| (value, text)).map_err(|error| self.described(error))
-        });
-        match response {
-            Ok((value, text)) => {
-                let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+    /// Returns the result of a call in the protocol's form. The text of the data goes to `exact` as well.
+    pub(super) fn result(&self, response: Result<Answer, Object>, exact: &ExactResult) -> CallToolResult {
+        let admitted = |answer: Answer| match self.admit(answer.text.get().len()) {
+            Ok(()) => Ok(answer),
+            Err(error) => Err(self.described(error)),
+        };
+        match response.and_then(admitted) {
+            Ok(Answer { value, text }) => {
+                let mut result = CallToolResult::success(vec![ContentBlock::text(text.get())]);
                 result.structured_content = Some(value);
+                exact.keep(text);
                 result
             }
             // Errors have no structured content, because clients validate structured content against the schema of the

@@ -17,7 +17,7 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 
 use super::pages::page;
-use super::tool::{Call, Run, Tool};
+use super::tool::{Answer, Call, Run, Tool, not_among};
 use super::{Access, Settings, completions, prompts, resources, tools};
 
 /// The instructions that models receive before they call tools.
@@ -47,7 +47,7 @@ impl Server {
         own.chain(access.reader.tools().filter_map(|tool| scripted(&tool))).collect()
     }
 
-    async fn called(&self, access: Access, tool: &Tool, arguments: JsonObject) -> Result<serde_json::Value, Object> {
+    async fn called(&self, access: Access, tool: &Tool, arguments: JsonObject) -> Result<Answer, Object> {
         let Settings { response_bytes, upload_bytes, .. } = *self.settings;
         let call = Call { response_bytes, upload_bytes, upload_url: access.upload_url, sent: access.sent };
         let checked = tool.check(arguments).await;
@@ -61,11 +61,17 @@ impl Server {
         result.map_err(|error| self.settings.described(error))
     }
 
-    async fn called_script(&self, access: &Access, name: &str, arguments: JsonObject) -> Result<serde_json::Value> {
+    async fn called_script(&self, access: &Access, name: &str, arguments: JsonObject) -> Result<Answer> {
         let arguments = offload(|| serde_json::from_value::<Object>(serde_json::Value::Object(arguments)));
         let arguments = arguments.map_err(|error| Error::invalid(error.to_string()))?;
-        let result = access.reader.call_tool(name, arguments).await?;
-        offload(|| serde_json::to_value(result)).map_err(Error::internal)
+        Answer::of(&access.reader.call_tool(name, arguments).await?)
+    }
+
+    /// Returns the error for a call of a tool that does not exist. It lists the tools that the caller may use.
+    fn without_tool(&self, access: &Access, name: &str) -> ErrorData {
+        let tools = self.tools_of(access);
+        let known: Vec<&str> = tools.iter().map(|tool| &*tool.name).collect();
+        ErrorData::invalid_params(format!("there is no tool '{name:.64}': {}", not_among("tool", name, &known)), None)
     }
 
     /// Converts the error of a request other than a tool call to an error of the protocol.
@@ -144,6 +150,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let access = access(&context)?;
+        let exact = access.result.clone();
         let arguments = request.arguments.unwrap_or_default();
         let result = match self.tools.iter().find(|tool| tool.description.name == request.name) {
             Some(tool) => self.called(access, tool, arguments).await,
@@ -151,12 +158,9 @@ impl ServerHandler for Server {
                 .called_script(&access, &request.name, arguments)
                 .await
                 .map_err(|error| self.settings.described(error)),
-            None => {
-                let message = format!("there is no tool '{:.64}'", request.name);
-                return Err(ErrorData::invalid_params(message, None));
-            }
+            None => return Err(self.without_tool(&access, &request.name)),
         };
-        Ok(self.settings.result(result).into())
+        Ok(self.settings.result(result, &exact).into())
     }
 
     async fn list_resources(

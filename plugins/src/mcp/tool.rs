@@ -5,10 +5,13 @@ use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use foldwork_engine::model::excerpt::excerpt_of;
 use foldwork_engine::model::json_schema::Schema;
 use foldwork_engine::model::value::Object;
+use foldwork_engine::model::violation::{Violation, segment};
 use foldwork_engine::model::written::with_numbers_of;
 use foldwork_engine::offload::offload;
+use foldwork_engine::pipeline::hint::did_you_mean;
 use foldwork_engine::{Error, Reader, Result, Writer};
 use rmcp::model::{JsonObject, Tool as Description, ToolAnnotations};
 use schemars::generate::{Contract, SchemaSettings};
@@ -17,7 +20,10 @@ use schemars::{JsonSchema, Schema as Described};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
+
+/// The maximum number of unknown arguments in one error.
+const MAX_UNKNOWN: usize = 20;
 
 /// A built-in tool.
 pub struct Tool {
@@ -64,7 +70,24 @@ impl Call {
 pub type Running<R> = Box<dyn Fn(R, JsonObject, Call) -> Calling + Send + Sync>;
 
 /// The future that resolves to the result of a call.
-pub type Calling = Pin<Box<dyn Future<Output = Result<Value>> + Send>>;
+pub type Calling = Pin<Box<dyn Future<Output = Result<Answer>> + Send>>;
+
+/// The data that a tool returns.
+pub struct Answer {
+    /// The data as a value, which has the nearest doubles.
+    pub value: Value,
+    /// The data as text, which has the numbers as they were written.
+    pub text: Box<RawValue>,
+}
+
+impl Answer {
+    pub fn of(output: &impl Serialize) -> Result<Answer> {
+        offload(|| {
+            let value = serde_json::to_value(output).map_err(Error::internal)?;
+            Ok(Answer { value, text: to_raw_value(output).map_err(Error::internal)? })
+        })
+    }
+}
 
 /// The texts that describe a tool to models.
 pub struct Words {
@@ -131,14 +154,39 @@ impl Tool {
     /// Validating long arguments takes time, so it runs outside the threads that serve requests.
     pub async fn check(&self, mut arguments: JsonObject) -> Result<JsonObject> {
         arguments.retain(|_, value| !value.is_null());
+        let unknown = self.take_unknown(&mut arguments);
         let (input, arguments) = (self.input.clone(), Value::Object(arguments));
         let checking = tokio::task::spawn_blocking(move || (input.violations(&arguments), arguments));
-        let (violations, arguments) = checking.await.map_err(Error::internal)?;
+        let (mut violations, arguments) = checking.await.map_err(Error::internal)?;
+        violations.extend(unknown);
         match arguments {
             Value::Object(arguments) if violations.is_empty() => Ok(arguments),
             _ => Err(Error::from(violations)),
         }
     }
+}
+
+impl Tool {
+    /// Removes the arguments that the tool does not have. Returns a violation for each of the first of them.
+    fn take_unknown(&self, arguments: &mut JsonObject) -> Vec<Violation> {
+        let known = self.description.input_schema.get("properties").and_then(Value::as_object);
+        let known: Vec<&str> = known.into_iter().flat_map(|fields| fields.keys().map(String::as_str)).collect();
+        let is_known = |name: &str| known.contains(&name);
+        let unknown = arguments.keys().filter(|name| !is_known(name)).take(MAX_UNKNOWN);
+        let violations = unknown.map(|name| Violation {
+            pointer: format!("/{}", segment(&excerpt_of(name))),
+            message: not_among("argument", name, &known),
+        });
+        let violations = violations.collect();
+        arguments.retain(|name, _| is_known(name));
+        violations
+    }
+}
+
+/// Returns the error message for a name that is not among the known names, which it lists.
+pub(super) fn not_among(what: &str, name: &str, known: &[&str]) -> String {
+    let hint = did_you_mean(name, known.iter().copied()).map(|hint| format!("{hint} ")).unwrap_or_default();
+    format!("unknown {what}; {hint}allowed: {}", known.join(", "))
 }
 
 fn running<R, A, O, F>(run: impl Fn(R, A, Call) -> F + Copy + Send + Sync + 'static) -> Running<R>
@@ -153,8 +201,7 @@ where
             let arguments = offload(|| serde_json::from_value(Value::Object(arguments)));
             // Reports errors that no schema expresses, such as values nested too deep.
             let arguments: A = arguments.map_err(|error| Error::invalid(error.to_string()))?;
-            let output = run(right, arguments, call).await?;
-            offload(|| serde_json::to_value(output)).map_err(Error::internal)
+            Answer::of(&run(right, arguments, call).await?)
         })
     })
 }

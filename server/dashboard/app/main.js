@@ -2,13 +2,16 @@
 
 import { html, render, useEffect, useState } from "./vendor/ui.js";
 import { askOtherTabs, exchange, has, hasProvider, session, signOut } from "./api/session.js";
-import { connection, listen } from "./api/feed.js";
+import { get } from "./api/client.js";
+import { connection } from "./api/feed.js";
 import { go, isCompared, moment, route, to } from "./state/route.js";
 import { register } from "./state/keys.js";
 import { complain, finishAll } from "./state/toasts.js";
+import { followCounts, waiting } from "./state/waiting.js";
 import { Failure, Link, Loading } from "./parts/basic.js";
 import { Guard } from "./parts/guard.js";
 import { Moment, MomentBanner } from "./parts/moment.js";
+import { installation, useTitle } from "./parts/title.js";
 import { Toasts } from "./parts/toasts.js";
 import { SignIn } from "./screens/sign-in.js";
 
@@ -49,7 +52,7 @@ function Screen({ name }) {
       () => setFailure(new Error("This part of the dashboard could not be loaded. The server may have been updated.")),
     );
   }, [name]);
-  useEffect(() => { document.title = screen ? `${screen.label} · Foldwork` : "Foldwork"; }, [name]);
+  useTitle(screen?.label ?? "");
   if (!screen) return html`<div class="page"><h1>Nothing here</h1><p>No screen has this address. <${Link} to="/">Overview<//></p></div>`;
   if (!isOffered(name)) return html`<div class="page"><h1>${screen.label}</h1><p>This screen needs the scope <code>api:read</code>, which this key lacks. It may read <${Link} to="/articles">published articles<//>.</p></div>`;
   if (failure) return html`<div class="page"><${Failure} error=${failure} retry=${() => location.reload()} /></div>`;
@@ -60,10 +63,17 @@ function Screen({ name }) {
 function Navigation() {
   const here = route.value.path[0] ?? "";
   const shown = offered();
+  const [workspace, setWorkspace] = useState("");
+  const key = session.value?.key;
+  const [count, unit] = [waiting.value.toLocaleString("en"), waiting.value === 1 ? "task waits" : "tasks wait"];
+  useEffect(() => { if (has("api:read")) get("/workspace").then((found) => setWorkspace(found.name), () => {}); }, [key]);
+  // In a narrow window, the list of the screens scrolls sideways.
+  useEffect(() => { document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }); }, [here]);
   return html`<nav aria-label="Screens">
-    <${Link} to="/" class="brand">Foldwork<//>
+    <${Link} to="/" class="brand"><bdi>${installation.name || "Foldwork"}</bdi><//>
+    ${workspace && html`<p class="dim workspace" title=${`The workspace ${workspace}`}><bdi>${workspace}</bdi></p>`}
     <ul>${shown.map(([name, screen]) => html`<li key=${name}>
-      <${Link} to=${`/${name}`} aria-current=${here === name ? "page" : undefined} title=${`${screen.label} (${screen.key})`}>${screen.label}<//>
+      <${Link} to=${`/${name}`} aria-current=${here === name ? "page" : undefined} title=${`${screen.label} (${screen.key})`}>${screen.label}${name === "inbox" && waiting.value > 0 && html` <span class="badge waits" title=${`${count} ${unit} for people`}>${count}<span class="hidden"> waiting</span></span>`}<//>
     </li>`)}</ul>
     <footer>
       <span class=${`connection ${connection.value}`} role="status">${connection.value}</span>
@@ -92,10 +102,10 @@ function Frame() {
   }, [has("api:read")]);
   // What is typed right after Ctrl+K belongs to the palette, so its module is there before.
   useEffect(() => { const timer = setTimeout(() => DIALOGS.palette().catch(() => {}), LATER_MS); return () => clearTimeout(timer); }, []);
-  // The stream stays open while the application is visible, so that every screen is live.
-  useEffect(() => listen(() => {}), []);
+  // This also keeps the stream open while the application is visible, so that every screen is live.
+  useEffect(followCounts, [session.value?.key]);
   const name = route.value.path[0] ?? "";
-  return html`<div class=${`frame ${moment.value || isCompared.value ? "past" : ""}`}>
+  return html`<div class=${`frame ${moment.value || isCompared.value ? "past" : ""} ${installation.color ? "colored" : ""}`} style=${installation.color ? { "--installation": installation.color } : {}}>
     <a class="skip" href="#main">Skip to the content</a>
     <${Guard} part="The navigation"><${Navigation} /><//>
     <div class="content">
@@ -131,7 +141,9 @@ async function begin() {
     await askOtherTabs();
   }
   if (hasProvider() && session.peek()?.refresh) import("./api/oidc.js").then(({ keepFresh }) => keepFresh());
-  render(html`<${App} />`, /** @type {HTMLElement} */ (document.getElementById("app")));
+  const root = /** @type {HTMLElement} */ (document.getElementById("app"));
+  root.replaceChildren();
+  render(html`<${App} />`, root);
 }
 
 begin();

@@ -1,6 +1,8 @@
 //! `/license/activations`: the devices of a user.
 
-use poem_openapi::param::Path;
+use foldwork_engine::model::license::Activation;
+use poem::web::Data;
+use poem_openapi::param::{Path, Query};
 use poem_openapi::{ApiResponse, OpenApi};
 
 use super::section::Section;
@@ -8,13 +10,14 @@ use crate::auth::{ApiRead, ApiWrite};
 use crate::http::error::ApiResult;
 use crate::wire::activation::ActivationBody;
 use crate::wire::body::JsonResponse;
-use crate::wire::page::{Listed, PageBody};
+use crate::wire::list::{Order, Part, time_key};
+use crate::wire::page::{Listed, PageBody, PageBytes};
 
 pub struct Api;
 
 impl Listed for ActivationBody {
     const PAGE: &'static str = "ActivationPage";
-    const DESCRIPTION: &'static str = "All devices of the caller.";
+    const DESCRIPTION: &'static str = "A page of the caller's devices.";
 }
 
 #[derive(ApiResponse)]
@@ -28,12 +31,23 @@ enum Revoked {
 impl Api {
     /// Lists the caller's devices, oldest first, including revoked devices.
     ///
-    /// Only active devices count towards the plan's limit. Revoked devices do not.
+    /// Only active devices count towards the plan's limit. Revoked devices do not. All devices are on one page, unless
+    /// the page reaches `limit` or its maximum size in bytes.
     #[oai(path = "/license/activations", method = "get", operation_id = "list_activations")]
-    async fn list_activations(&self, access: ApiRead) -> ApiResult<JsonResponse<PageBody<ActivationBody>>> {
-        let activations = access.0.list_activations().await?;
-        let data = activations.iter().map(ActivationBody::from).collect();
-        Ok(JsonResponse::new(&PageBody { data, next_cursor: None }))
+    async fn list_activations(
+        &self,
+        access: ApiRead,
+        /// Rows per page, 1 to 200. By default, only the size of a page in bytes is limited.
+        #[oai(name = "limit")]
+        Query(rows): Query<Option<u64>>,
+        /// The `next_cursor` of the previous page.
+        cursor: Query<Option<String>>,
+        bytes: Data<&PageBytes>,
+    ) -> ApiResult<JsonResponse<PageBody<ActivationBody>>> {
+        let part = Part { list: "activations", rows, cursor: cursor.as_deref(), bytes: **bytes };
+        let devices = access.0.list_activations().await?;
+        let order = |device: &Activation| time_key(device.activated_at, &device.id);
+        Ok(part.of(&devices, Order::Ascending, order, |device| ActivationBody::from(device))?)
     }
 
     /// Revokes one of the caller's devices. A revoked device no longer counts towards the plan's limit, and its next

@@ -1,8 +1,12 @@
 //! `/agents`: registration, status and workload of agents.
 
+use std::sync::Arc;
+
 use foldwork_engine::model::agent::{AgentProfile, AgentStatus};
+use foldwork_engine::model::aggregate::Aggregate;
 use foldwork_engine::model::date::format_date;
-use foldwork_engine::workspace::agents::{AgentChange, AgentView, NewAgent};
+use foldwork_engine::workspace::PageLimit;
+use foldwork_engine::workspace::agents::{AgentChange, AgentView, NewAgent, Workload};
 use foldwork_engine::{Error, Writer};
 use poem::web::Data;
 use poem_openapi::param::{Header, Path, Query};
@@ -13,14 +17,14 @@ use serde::{Deserialize, Serialize};
 use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
 use crate::http::error::ApiResult;
-use crate::http::etag::{etag, expected};
+use crate::http::etag::{etag, expected_at};
 use crate::http::offloading::offload;
 use crate::http::routes::API;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::closed_sets::{AgentStatuses, AgentSwitch, OneOf};
 use crate::wire::idempotency::{Created, Outcome, idempotent};
 use crate::wire::json::{AnyObject, Text};
-use crate::wire::page::{Listed, PageBody, PageBytes, page_limit, read_cursor};
+use crate::wire::page::{Listed, PageBody, PageBytes, Whole, limit, page_limit, read_cursor};
 use crate::wire::patch;
 use crate::wire::successor::{read_successor, successor_parameter};
 
@@ -137,6 +141,20 @@ struct WorkloadBody {
     oldest_pending_at: Option<String>,
 }
 
+impl From<(Arc<Aggregate>, Workload)> for WorkloadBody {
+    fn from((agent, workload): (Arc<Aggregate>, Workload)) -> WorkloadBody {
+        WorkloadBody {
+            agent_id: agent.id.text().into(),
+            name: AgentProfile::from(&*agent).name.into(),
+            pending: workload.pending,
+            unread: workload.unread,
+            in_progress: workload.in_progress,
+            review: workload.review,
+            oldest_pending_at: workload.oldest_pending_at.map(format_date),
+        }
+    }
+}
+
 /// The workload of every agent.
 #[derive(Object, Serialize)]
 #[oai(rename = "AgentRoster")]
@@ -183,6 +201,9 @@ struct ChangeAgent {
     /// successor, the tasks are assigned to nobody and wait for people.
     #[oai(nullable)]
     reassign_to: Option<String>,
+    /// The expected version. If the agent has another version, the request is rejected with 409.
+    #[oai(nullable)]
+    expected_version: Option<Whole>,
 }
 
 #[derive(ApiResponse)]
@@ -200,6 +221,9 @@ enum Deleted {
 }
 
 const LIST: &str = "agents";
+const ROSTER: &str = "roster";
+/// The approximate size of a workload as JSON.
+const WORKLOAD_BYTES: usize = 256;
 
 #[OpenApi(tag = "Section::Agents")]
 impl Api {
@@ -231,8 +255,10 @@ impl Api {
 
     /// Registers an agent.
     ///
-    /// The name must be unique in the workspace (409 `name_taken`). After the registration, each event of a type that
-    /// has one of the agent's traits creates a task for the agent.
+    /// The name must be unique in the workspace (409 `name_taken`). From then on, each new aggregate (`<type>.created`)
+    /// of a type with one of the agent's traits becomes a task for the agent, also if the agent is offline. For the trait
+    /// `publishable`, the event is `<type>.published` instead. An agent gets one task per event, and a disabled agent
+    /// gets none. The plugin `trait_router` does this; other plugins may assign tasks differently.
     #[oai(path = "/agents", method = "post", operation_id = "create_agent")]
     async fn create_agent(
         &self,
@@ -254,20 +280,25 @@ impl Api {
     /// Lists the workload of every agent, newest agent first.
     ///
     /// A workload has the numbers of pending tasks, of unread tasks, of tasks in progress and of tasks in review, and
-    /// the creation time of the oldest pending task.
+    /// the creation time of the oldest pending task. All agents are on one page, unless the page reaches `limit` or its
+    /// maximum size in bytes.
     #[oai(path = "/agents/roster", method = "get", operation_id = "get_roster")]
-    async fn get_roster(&self, access: ApiRead) -> ApiResult<JsonResponse<RosterBody>> {
-        let roster = access.0.roster().await?;
-        let data = roster.into_iter().map(|(agent, workload)| WorkloadBody {
-            agent_id: agent.id.text().into(),
-            name: AgentProfile::from(&*agent).name.into(),
-            pending: workload.pending,
-            unread: workload.unread,
-            in_progress: workload.in_progress,
-            review: workload.review,
-            oldest_pending_at: workload.oldest_pending_at.map(format_date),
-        });
-        Ok(JsonResponse::new(&RosterBody { data: data.collect(), next_cursor: None }))
+    async fn get_roster(
+        &self,
+        access: ApiRead,
+        /// Rows per page, 1 to 200. By default, only the size of a page in bytes is limited.
+        #[oai(name = "limit")]
+        Query(rows): Query<Option<u64>>,
+        /// The `next_cursor` of the previous page.
+        cursor: Query<Option<String>>,
+        page_bytes: Data<&PageBytes>,
+    ) -> ApiResult<JsonResponse<RosterBody>> {
+        let rows = rows.map_or(Ok(usize::MAX), |rows| limit(Some(rows)))?;
+        let before = read_cursor(ROSTER, cursor.as_deref())?;
+        let page = access.0.roster(before, PageLimit { rows, bytes: page_bytes.0.0 }).await?;
+        let bytes = page.items.len() * WORKLOAD_BYTES;
+        let PageBody { data, next_cursor } = offload(bytes, || PageBody::new(page, ROSTER, WorkloadBody::from));
+        Ok(JsonResponse::large(&RosterBody { data, next_cursor }, bytes))
     }
 
     /// Returns one agent.
@@ -298,7 +329,8 @@ impl Api {
         body: Body<ChangeAgent>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Changed> {
-        let ChangeAgent { name, description, subscribed_traits, capabilities, status, reassign_to } = body.value;
+        let ChangeAgent { name, description, subscribed_traits, capabilities, status, reassign_to, expected_version } =
+            body.value;
         let status = patch::required(status, "status", "active or disabled")?;
         let change = AgentChange {
             name: patch::required(name, "name", "a string")?,
@@ -308,7 +340,7 @@ impl Api {
             is_disabled: status.as_deref().map(read_whether_disabled).transpose()?,
             successor: read_successor(reassign_to.as_deref(), |allowed| Error::invalid_at("/reassign_to", allowed))?,
         };
-        let expected = expected(if_match.as_deref())?;
+        let expected = expected_at(expected_version, if_match.as_deref())?;
         Ok(changed_response(&access.0.change_agent(&agent_id, change, expected).await?))
     }
 
@@ -323,9 +355,10 @@ impl Api {
         agent_id: Path<String>,
         /// The successor for the open tasks of the agent: `agent:ID` or `user:ID`.
         reassign_to: Query<Option<String>>,
+        expected_version: Query<Option<Whole>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Deleted> {
-        let expected = expected(if_match.as_deref())?;
+        let expected = expected_at(expected_version.0, if_match.as_deref())?;
         let successor = read_successor(reassign_to.as_deref(), successor_parameter)?;
         access.0.delete_agent(&agent_id, expected, successor).await?;
         Ok(Deleted::Done)

@@ -15,11 +15,11 @@ use super::live::Live;
 use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
 use crate::http::error::ApiResult;
-use crate::http::etag::{etag, expected, is_known};
+use crate::http::etag::{etag, expected_at, is_known};
 use crate::http::offloading::offload;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::json::{AnyObject, AnyValue, Stages};
-use crate::wire::page::{self, Listed, PageBody};
+use crate::wire::page::{self, Listed, PageBody, Whole};
 
 pub struct Api;
 
@@ -173,9 +173,11 @@ impl Api {
         &self,
         access: ApiWrite,
         aggregate_id: Path<String>,
+        expected_version: Query<Option<Whole>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Deleted> {
-        access.0.delete_aggregate(&aggregate_id, expected(if_match.as_deref())?).await?;
+        let expected = expected_at(expected_version.0, if_match.as_deref())?;
+        access.0.delete_aggregate(&aggregate_id, expected).await?;
         Ok(Deleted::Done)
     }
 

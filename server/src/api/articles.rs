@@ -12,14 +12,16 @@ use serde::Deserialize;
 use super::section::Section;
 use crate::auth::{ApiWrite, ContentRead};
 use crate::http::error::ApiResult;
-use crate::http::etag::{etag, expected, is_known};
+use crate::http::etag::{etag, expected_at, is_known};
 use crate::http::offloading::offload;
 use crate::http::routes::API;
 use crate::wire::article::ArticleBody;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::closed_sets::{OneOf, Publication};
 use crate::wire::idempotency::{Created, Outcome, idempotent};
-use crate::wire::page::{Listed, PageBody, PageBytes, named_cursor, not_of_this_list, page_limit, read_named_cursor};
+use crate::wire::page::{
+    Listed, PageBody, PageBytes, Whole, named_cursor, not_of_this_list, page_limit, read_named_cursor,
+};
 use crate::wire::patch;
 
 pub struct Api;
@@ -54,6 +56,9 @@ struct ChangeArticle {
     /// The tags, which replace the previous tags. Null removes all tags.
     #[oai(nullable)]
     tags: MaybeUndefined<Vec<String>>,
+    /// The expected version. If the article has another version, the request is rejected with 409.
+    #[oai(nullable)]
+    expected_version: Option<Whole>,
 }
 
 impl Listed for ArticleBody {
@@ -186,14 +191,14 @@ impl Api {
         body: Body<ChangeArticle>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Changed> {
-        let ChangeArticle { title, body, slug, tags } = body.value;
+        let ChangeArticle { title, body, slug, tags, expected_version } = body.value;
         let change = ArticleChange {
             title: patch::required(title, "title", "a string")?,
             body: patch::clearable(body),
             slug: patch::required(slug, "slug", "1 to 200 characters of a-z 0-9 - _ .")?,
             tags: patch::clearable(tags),
         };
-        let expected = expected(if_match.as_deref())?;
+        let expected = expected_at(expected_version, if_match.as_deref())?;
         Ok(changed(&*access.0.change_article(&aggregate_id, change, expected).await?))
     }
 
@@ -206,9 +211,10 @@ impl Api {
         &self,
         access: ApiWrite,
         aggregate_id: Path<String>,
+        expected_version: Query<Option<Whole>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Changed> {
-        let expected = expected(if_match.as_deref())?;
+        let expected = expected_at(expected_version.0, if_match.as_deref())?;
         Ok(changed(&*access.0.publish_article(&aggregate_id, expected).await?))
     }
 
@@ -220,9 +226,10 @@ impl Api {
         &self,
         access: ApiWrite,
         aggregate_id: Path<String>,
+        expected_version: Query<Option<Whole>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Changed> {
-        let expected = expected(if_match.as_deref())?;
+        let expected = expected_at(expected_version.0, if_match.as_deref())?;
         Ok(changed(&*access.0.unpublish_article(&aggregate_id, expected).await?))
     }
 
@@ -234,9 +241,10 @@ impl Api {
         &self,
         access: ApiWrite,
         aggregate_id: Path<String>,
+        expected_version: Query<Option<Whole>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Deleted> {
-        let expected = expected(if_match.as_deref())?;
+        let expected = expected_at(expected_version.0, if_match.as_deref())?;
         access.0.delete_article(&aggregate_id, expected).await?;
         Ok(Deleted::Done)
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use foldwork_engine::model::event::{Event, Expected, NewEvent};
+use foldwork_engine::model::event::{Event, NewEvent};
 use foldwork_engine::model::slug::SLUG;
 use foldwork_engine::model::value::Value;
 use foldwork_engine::workspace::events::{Direction, Limit, LogFilter, LogPage};
@@ -19,7 +19,6 @@ use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
 use crate::http::archiving::Archiving;
 use crate::http::error::ApiResult;
-use crate::http::etag::expected;
 use crate::http::offloading::offload;
 use crate::http::routes::API;
 use crate::wire::appended::{AppendResponse, AppendedBody, renamed};
@@ -85,7 +84,7 @@ fn in_place<T>(result: Result<T, Error>, list_of_one: bool) -> Result<T, Error> 
 
 #[OpenApi(tag = "Section::Aggregates")]
 impl Api {
-    /// Appends one event to a stream, or several events (`events`) atomically.
+    /// Appends one event to a stream, or several events (`events`, at most 1,000) atomically.
     ///
     /// `aggregate_type` is needed only for the first event of a stream. The response is the event. If the body has
     /// `events`, the response is the last event, with all events in `data` and their numbers in `appended` and
@@ -105,12 +104,8 @@ impl Api {
     ) -> ApiResult<Created<AppendResponse>> {
         let durability = Durability::of(durability.as_deref(), &archiving)?;
         let Body { value, text } = body;
-        let (events, is_batch) = value.into_events()?;
-        let mut new = new_events(events, Some(&aggregate_id), is_batch)?;
+        let (mut new, is_batch) = value.into_events(&aggregate_id, if_match.as_deref())?;
         written::keep_numbers(&text, &mut new);
-        if let Some(first) = new.first_mut().filter(|first| first.expected == Expected::Any) {
-            first.expected = expected(if_match.as_deref())?;
-        }
         let appending = Appending {
             list_of_one: is_batch && new.len() == 1,
             new,
@@ -129,7 +124,7 @@ impl Api {
 
     /// Appends events to any streams, in order and atomically.
     ///
-    /// This operation is meant for imports. The number of events is limited only by the maximum size of a request body.
+    /// This operation is meant for imports. A request has at most 1,000 events, within the maximum size of a body.
     /// Events of one stream keep their order. An event whose `event_id` is already in the log is skipped and counted as
     /// repeated. If the events are appended, but not archived in time (`Foldwork-Durability`), the response is 503
     /// `not_archived`.
@@ -147,7 +142,7 @@ impl Api {
     ) -> ApiResult<Created<AppendedBody>> {
         let durability = Durability::of(durability.as_deref(), &archiving)?;
         let Body { value: BatchBody { events, rename_slugs }, text } = body;
-        let mut new = new_events(events, None, true)?;
+        let mut new = new_events(events)?;
         written::keep_numbers(&text, &mut new);
         new.iter_mut().for_each(|event| event.renames_slug = rename_slugs.unwrap_or(false));
         let slugs: Vec<Option<Value>> = new.iter().map(|event| event.payload.get(SLUG).cloned()).collect();
@@ -245,9 +240,10 @@ impl Api {
             return Err(Error::invalid("before needs direction=desc; to read forward, give after").into());
         }
         if is_stream(accept.as_deref()) {
-            let after = Start::position(last_event_id.as_deref())?.or(after.0.map(u64::from)).unwrap_or(0);
+            let after = Start::position(last_event_id.as_deref())?.or(after.0.map(u64::from));
             let permit = live.streams.enter(&access.0.record().id)?;
-            return Ok(stream_of(access.0, Start::Log { after, filter }, permit, live));
+            let start = Start::of_log(&access.0, after, filter).await?;
+            return Ok(stream_of(access.0, start, permit, live));
         }
         let after = read_cursor(LIST, cursor.as_deref())?.or(after.0.map(u64::from)).unwrap_or(0);
         let limit = Limit { events: limit(rows)?, bytes: live.page_bytes };

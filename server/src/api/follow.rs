@@ -71,6 +71,14 @@ pub enum Start {
 }
 
 impl Start {
+    /// Returns the start of a stream of the log's events after a position, which must not be after the log's end.
+    pub async fn of_log(reader: &Reader, after: Option<u64>, filter: LogFilter) -> Result<Start, Error> {
+        let after = after.unwrap_or(0);
+        // An error of the position must be known before the streaming response begins.
+        reader.check_position(after).await?;
+        Ok(Start::Log { after, filter })
+    }
+
     /// Returns the start of a stream of an aggregate's events. The stream begins after `after_version` or after the log
     /// position `after`, whichever is later.
     pub async fn of_aggregate(
@@ -80,7 +88,10 @@ impl Start {
         after: Option<u64>,
     ) -> Result<Start, Error> {
         let known_version = match after {
-            Some(position) => reader.version_at(id, position).await?,
+            Some(position) => {
+                reader.check_position(position).await?;
+                reader.version_at(id, position).await?
+            }
             None => 0,
         };
         let known_version = known_version.max(after_version.unwrap_or(0));

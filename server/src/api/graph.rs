@@ -39,6 +39,7 @@ struct NodeBody {
     aggregate_type: String,
     #[oai(nullable)]
     project_id: Option<String>,
+    /// The label. A label of more than 512 bytes is cut.
     #[oai(nullable)]
     label: Option<String>,
     /// Further names that plugins found for the aggregate.

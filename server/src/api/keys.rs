@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use foldwork_engine::model::access::Scope;
+use foldwork_engine::model::access::{KeyRecord, Scope};
 use foldwork_engine::model::closed_set::names;
 use foldwork_engine::model::date::{format_date, parse_date};
 use foldwork_engine::workspace::keys::{self, DerivedKeys, NewKey};
@@ -21,7 +21,8 @@ use crate::wire::body::{Body, JsonResponse};
 use crate::wire::closed_sets::{OneOf, Scopes};
 use crate::wire::idempotency::{Created, Outcome, idempotent_kept, to_json_bytes};
 use crate::wire::key::KeyBody;
-use crate::wire::page::{Listed, PageBody};
+use crate::wire::list::{Order, Part, time_key};
+use crate::wire::page::{Listed, PageBody, PageBytes};
 
 pub struct Api;
 
@@ -188,13 +189,23 @@ impl Api {
     /// Lists the keys of the workspace, newest first, without their secrets. Callers who are not owners see only their
     /// own keys.
     ///
-    /// The list has one page with all keys, because a workspace has few keys. The field `display`, such as
-    /// `sk_ab12…9f`, identifies a key without its secret.
+    /// All keys are on one page, unless the page reaches `limit` or its maximum size in bytes. The field `display`, such
+    /// as `sk_ab12…9f`, identifies a key without its secret.
     #[oai(path = "/keys", method = "get", operation_id = "list_keys")]
-    async fn list_keys(&self, access: ApiRead) -> ApiResult<JsonResponse<PageBody<KeyBody>>> {
+    async fn list_keys(
+        &self,
+        access: ApiRead,
+        /// Rows per page, 1 to 200. By default, only the size of a page in bytes is limited.
+        #[oai(name = "limit")]
+        Query(rows): Query<Option<u64>>,
+        /// The `next_cursor` of the previous page.
+        cursor: Query<Option<String>>,
+        bytes: Data<&PageBytes>,
+    ) -> ApiResult<JsonResponse<PageBody<KeyBody>>> {
+        let part = Part { list: "keys", rows, cursor: cursor.as_deref(), bytes: **bytes };
         let keys = access.0.list_keys().await?;
-        let data = keys.iter().map(KeyBody::from).collect();
-        Ok(JsonResponse::new(&PageBody { data, next_cursor: None }))
+        let order = |key: &KeyRecord| time_key(key.created_at, &key.id);
+        Ok(part.of(&keys, Order::Descending, order, |key| KeyBody::from(key))?)
     }
 
     /// Creates a key. The secret is in this response only.

@@ -30,6 +30,7 @@ const MAX_NONCE: usize = 200;
 
 /// A device to validate.
 #[derive(Object, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct ValidateLicense {
     /// The id of the device. The device chooses the id and sends the same id with every validation.
     #[oai(rename = "instanceId")]
@@ -48,6 +49,7 @@ struct ValidateLicense {
 
 /// A device to deactivate.
 #[derive(Object, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct DeactivateLicense {
     #[oai(rename = "instanceId")]
     #[serde(rename = "instanceId")]

@@ -3,6 +3,7 @@
 use foldwork_engine::model::access::{Invitation, Membership, Role, Scope, UserRecord};
 use foldwork_engine::model::date::format_date;
 use foldwork_engine::{Error, Member};
+use poem::web::Data;
 use poem_openapi::param::{Path, Query};
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde::{Deserialize, Serialize};
@@ -13,7 +14,8 @@ use crate::http::error::ApiResult;
 use crate::http::routes::API;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::closed_sets::{Memberships, OneOf, Roles, Scopes};
-use crate::wire::page::{Listed, PageBody};
+use crate::wire::list::{Order, Part, time_key};
+use crate::wire::page::{Listed, PageBody, PageBytes};
 use crate::wire::plan::PlanBody;
 use crate::wire::successor::{read_successor, successor_parameter};
 
@@ -75,7 +77,15 @@ impl MemberBody {
 
 impl Listed for MemberBody {
     const PAGE: &'static str = "MemberPage";
-    const DESCRIPTION: &'static str = "All members and invited persons.";
+    const DESCRIPTION: &'static str = "A page of members and invited persons.";
+}
+
+/// Returns the key by which the list is sorted: first the members, then the invited persons.
+fn order_key(member: &Member) -> String {
+    match member {
+        Member::Joined(joined, _) => format!("0/{}", time_key(joined.joined_at, &joined.user_id)),
+        Member::Invited(invited) => format!("1/{}", time_key(invited.created_at, &invited.id)),
+    }
 }
 
 /// A person to invite.
@@ -135,13 +145,22 @@ impl Api {
 
     /// Lists the members of the workspace and then the invited persons, each oldest first.
     ///
-    /// The list has one page with all members and invited persons.
+    /// All members and invited persons are on one page, unless the page reaches `limit` or its maximum size in bytes.
     #[oai(path = "/members", method = "get", operation_id = "list_members")]
-    async fn list_members(&self, access: ApiRead) -> ApiResult<JsonResponse<PageBody<MemberBody>>> {
+    async fn list_members(
+        &self,
+        access: ApiRead,
+        /// Rows per page, 1 to 200. By default, only the size of a page in bytes is limited.
+        #[oai(name = "limit")]
+        Query(rows): Query<Option<u64>>,
+        /// The `next_cursor` of the previous page.
+        cursor: Query<Option<String>>,
+        bytes: Data<&PageBytes>,
+    ) -> ApiResult<JsonResponse<PageBody<MemberBody>>> {
+        let part = Part { list: "members", rows, cursor: cursor.as_deref(), bytes: **bytes };
         let shows_email = access.0.caller().holds(Scope::EmailRead);
         let members = access.0.list_members().await?;
-        let data: Vec<MemberBody> = members.iter().map(|member| MemberBody::new(member, shows_email)).collect();
-        Ok(JsonResponse::new(&PageBody { data, next_cursor: None }))
+        Ok(part.of(&members, Order::Ascending, order_key, |member| MemberBody::new(member, shows_email))?)
     }
 
     /// Invites an e-mail address.

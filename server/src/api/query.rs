@@ -1,17 +1,21 @@
-//! Rejects query parameters that an operation does not have, for every operation of the OpenAPI document. Otherwise a
-//! misspelled filter would be ignored, and the response would have unfiltered data.
+//! Rejects what an operation does not have, for every operation of the OpenAPI document: query parameters, a body and
+//! conditions on a version. Otherwise a misspelled filter would be ignored, and the response would have unfiltered data;
+//! or a change would be made although its condition does not hold.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use foldwork_engine::Error;
 use foldwork_engine::model::excerpt::excerpt_of;
+use foldwork_engine::model::json;
+use foldwork_engine::model::value::Value;
 use poem::http::Method;
 use poem::{Endpoint, Request};
-use serde_json::Value;
+use serde_json::Value as Json;
 
 use super::document;
 use crate::http::bearer::bearer;
+use crate::http::bodies;
 use crate::http::error::ApiError;
 use crate::wire::names;
 
@@ -29,11 +33,18 @@ struct Operation {
     names: Vec<String>,
     /// Whether the operation needs a bearer token.
     needs_token: bool,
+    /// Whether the operation reads a body.
+    has_body: bool,
+    /// Whether the operation reads `If-Match`.
+    has_condition: bool,
 }
+
+/// The headers that make a change depend on a version.
+const CONDITIONS: [&str; 3] = ["if-match", "if-none-match", "if-unmodified-since"];
 
 impl Parameters {
     /// Returns the parameters of the document's operations under a base path.
-    pub fn of(document: &Value, base: &str) -> Arc<Parameters> {
+    pub fn of(document: &Json, base: &str) -> Arc<Parameters> {
         let paths = document["paths"].as_object().into_iter().flatten();
         let here = paths.filter(|(_, item)| document::base(item) == base);
         let mut routes: Vec<Route> = here.map(|(path, item)| Route::of(path, item)).collect();
@@ -50,20 +61,28 @@ impl Parameters {
         route.operations.get(&method)
     }
 
-    fn check(&self, request: &Request) -> Result<(), Error> {
-        if request.uri().query().is_none_or(str::is_empty) {
-            return Ok(());
-        }
+    async fn check(&self, request: &mut Request) -> poem::Result<()> {
         let Some(operation) = self.operation(request.method(), request.uri().path()) else { return Ok(()) };
         // The handler reports a missing token.
         if operation.needs_token && bearer(request).is_none() {
             return Ok(());
         }
-        let allowed: Vec<&str> = operation.names.iter().map(String::as_str).collect();
+        operation.check_query(request).map_err(ApiError::from)?;
+        operation.check_conditions(request).map_err(ApiError::from)?;
+        if operation.has_body { Ok(()) } else { check_no_body(request).await }
+    }
+}
+
+impl Operation {
+    fn check_query(&self, request: &Request) -> Result<(), Error> {
+        if request.uri().query().is_none_or(str::is_empty) {
+            return Ok(());
+        }
+        let allowed: Vec<&str> = self.names.iter().map(String::as_str).collect();
         // The handler reports a query that cannot be parsed.
         let sent: Vec<(String, String)> = request.params().unwrap_or_default();
         match sent.iter().find(|(name, _)| !allowed.contains(&name.as_str())) {
-            None => Ok(()),
+            None => once_each(&sent),
             Some((name, _)) => {
                 let message = names::unknown("query parameter", name, &allowed);
                 Err(Error::invalid(format!("{}: {message}", excerpt_of(name))))
@@ -72,15 +91,57 @@ impl Parameters {
     }
 }
 
+impl Operation {
+    /// Fails if a change has a condition that the operation does not check.
+    fn check_conditions(&self, request: &Request) -> Result<(), Error> {
+        if request.method().is_safe() {
+            return Ok(());
+        }
+        let is_unread =
+            |name: &&&str| request.headers().contains_key(**name) && !(self.has_condition && **name == "if-match");
+        match CONDITIONS.iter().find(is_unread) {
+            None => Ok(()),
+            Some(name) => Err(Error::invalid(format!("{name}: this operation does not check the condition"))),
+        }
+    }
+}
+
+/// Fails if a request has fields in its body although the operation reads none. An empty object is accepted, because many
+/// clients send one with every POST.
+async fn check_no_body(request: &mut Request) -> poem::Result<()> {
+    let body = request.take_body();
+    if body.is_empty() {
+        return Ok(());
+    }
+    let text = bodies::read(request, body).await?;
+    let checked = match json::parse(&text) {
+        Ok(Value::Object(fields)) => names::only(&fields, &[]),
+        Ok(Value::Null) => Ok(()),
+        _ if text.trim_ascii().is_empty() => Ok(()),
+        _ => Err(Error::invalid("this operation takes no body")),
+    };
+    Ok(checked.map_err(ApiError::from)?)
+}
+
+/// Fails if a parameter has two values, because an operation would read only the first one.
+fn once_each(sent: &[(String, String)]) -> Result<(), Error> {
+    let mut names = BTreeSet::new();
+    match sent.iter().find(|(name, _)| !names.insert(name)) {
+        None => Ok(()),
+        Some((name, _)) => Err(Error::invalid(format!("{name}: the parameter is given twice"))),
+    }
+}
+
 impl Route {
-    fn of(path: &str, item: &Value) -> Route {
+    fn of(path: &str, item: &Json) -> Route {
         let operations = item.as_object().into_iter().flatten();
         let operations = operations.map(|(method, operation)| {
             let parameters = operation["parameters"].as_array().into_iter().flatten();
             let queries = parameters.filter(|parameter| parameter["in"] == "query");
             let names = queries.filter_map(|parameter| parameter["name"].as_str().map(str::to_owned));
             let needs_token = operation["security"].as_array().is_some_and(|schemes| !schemes.is_empty());
-            (method.clone(), Operation { names: names.collect(), needs_token })
+            let (has_body, has_condition) = (operation.get("requestBody").is_some(), has_condition(operation));
+            (method.clone(), Operation { names: names.collect(), needs_token, has_body, has_condition })
         });
         Route { segments: path.split('/').map(str::to_owned).collect(), operations: operations.collect() }
     }
@@ -91,12 +152,18 @@ impl Route {
     }
 }
 
-/// Calls the operation if all query parameters are known.
+fn has_condition(operation: &Json) -> bool {
+    let mut parameters = operation["parameters"].as_array().into_iter().flatten();
+    let is_if_match = |name: &str| name.eq_ignore_ascii_case("If-Match");
+    parameters.any(|parameter| parameter["in"] == "header" && parameter["name"].as_str().is_some_and(is_if_match))
+}
+
+/// Calls the operation if it reads all query parameters, conditions and the body of the request.
 pub async fn checked<E: Endpoint>(
     parameters: Arc<Parameters>,
     endpoint: Arc<E>,
-    request: Request,
+    mut request: Request,
 ) -> poem::Result<E::Output> {
-    parameters.check(&request).map_err(ApiError::from)?;
+    parameters.check(&mut request).await?;
     endpoint.call(request).await
 }

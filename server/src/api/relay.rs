@@ -199,7 +199,7 @@ impl Api {
             false => read_cursor(&list, cursor.as_deref())?,
         };
         let after = match requested.or(after.0.map(u64::from)) {
-            Some(after) => after,
+            Some(after) => listener.reached(after).await?,
             None => listener.cursor(&agent).await?,
         };
         let mut feed = listener.feed(&agent, after);

@@ -48,6 +48,7 @@ struct SearchHit {
     aggregate_type: String,
     #[oai(nullable)]
     project_id: Option<String>,
+    /// The label. A label of more than 512 bytes is cut.
     label: String,
     /// The total score from 0 to 1. Without an embedding, it is the highest score in `match`. With an embedding, it
     /// combines the hit's ranks in the text search and in the vector search.

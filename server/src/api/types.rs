@@ -1,8 +1,11 @@
 //! `/aggregates/define` and `/aggregate-types`: defining and reading aggregate types.
 
-use foldwork_engine::model::definition::{Definition, Field, Fold};
+use std::sync::Arc;
+
+use foldwork_engine::model::definition::{Definition, Field, Fold, UnknownFields};
 use foldwork_engine::workspace::PageLimit;
 use foldwork_engine::workspace::types::{Defined, Schema};
+use poem::web::Data;
 use poem_openapi::param::{Path, Query};
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde::Serialize;
@@ -13,9 +16,10 @@ use crate::auth::{ApiRead, ApiWrite};
 use crate::http::error::ApiResult;
 use crate::http::routes::API;
 use crate::wire::body::{Body, JsonResponse};
-use crate::wire::closed_sets::{FieldFolds, FieldTypes, OneOf};
+use crate::wire::closed_sets::{FieldFolds, FieldTypes, OneOf, UnknownFieldRules};
 use crate::wire::json::{AnyObject, AnyValue, Number};
-use crate::wire::page::{Listed, PageBody, limit, read_cursor};
+use crate::wire::list::{Order, Part};
+use crate::wire::page::{Listed, PageBody, PageBytes, limit, read_cursor};
 use crate::wire::received::Forwarded;
 
 pub struct Api;
@@ -127,6 +131,10 @@ struct TypeDefinition {
     /// Maps each event type to the fields of its payload.
     #[oai(nullable)]
     events: Option<AnyObject>,
+    /// Whether events may have fields that the type does not declare, also in objects with `fields`; the default is
+    /// `accept`. With `reject`, `events` may declare further fields for the payloads of an event type.
+    #[oai(nullable)]
+    unknown: Option<OneOf<UnknownFieldRules>>,
 }
 
 /// An aggregate type.
@@ -137,6 +145,10 @@ struct AggregateType {
     traits: Vec<String>,
     fields: Vec<FieldDefinition>,
     events: AnyObject,
+    /// The rule for fields that the type does not declare. Present if it is not `accept`.
+    #[oai(skip_serializing_if_is_none)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unknown: Option<OneOf<UnknownFieldRules>>,
     builtin: bool,
     managed: bool,
 }
@@ -148,6 +160,10 @@ struct AggregateTypeSchema {
     display_name: String,
     traits: Vec<String>,
     fields: Vec<FieldDefinition>,
+    /// The rule for fields that the type does not declare. Present if it is not `accept`.
+    #[oai(skip_serializing_if_is_none)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unknown: Option<OneOf<UnknownFieldRules>>,
     builtin: bool,
     managed: bool,
     /// The fields by which search finds the aggregates of the type, in addition to the labels that plugins found.
@@ -192,7 +208,7 @@ impl Listed for PastDefinition {
 
 impl Listed for AggregateType {
     const PAGE: &'static str = "TypePage";
-    const DESCRIPTION: &'static str = "All aggregate types.";
+    const DESCRIPTION: &'static str = "A page of aggregate types.";
 }
 
 #[derive(ApiResponse)]
@@ -233,11 +249,22 @@ impl Api {
 
     /// Lists all aggregate types, ordered by name.
     ///
-    /// Built-in and custom types are on one page.
+    /// Built-in and custom types are on one page, unless the page reaches `limit` or its maximum size in bytes.
     #[oai(path = "/aggregate-types", method = "get", operation_id = "list_types")]
-    async fn list_types(&self, access: ApiRead) -> ApiResult<JsonResponse<PageBody<AggregateType>>> {
-        let data = access.0.list_types().await?.iter().map(|definition| AggregateType::from(&**definition)).collect();
-        Ok(JsonResponse::new(&PageBody { data, next_cursor: None }))
+    async fn list_types(
+        &self,
+        access: ApiRead,
+        /// Rows per page, 1 to 200. By default, only the size of a page in bytes is limited.
+        #[oai(name = "limit")]
+        Query(rows): Query<Option<u64>>,
+        /// The `next_cursor` of the previous page.
+        cursor: Query<Option<String>>,
+        bytes: Data<&PageBytes>,
+    ) -> ApiResult<JsonResponse<PageBody<AggregateType>>> {
+        let part = Part { list: "types", rows, cursor: cursor.as_deref(), bytes: **bytes };
+        let types = access.0.list_types().await?;
+        let name = |definition: &Arc<Definition>| definition.type_name.to_string();
+        Ok(part.of(&types, Order::Ascending, name, |definition| AggregateType::from(&**definition))?)
     }
 
     /// Lists the current and past definitions of types, oldest first.
@@ -325,6 +352,7 @@ impl From<&Definition> for AggregateType {
             traits: definition.traits.iter().map(ToString::to_string).collect(),
             fields: definition.fields().iter().map(FieldDefinition::from).collect(),
             events: AnyObject(definition.events.clone()),
+            unknown: (definition.unknown != UnknownFields::Accept).then(|| definition.unknown.name().into()),
             builtin: definition.builtin,
             managed: definition.managed,
         }
@@ -334,8 +362,8 @@ impl From<&Definition> for AggregateType {
 impl From<&Schema> for AggregateTypeSchema {
     fn from(schema: &Schema) -> AggregateTypeSchema {
         let definition = AggregateType::from(&*schema.definition);
-        let AggregateType { type_name, display_name, traits, fields, events: AnyObject(declared), builtin, managed } =
-            definition;
+        let AggregateType { type_name, display_name, traits, fields, unknown, events, builtin, managed } = definition;
+        let declared = events.0;
         let mut event_types: Vec<&str> = declared.keys().map(|name| &**name).collect();
         event_types.extend(schema.observed.iter().map(|(name, _)| name.as_str()));
         event_types.sort_unstable();
@@ -348,7 +376,17 @@ impl From<&Schema> for AggregateTypeSchema {
         let event_schemas = event_schemas.collect();
         let searched = schema.definition.searched();
         let searched = searched.map(|(field, weight)| SearchedField { field: field.to_owned(), weight }).collect();
-        AggregateTypeSchema { type_name, display_name, traits, fields, builtin, managed, searched, event_schemas }
+        AggregateTypeSchema {
+            type_name,
+            display_name,
+            traits,
+            fields,
+            unknown,
+            builtin,
+            managed,
+            searched,
+            event_schemas,
+        }
     }
 }
 

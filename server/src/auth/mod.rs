@@ -135,7 +135,7 @@ pub async fn model_access(request: &Request, upload_url: String) -> Result<mcp::
         ) => Err(ApiError::from(error).body),
         Err(error) => return Err(error),
     };
-    Ok(mcp::Access { reader, writer, upload_url: upload_url.into(), sent: None })
+    Ok(mcp::Access { reader, writer, upload_url: upload_url.into(), sent: None, result: mcp::ExactResult::default() })
 }
 
 /// Authenticates the caller of a request in the workspace that the header [`WORKSPACE`] selects.

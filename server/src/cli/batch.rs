@@ -16,8 +16,6 @@ const CLOSING: &str = r#"],"rename_slugs":true}"#;
 pub enum Origin {
     /// A line of a file, numbered from 1.
     Line(u64),
-    /// The change of a file in a git commit.
-    Commit { id: String, path: String },
 }
 
 /// A batch of events, which one request sends.
@@ -88,7 +86,6 @@ impl Batch {
             (Some(Origin::Line(first)), Some(Origin::Line(last))) if first != last => {
                 format!("lines {first} to {last}")
             }
-            (Some(first), Some(last)) if first != last => format!("from {first} to {last}"),
             (Some(only), _) => only.to_string(),
             _ => "no event".to_owned(),
         }
@@ -99,7 +96,6 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Line(number) => write!(f, "line {number}"),
-            Self::Commit { id, path } => write!(f, "commit {} ({path})", id.get(..10).unwrap_or(id)),
         }
     }
 }
@@ -150,11 +146,9 @@ mod tests {
     }
 
     #[test]
-    fn positions_in_the_input_name_lines_or_commits() {
+    fn positions_in_the_input_name_lines() {
         let batch = &batches(&vec!["{}".to_owned(); 5])[0];
         assert_eq!(batch.whereabouts(None), "lines 1 to 5");
         assert_eq!(batch.whereabouts(Some(2)), "line 3");
-        let origin = Origin::Commit { id: "0123456789abcdef".into(), path: "a.md".into() };
-        assert_eq!(origin.to_string(), "commit 0123456789 (a.md)");
     }
 }

@@ -12,10 +12,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::client::Client;
+use super::dashboard;
+use super::git::{self, Place};
 use super::output::{print, print_line};
 use super::progress::Progress;
+use super::projects::Projects;
 use super::table::Table;
-use super::{dashboard, git};
 
 /// The time in which the printed link can be opened, in minutes. The import of a large repository takes a while.
 const LINK_MINUTES: u32 = 60;
@@ -51,15 +53,27 @@ pub fn key(file: &Path) -> anyhow::Result<String> {
 ///
 /// A folder outside of any repository, or a repository without Markdown, leads to a message instead of an error.
 pub async fn present(client: &Client, repo: &Path, has_dashboard: bool) -> anyhow::Result<()> {
-    if has_dashboard {
-        print_line(&format!("in a browser, once: {}", dashboard::link(client, LINK_MINUTES).await?))?;
+    let link = if has_dashboard { Some(dashboard::link(client, LINK_MINUTES).await?) } else { None };
+    if let Some(link) = &link {
+        print_line(&format!("in a browser, once: {link}"))?;
     }
-    let most_revised = if import(client, repo).await? { ask_questions(client).await? } else { None };
+    let most_revised = match import(client, repo).await? {
+        Some(project) => ask_questions(client, &project).await?,
+        None => None,
+    };
     if let Some(article) = most_revised.as_deref() {
         save_view(client).await?;
         publish(client, article).await?;
     }
-    print(&next_steps(client, most_revised.as_deref()))
+    print(&next_steps(client, most_revised.as_deref()))?;
+    // The first line has left the screen by now.
+    match link.filter(|_| most_revised.is_some()) {
+        Some(link) => print_line(&format!(
+            "\nTwo agents propose changes to the most revised article. Approve one in the inbox, and see its event. \
+             The link works once:\n{link}"
+        )),
+        None => Ok(()),
+    }
 }
 
 /// Saves the pipeline of the second question as a view for the dashboard. Later runs change nothing, because the event
@@ -93,42 +107,44 @@ async fn publish(client: &Client, article: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Imports the repository. Returns false if the folder has no repository or the history has no Markdown.
-async fn import(client: &Client, repo: &Path) -> anyhow::Result<bool> {
+/// Imports the repository. Returns the id of the project, or `None` if the folder has no repository or the repository
+/// has no Markdown.
+async fn import(client: &Client, repo: &Path) -> anyhow::Result<Option<String>> {
     let folder = repo.canonicalize().unwrap_or_else(|_| repo.to_owned());
-    let project = match git::open(&folder) {
-        Ok(repository) => git::project_slug(&repository),
-        Err(error) => {
-            print_line(&format!(
-                "\n{error:#}.\nNothing was imported; `foldwork demo REPO` shows the history of a repository elsewhere."
-            ))?;
-            return Ok(false);
-        }
-    };
+    let place = Place::Git(folder.clone());
+    if let Err(error) = place.open() {
+        print_line(&format!(
+            "\n{error:#}.\nNothing was imported; `foldwork demo REPO` shows the history of a repository elsewhere."
+        ))?;
+        return Ok(None);
+    }
     let progress = Progress::start(None);
-    let arguments = git::Arguments { repo: folder.clone(), paths: Vec::new(), project: None };
-    let imported = git::import(client, &progress, arguments).await;
+    let imported = git::import(client, &progress, &place, &git::Options::default()).await;
     let time = progress.finish();
-    let tally = imported?;
-    if tally.total() == 0 {
+    let imported = imported?;
+    if imported.articles == 0 && imported.appended == 0 {
         print_line(&format!(
             "\nThe history of {} holds no Markdown, so nothing was imported; \
              `foldwork demo REPO` shows that of another repository.",
             folder.display()
         ))?;
-        return Ok(false);
+        return Ok(None);
     }
-    print_line(&format!("\nimported {tally} of {} into project `{project}` in {time}", folder.display()))?;
-    Ok(true)
+    let project = &imported.project;
+    print_line(&format!("\nimported {imported} of {} into project `{project}` in {time}", folder.display()))?;
+    let projects = Projects::load(client, |text| progress.note(text)).await?;
+    Ok(projects.id(project).map(str::to_owned))
 }
 
 /// Prints the answers to the questions. Returns the id of the article with the most revisions.
-async fn ask_questions(client: &Client) -> anyhow::Result<Option<String>> {
-    let folders = folders_pipeline();
+async fn ask_questions(client: &Client, project: &str) -> anyhow::Result<Option<String>> {
+    let folders = of_project(folders_pipeline(), project);
     let rows = ask(client, "Which folders hold the most articles?", &folders).await?;
     print(&table(&["_id", "articles"], &["folder", "articles"], &rows))?;
 
-    let rows = ask(client, "Which articles were revised most, and how long ago?", &revisions_pipeline()).await?;
+    let rows =
+        ask(client, "Which articles were revised most, and how long ago?", &of_project(revisions_pipeline(), project))
+            .await?;
     print(&table(&["title", "revisions", "days_since"], &["title", "revisions", "days since"], &rows))?;
 
     let Some(id) = rows.first().and_then(|row| row.get("_id")).and_then(Value::as_str) else { return Ok(None) };
@@ -183,6 +199,14 @@ fn revisions_pipeline() -> Value {
         {"$sort": {"revisions": -1}},
         {"$limit": 10}
     ])
+}
+
+/// Limits a pipeline to the articles of one project. The store may have the projects of other repositories.
+fn of_project(mut pipeline: Value, project: &str) -> Value {
+    if let Some(Value::Object(filter)) = pipeline.pointer_mut("/0/$match") {
+        filter.insert("project_id".to_owned(), project.into());
+    }
+    pipeline
 }
 
 fn article_pipeline(id: &str, fold: &Value) -> Value {

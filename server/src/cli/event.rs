@@ -4,7 +4,9 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
+use foldwork_engine::model::repeated::repeated_name;
+use foldwork_engine::model::violation::Violation;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
@@ -50,6 +52,9 @@ pub struct LineIds {
 impl<'a> Event<'a> {
     /// Parses an event from one line of JSON.
     pub fn parse(line: &'a str) -> anyhow::Result<Self> {
+        if let Some(Violation { pointer, message }) = repeated_name(line.as_bytes()) {
+            bail!("{pointer}: {message}");
+        }
         let event: Self = serde_json::from_str(line)?;
         ensure!(!event.aggregate_id.is_empty(), "aggregate_id is empty");
         ensure!(event.payload.get().starts_with('{'), "payload is not an object");
@@ -60,6 +65,16 @@ impl<'a> Event<'a> {
     /// Returns the event as one line of JSON, without a line break.
     pub fn to_json(&self) -> anyhow::Result<String> {
         serde_json::to_string(self).context("the event cannot be written as JSON")
+    }
+
+    /// Returns the event as JSON for a request that appends it. It accepts an aggregate in any state, because an import
+    /// repeats what another log has recorded.
+    pub fn to_request(&self) -> anyhow::Result<String> {
+        let mut json = self.to_json()?;
+        // The JSON is an object with fields, so it ends with a brace after a value.
+        json.truncate(json.len().saturating_sub(1));
+        json.push_str(r#","expected_version":"any"}"#);
+        Ok(json)
     }
 
     /// Returns the SHA-256, in hexadecimal, of the event with sorted fields and without white space.
@@ -108,6 +123,9 @@ mod tests {
     fn the_payload_keeps_its_text() {
         let event = Event::parse(LINE).expect("valid line");
         assert_eq!(event.to_json().expect("valid event"), LINE);
+        let sent: serde_json::Value =
+            serde_json::from_str(&event.to_request().expect("valid event")).expect("a JSON object");
+        assert_eq!((&sent["expected_version"], &sent["aggregate_id"]), (&"any".into(), &"a".into()));
     }
 
     #[test]
@@ -143,6 +161,7 @@ mod tests {
             r#"{"aggregate_id":"a","aggregate_type":"t","event_type":"t.x","payload":[]}"#,
             r#"{"aggregate_id":"","aggregate_type":"t","event_type":"t.x","payload":{}}"#,
             r#"{"aggregate_id":"a","aggregate_type":"t","event_type":"t.x","payload":{},"metadata":1}"#,
+            r#"{"aggregate_id":"a","aggregate_type":"t","event_type":"t.x","payload":{"n":{"a":1,"a":2}}}"#,
         ] {
             assert!(Event::parse(line).is_err(), "{line}");
         }

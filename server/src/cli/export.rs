@@ -254,15 +254,18 @@ impl Exporting<'_> {
         Ok(())
     }
 
-    /// Returns whether an event restores its aggregate although its verb is not `created`. Such an event needs the flag
-    /// `restore` in the export.
+    /// Returns whether an event restores its aggregate with its earlier state. Such an event needs the flag `restore` in
+    /// the export. A `created` that begins from an empty state has `$unset` in its payload.
     fn restores(&mut self, event: &Stored<'_>) -> bool {
         match event.event_type.split_once('.') {
             Some((_, "deleted")) => {
                 self.deleted.insert(event.aggregate_id.to_string());
                 false
             }
-            verb => self.deleted.remove(&*event.aggregate_id) && verb.is_none_or(|(_, verb)| verb != "created"),
+            verb => {
+                let begins_again = verb.is_some_and(|(_, verb)| verb == "created") && removes(event.payload.get());
+                self.deleted.remove(&*event.aggregate_id) && !begins_again
+            }
         }
     }
 
@@ -308,6 +311,18 @@ impl Exporting<'_> {
         }
         Ok(())
     }
+}
+
+/// A payload that says which fields of the earlier state it removes.
+#[derive(Deserialize)]
+struct Removing<'a> {
+    #[serde(borrow, rename = "$unset")]
+    unset: Option<&'a RawValue>,
+}
+
+/// Returns whether a payload removes fields.
+fn removes(payload: &str) -> bool {
+    serde_json::from_str::<Removing<'_>>(payload).is_ok_and(|payload| payload.unset.is_some())
 }
 
 impl Selection {

@@ -1,6 +1,8 @@
-//! `foldwork import`: imports an export, other events in an NDJSON file, or the history of a git repository.
+//! `foldwork import`: imports an export, other events in an NDJSON file, the history of a git repository, or a folder of
+//! Markdown files.
 
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use anyhow::{Context, bail, ensure};
 use serde::Deserialize;
@@ -8,7 +10,7 @@ use serde::Deserialize;
 use super::batch::Origin;
 use super::client::{Client, Connection};
 use super::event::{Event, LineIds};
-use super::git;
+use super::git::{self, Place};
 use super::input::Input;
 use super::output;
 use super::portable::folder::Folder;
@@ -64,32 +66,44 @@ enum Source {
     /// The Markdown history of a git repository. Each file becomes an article, and each commit that changes the file
     /// becomes an event.
     Git(git::Arguments),
+    /// The Markdown files of a folder, such as an Obsidian vault. Each file becomes an article, and each import appends
+    /// what has changed since the last one.
+    Folder(git::FolderArguments),
 }
 
 /// Imports events and prints a summary to standard output.
-pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
+pub async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let Arguments { file, files, with_members, source, store, connection } = arguments;
     if store.offline {
-        let (None, Some(file)) = (source, file) else { bail!("--offline requires a file, not a git repository") };
-        return run_offline(&store, &file, files.as_deref(), with_members).await;
+        let (None, Some(file)) = (source, file) else {
+            bail!("--offline requires a file, not a repository or a folder")
+        };
+        return run_offline(&store, &file, files.as_deref(), with_members).await.map(|()| ExitCode::SUCCESS);
     }
     let client = connection.client()?;
-    let (imported, progress) = match (source, file) {
-        (Some(Source::Git(_)), Some(_)) => bail!("expected either a file or `git REPO`, not both"),
-        (Some(Source::Git(arguments)), None) => {
-            let progress = Progress::start(None);
-            (git::import(&client, &progress, arguments).await, progress)
-        }
+    let (place, options) = match (source, file) {
+        (Some(_), Some(_)) => bail!("expected either a file or `git REPO` or `folder FOLDER`"),
+        (Some(Source::Git(git::Arguments { repo, options })), None) => (Place::Git(repo), options),
+        (Some(Source::Folder(git::FolderArguments { folder, options })), None) => (Place::Folder(folder), options),
         (None, Some(file)) => {
             let input = Input::open(&file)?;
             let progress = Progress::start(input.size_bytes());
             let imported = import_lines(&client, input, files.as_deref(), &progress).await;
-            (imported.with_context(|| named(&file)), progress)
+            let time = progress.finish();
+            output::print_line(&format!("imported {} in {time}", imported.with_context(|| named(&file))?))?;
+            return Ok(ExitCode::SUCCESS);
         }
-        (None, None) => bail!("expected a file or `git REPO`"),
+        (None, None) => bail!("expected a file, `git REPO` or `folder FOLDER`"),
     };
+    if options.watch {
+        return git::watch(&client, &place, &options).await;
+    }
+    let progress = Progress::start(None);
+    let imported = git::import(&client, &progress, &place, &options).await;
     let time = progress.finish();
-    output::print_line(&format!("imported {} in {time}", imported?))
+    let imported = imported?;
+    output::print_line(&format!("imported {imported} in {time}"))?;
+    Ok(imported.exit_code(&options))
 }
 
 /// Imports a file through a server. `files` is the folder with the bytes of files.

@@ -5,13 +5,12 @@ use std::io::{self, Write};
 use anyhow::Context;
 use jiff::SignedDuration;
 use reqwest::Method;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::client::{CallError, Client, Connection};
 use super::output::{print, print_line};
-use super::reset;
 use super::table::Table;
+use super::{pages, reset};
 
 /// The scopes of a key for which no scopes are given.
 const DEFAULT_SCOPES: [&str; 2] = ["api:read", "api:write"];
@@ -74,12 +73,6 @@ enum Action {
     Reset(reset::Arguments),
 }
 
-/// The list of the keys, which has one page.
-#[derive(Debug, Deserialize)]
-struct Page {
-    data: Vec<Value>,
-}
-
 /// Runs a subcommand of `foldwork keys`.
 pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let client = || arguments.connection.client();
@@ -138,8 +131,7 @@ async fn list(client: &Client, as_json: bool) -> anyhow::Result<()> {
 }
 
 async fn keys(client: &Client) -> Result<Vec<Value>, CallError> {
-    let page: Page = client.call(client.request(Method::GET, &["keys"])).await?.json()?;
-    Ok(page.data)
+    pages::rows(client, &["keys"], None).await
 }
 
 async fn rotate(client: &Client, id: &str, after: SignedDuration, as_json: bool) -> anyhow::Result<()> {
@@ -219,7 +211,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_list_has_no_parameters_because_it_has_one_page() {
+    async fn the_first_page_of_the_list_has_no_parameters() {
         let stub = Stub::start(|_| (200, "", json!({"data": [{"id": "1"}], "next_cursor": null}))).await;
         list(&stub.client(), true).await.expect("listed");
         assert_eq!(stub.requests("GET").pop().expect("a request").target, "/api/v1/keys");

@@ -1,11 +1,11 @@
 //! `foldwork members`: lists, invites, changes and removes members.
 
 use reqwest::Method;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::client::{Client, Connection};
 use super::output::{print, print_line};
+use super::pages;
 use super::table::Table;
 
 /// Lists, invites, changes and removes members of the workspace.
@@ -53,11 +53,6 @@ enum Action {
     },
 }
 
-#[derive(Debug, Deserialize)]
-struct Page {
-    data: Vec<Value>,
-}
-
 /// Runs a subcommand of `foldwork members`.
 pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let client = arguments.connection.client()?;
@@ -84,11 +79,11 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
 }
 
 async fn list(client: &Client, as_json: bool) -> anyhow::Result<()> {
-    let page: Page = client.call(client.request(Method::GET, &["members"])).await?.json()?;
+    let records = pages::rows(client, &["members"], None).await?;
     if as_json {
-        return print(&page.data.iter().map(|record| format!("{record}\n")).collect::<String>());
+        return print(&records.iter().map(|record| format!("{record}\n")).collect::<String>());
     }
-    print(&listing(&page.data))
+    print(&listing(&records))
 }
 
 fn listing<'a>(records: impl IntoIterator<Item = &'a Value>) -> String {

@@ -16,6 +16,7 @@ pub mod input;
 mod keys;
 mod members;
 pub mod output;
+mod pages;
 mod plans;
 mod plugins;
 pub mod portable;
@@ -51,7 +52,7 @@ pub enum Command {
     Workspaces(workspaces::Arguments),
     /// Lists the users of the installation.
     Users(workspaces::UserArguments),
-    /// Imports an export, other events in an NDJSON file, or the history of a git repository.
+    /// Imports an export, other events in an NDJSON file, the history of a git repository, or a folder of Markdown files.
     Import(import::Arguments),
     /// Writes the workspace as NDJSON that `import` reads, and the bytes of its files to a folder.
     Export(export::Arguments),
@@ -74,7 +75,13 @@ pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Plans(arguments) => plans::run(arguments).await,
         Command::Workspaces(arguments) => workspaces::run(arguments).await,
         Command::Users(arguments) => workspaces::run_users(arguments).await,
-        Command::Import(arguments) => import::run(arguments).await,
+        Command::Import(arguments) => {
+            // Files that are left out have an exit code of their own.
+            return match import::run(arguments).await {
+                Err(error) if is_closed_pipe(&error) => Ok(ExitCode::SUCCESS),
+                outcome => outcome,
+            };
+        }
         Command::Export(arguments) => export::run(arguments).await,
         Command::Backup(arguments) => backup::run(arguments).await,
         Command::Restore(arguments) => restore::run(arguments).await,

@@ -124,7 +124,7 @@ where
 impl Outlet {
     /// Adds one event. `read` is the position in the source after the event.
     pub fn push(&mut self, event: &Event<'_>, origin: Origin, read: u64) -> anyhow::Result<()> {
-        let json = event.to_json()?;
+        let json = event.to_request()?;
         match self.batcher.push(&json, event.project_id.as_deref(), origin, read) {
             Some(full) => self.hand_over(Parcel::Events(full)),
             None => Ok(()),

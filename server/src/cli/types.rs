@@ -1,6 +1,6 @@
 //! Defines the types of an export on a server.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use anyhow::{Context, bail};
 use reqwest::Method;
@@ -8,13 +8,15 @@ use serde_json::Value;
 
 use super::client::Client;
 use super::portable::source::declaration_of;
-use super::retry;
+use super::{pages, retry};
 
 /// The types on the server, and the types that the file has defined so far.
 #[derive(Debug, Default)]
 pub struct Types {
     /// The definitions on the server, by the name of the type. Fetched at the first definition of the file.
     present: Option<HashMap<String, Value>>,
+    /// The names of the server's built-in types, which cannot be redefined.
+    builtin: HashSet<String>,
     /// The last definition of each type in the file.
     defined: HashMap<String, Value>,
 }
@@ -27,12 +29,16 @@ impl Types {
             bail!("/definition/type_name: required string");
         };
         if self.present.is_none() {
-            self.present = Some(load(client, note).await?);
+            let listed = load(client, note).await?;
+            self.builtin = listed.iter().filter(|found| found["builtin"] == true).filter_map(name_of).collect();
+            let named = listed.into_iter().filter_map(|found| Some((name_of(&found)?, declaration_of(found))));
+            self.present = Some(named.collect());
         }
         let present = self.present.get_or_insert_default();
         let before = self.defined.insert(name.clone(), definition.clone());
         let is_wanted = match present.get(&name) {
             None => true,
+            Some(_) if self.builtin.contains(&name) => false,
             Some(current) => *current != definition && before.as_ref() == Some(current),
         };
         if !is_wanted {
@@ -50,13 +56,10 @@ impl Types {
     }
 }
 
-async fn load(client: &Client, note: &dyn Fn(&str)) -> anyhow::Result<HashMap<String, Value>> {
-    let response = retry::call(client, note, || client.request(Method::GET, &["aggregate-types"])).await;
-    let types: Value = response.context("the types cannot be listed")?.json()?;
-    let types = types.get("data").and_then(Value::as_array).cloned().unwrap_or_default();
-    let named = types.into_iter().filter_map(|found| {
-        let name = found.get("type_name")?.as_str()?.to_owned();
-        Some((name, declaration_of(found)))
-    });
-    Ok(named.collect())
+fn name_of(found: &Value) -> Option<String> {
+    found.get("type_name")?.as_str().map(str::to_owned)
+}
+
+async fn load(client: &Client, note: &dyn Fn(&str)) -> anyhow::Result<Vec<Value>> {
+    pages::rows(client, &["aggregate-types"], Some(note)).await.context("the types cannot be listed")
 }

@@ -9,6 +9,10 @@ use serde::{Deserialize, Serialize};
 #[serde(default, deny_unknown_fields)]
 pub struct Dashboard {
     pub enabled: bool,
+    /// The name of the installation in the header and the title of the pages. Empty for none.
+    pub name: String,
+    /// The color of the installation in the header and the icon of the pages, as `#rrggbb`. Empty for none.
+    pub color: String,
     /// The identity provider with which the dashboard signs users in. Empty if there is none.
     pub oidc_issuer: String,
     pub oidc_client_id: String,
@@ -16,9 +20,18 @@ pub struct Dashboard {
 
 impl Default for Dashboard {
     fn default() -> Dashboard {
-        Dashboard { enabled: true, oidc_issuer: String::new(), oidc_client_id: String::new() }
+        Dashboard {
+            enabled: true,
+            name: String::new(),
+            color: String::new(),
+            oidc_issuer: String::new(),
+            oidc_client_id: String::new(),
+        }
     }
 }
+
+/// The largest number of characters of an installation's name.
+const MAX_NAME: usize = 60;
 
 /// The identity provider with which the dashboard signs users in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +43,17 @@ pub struct SignIn {
 }
 
 impl Dashboard {
+    /// Checks the name and the color, and returns both without surrounding white space.
+    pub fn appearance(&self) -> anyhow::Result<(&str, &str)> {
+        let (name, color) = (self.name.trim(), self.color.trim());
+        let length = name.chars().count();
+        ensure!(length <= MAX_NAME, "[dashboard] name: expected at most {MAX_NAME} characters, found {length}");
+        let digits = color.strip_prefix('#').unwrap_or_default();
+        let is_color = digits.len() == 6 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+        ensure!(color.is_empty() || is_color, "[dashboard] color: expected a color such as #b3261e, found {color}");
+        Ok((name, color))
+    }
+
     /// Returns the identity provider, if the settings name one. Fails if only one of the two settings is set, or if the
     /// issuer is not an HTTP or HTTPS URL.
     pub fn sign_in(&self) -> anyhow::Result<Option<SignIn>> {
@@ -68,5 +92,18 @@ mod tests {
         assert!(sign_in("https://id.example.com", "").is_err_and(|error| error.contains("together")));
         assert!(sign_in("id.example.com", "dashboard").is_err_and(|error| error.contains("not a URL")));
         assert!(sign_in("file:///etc", "dashboard").is_err_and(|error| error.contains("https URL")));
+    }
+
+    #[test]
+    fn the_name_and_the_color_are_checked() {
+        let appearance = |name: &str, color: &str| {
+            let settings = Dashboard { name: name.into(), color: color.into(), ..Dashboard::default() };
+            settings.appearance().map(|(name, color)| format!("{name}|{color}")).map_err(|error| error.to_string())
+        };
+        assert_eq!(appearance("", ""), Ok("|".to_owned()));
+        assert_eq!(appearance(" Staging ", "#B3261e"), Ok("Staging|#B3261e".to_owned()));
+        assert!(appearance("", "red").is_err_and(|error| error.contains("#b3261e, found red")));
+        assert!(appearance("", "#12345é").is_err());
+        assert!(appearance(&"n".repeat(61), "").is_err_and(|error| error.contains("at most 60 characters, found 61")));
     }
 }

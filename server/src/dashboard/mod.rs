@@ -57,8 +57,10 @@ pub fn mount(mut routes: Route, methods: &mut Methods, config: &Config) -> Route
     if !config.dashboard.enabled {
         return routes;
     }
-    // Ignores an error, because the start of the server checks these settings.
-    let dashboard = Arc::new(Dashboard::new(config.dashboard.sign_in().ok().flatten().as_ref()));
+    // Ignores errors, because the start of the server checks these settings.
+    let (sign_in, appearance) = (config.dashboard.sign_in(), config.dashboard.appearance());
+    let dashboard = Dashboard::new(sign_in.ok().flatten().as_ref(), appearance.unwrap_or_default());
+    let dashboard = Arc::new(dashboard);
     let page = || get(Page(dashboard.clone())).head(Page(dashboard.clone()));
     let mut known =
         |path: String| methods.insert(0, (path.split('/').map(str::to_owned).collect(), vec!["GET".into()]));
@@ -81,8 +83,8 @@ struct Dashboard {
 }
 
 impl Dashboard {
-    fn new(sign_in: Option<&SignIn>) -> Dashboard {
-        let settings = sign_in.map(settings).unwrap_or_default();
+    fn new(sign_in: Option<&SignIn>, appearance: (&str, &str)) -> Dashboard {
+        let settings = settings(sign_in, appearance);
         let origin = sign_in.map(|sign_in| format!(" {}", sign_in.origin)).unwrap_or_default();
         let policy = HeaderValue::try_from(POLICY.join(&origin));
         Dashboard {
@@ -159,13 +161,20 @@ impl Endpoint for File {
     }
 }
 
-/// Returns the elements of the page's head that name the application's identity provider.
-fn settings(sign_in: &SignIn) -> String {
-    let element = |name: &str, content: &str| {
+/// Returns the elements of the page's head that contain the settings of the application, without those that are empty.
+fn settings(sign_in: Option<&SignIn>, (name, color): (&str, &str)) -> String {
+    let (issuer, client) = sign_in.map_or(("", ""), |sign_in| (sign_in.issuer.as_str(), sign_in.client_id.as_str()));
+    let element = |(name, content): (&str, &str)| {
         let content = content.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;");
         format!("<meta name=\"{name}\" content=\"{content}\">\n    ")
     };
-    [element("oidc-issuer", &sign_in.issuer), element("oidc-client-id", &sign_in.client_id)].concat()
+    let all = [
+        ("oidc-issuer", issuer),
+        ("oidc-client-id", client),
+        ("installation-name", name),
+        ("installation-color", color),
+    ];
+    all.into_iter().filter(|(_, content)| !content.is_empty()).map(element).collect()
 }
 
 fn accepts_gzip(request: &Request) -> bool {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use poem::http::{HeaderValue, Method, StatusCode, header};
 use poem::{Endpoint, IntoResponse, Request, Response};
+use poem_openapi::error::ParseParamError;
 use tracing::Instrument;
 
 use super::recorded::{RequestId, shown};
@@ -76,13 +77,18 @@ impl<E> UniformResponses<E> {
             return with_id(own, id).into_response();
         }
         let status = error.status();
-        let message = error.to_string();
+        let message = match error.downcast_ref::<ParseParamError>() {
+            Some(wrong) => format!("{}: {}", wrong.name, allowed_in(&wrong.reason)),
+            None => error.to_string(),
+        };
         let own = match status {
             // A path that cannot be parsed does not match any resource.
-            _ if error.is::<poem::error::ParsePathError>() => {
-                ApiError::new(StatusCode::NOT_FOUND, "not_found", "there is nothing here")
+            _ if error.is::<poem::error::ParsePathError>() => self.nothing_here(method, path),
+            StatusCode::NOT_FOUND => self.nothing_here(method, path),
+            // An id in the path may be the misspelt name of another operation.
+            StatusCode::METHOD_NOT_ALLOWED if self.routing.meant(method.as_str(), path).is_some() => {
+                self.nothing_here(method, path)
             }
-            StatusCode::NOT_FOUND => ApiError::new(status, "not_found", "there is nothing here"),
             StatusCode::METHOD_NOT_ALLOWED => {
                 let allow = self.routing.allowed(path).join(", ");
                 let error = ApiError::new(status, "method_not_allowed", format!("{method} is not allowed here"));
@@ -103,9 +109,53 @@ impl<E> UniformResponses<E> {
         };
         with_id(own, id).into_response()
     }
+
+    /// Returns the error for a path that does not exist, which may be misspelt.
+    fn nothing_here(&self, method: &Method, path: &str) -> ApiError {
+        let hint = self.routing.meant(method.as_str(), path).map(|path| format!("; did you mean '{path}'?"));
+        let message = format!("there is nothing here{}", hint.unwrap_or_default());
+        ApiError::new(StatusCode::NOT_FOUND, "not_found", message)
+    }
+}
+
+/// Returns what a parameter allows, from the framework's reason for the rejection of a value. The reason names the type
+/// of the parameter.
+fn allowed_in(reason: &str) -> &str {
+    // The error of a required parameter is about the absent value.
+    if reason.contains("expects an input value") {
+        return "required";
+    }
+    let (kind, told) = reason.split_once("\": ").unwrap_or(("", reason));
+    let told = told.split_once(" (occurred while parsing").map_or(told, |(told, _)| told);
+    match kind.trim_start_matches("failed to parse \"") {
+        _ if told.starts_with("expected ") => told,
+        kind if kind.starts_with("integer(uint") => "expected a whole number that is not negative",
+        kind if kind.starts_with("integer") => "expected a whole number",
+        kind if kind.starts_with("number") => "expected a number",
+        kind if kind.starts_with("boolean") => "expected true or false",
+        _ => told,
+    }
 }
 
 fn with_id(mut error: ApiError, id: &str) -> ApiError {
     error.body.insert("request_id", id);
     error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_error_of_a_parameter_says_what_is_allowed() {
+        let whole = "failed to parse \"integer(uint64)\": invalid digit found in string (occurred while parsing \
+                     \"optional_integer(uint64)\")";
+        assert_eq!(allowed_in(whole), "expected a whole number that is not negative");
+        let own = "failed to parse \"integer(uint64)\": expected a whole number from 0 to 9 (occurred while parsing \
+                   \"optional_integer(uint64)\")";
+        assert_eq!(allowed_in(own), "expected a whole number from 0 to 9");
+        let flag = "failed to parse \"boolean\": provided string was not `true` or `false`";
+        assert_eq!(allowed_in(flag), "expected true or false");
+        assert_eq!(allowed_in("Type \"string\" expects an input value."), "required");
+    }
 }

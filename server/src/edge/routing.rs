@@ -1,5 +1,8 @@
 //! The routes of the application. Metrics and logs name a request by its route and operation.
 
+use foldwork_engine::model::excerpt::excerpt_of;
+use foldwork_engine::pipeline::hint;
+
 use crate::http::routes::{Methods, Operations};
 
 /// All routes with their methods, and the ids of their operations.
@@ -31,9 +34,52 @@ impl Routing {
         known
     }
 
+    /// Returns the path with the method that differs from a path in one misspelt name, or `None` if there is no such
+    /// path.
+    pub fn meant(&self, method: &str, path: &str) -> Option<String> {
+        let method = if method == "HEAD" { "GET" } else { method };
+        let mut parts: Vec<&str> = path.split('/').collect();
+        let mut allowing = self.methods.iter().filter(|(segments, methods)| {
+            segments.len() == parts.len() && methods.iter().any(|allowed| allowed == method)
+        });
+        let (place, name) = allowing.find_map(|(segments, _)| {
+            let pairs = segments.iter().zip(&parts).enumerate();
+            let mut wrong = pairs.filter(|(_, (segment, part))| !segment.starts_with('{') && segment != *part);
+            let (Some((place, (segment, part))), None) = (wrong.next(), wrong.next()) else { return None };
+            hint::nearest(part, [segment.as_str()]).map(|_| (place, segment.as_str()))
+        })?;
+        *parts.get_mut(place)? = name;
+        Some(excerpt_of(parts.join("/")))
+    }
+
     /// Returns the id of an operation in the OpenAPI document. `HEAD` belongs to the operation of `GET`.
     pub fn operation(&self, method: &str, route: &str) -> Option<&str> {
         let method = if method == "HEAD" { "GET" } else { method };
         self.operations.get(route)?.iter().find(|(known, _)| known == method).map(|(_, id)| id.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelt_path_is_one_name_away_from_a_path_with_the_method() {
+        let route = |path: &str, methods: &[&str]| {
+            let methods = methods.iter().map(|method| (*method).to_owned()).collect();
+            (path.split('/').map(str::to_owned).collect(), methods)
+        };
+        let methods = vec![
+            route("/a/query", &["POST"]),
+            route("/a", &["GET"]),
+            route("/a/{id}/events", &["GET", "POST"]),
+            route("/a/{id}", &["GET", "DELETE"]),
+        ];
+        let routing = Routing { methods, operations: Operations::default() };
+        assert_eq!(routing.meant("POST", "/a/qery").as_deref(), Some("/a/query"));
+        assert_eq!(routing.meant("GET", "/a/qery"), None);
+        assert_eq!(routing.meant("HEAD", "/a/7/evnts").as_deref(), Some("/a/7/events"));
+        assert_eq!(routing.meant("POST", "/a/7"), None);
+        assert_eq!(routing.meant("POST", "/b/qery"), None);
     }
 }

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use foldwork_engine::error::{Error, event_pointer};
 use foldwork_engine::model::value::{Object, Value};
+use foldwork_engine::model::violation::Violation;
 use foldwork_engine::pipeline::error::Code;
 use poem::error::ResponseError;
 use poem::http::{HeaderValue, StatusCode, header};
 use poem::{IntoResponse, Response};
 use poem_openapi::ApiResponse;
 use poem_openapi::registry::{MetaResponses, Registry};
+use serde_json::error::Category;
 
 /// An error response.
 #[derive(Debug)]
@@ -40,6 +42,22 @@ impl ApiError {
     /// Returns the error for a body that cannot be read.
     pub fn invalid_body(error: &dyn std::fmt::Display) -> ApiError {
         ApiError::new(StatusCode::BAD_REQUEST, "invalid_body", error.to_string())
+    }
+
+    /// Returns the error for a body with these faults.
+    pub fn faulty_body(faults: Vec<Violation>) -> ApiError {
+        let mut error = ApiError::from(Error::from(faults));
+        error.body.insert("code", "invalid_body");
+        error
+    }
+
+    /// Returns the error for a body that a parser rejects. The parser's text contains the line and the column.
+    pub fn unparsed_body(error: &serde_json::Error) -> ApiError {
+        let message = match error.classify() {
+            Category::Data => in_words(&error.to_string()),
+            _ => format!("the body is not JSON: {error}"),
+        };
+        ApiError::invalid_body(&message)
     }
 
     /// Adds the index of the event that caused the error.
@@ -129,6 +147,15 @@ fn pipeline_error(error: foldwork_engine::pipeline::error::Error) -> ApiError {
     ApiError { status: StatusCode::BAD_REQUEST, body, headers: Vec::new() }
 }
 
+/// Returns a parser's message without the names of types in this program, which mean nothing to a client.
+fn in_words(message: &str) -> String {
+    let (before, after) = match message.split_once("expected struct ") {
+        Some((before, after)) => (before, after.find(" at line ").map(|end| &after[end..]).unwrap_or_default()),
+        None => return message.replace('`', "'"),
+    };
+    format!("{before}expected an object{after}").replace('`', "'")
+}
+
 impl std::fmt::Display for ApiError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let message = self.body.get("error").and_then(Value::as_str).unwrap_or_default();
@@ -191,5 +218,17 @@ mod tests {
         let cut = ApiError::from(Error::Body(io::Error::new(io::ErrorKind::UnexpectedEof, "cut")));
         assert_eq!(cut.to_string(), "400 Bad Request: cut");
         assert_eq!(cut.body.get("code").and_then(Value::as_str), Some("invalid_body"));
+    }
+
+    #[test]
+    fn a_parsers_message_has_a_place_and_no_names_of_types() {
+        let cut = serde_json::from_str::<Vec<bool>>("[tr").expect_err("refused");
+        let message = ApiError::unparsed_body(&cut).to_string();
+        assert!(message.starts_with("400 Bad Request: the body is not JSON: "), "{message}");
+        assert!(message.ends_with(" at line 1 column 3"), "{message}");
+        assert_eq!(
+            in_words("invalid type: integer `5`, expected struct AppendBody at line 1 column 1"),
+            "invalid type: integer '5', expected an object at line 1 column 1"
+        );
     }
 }

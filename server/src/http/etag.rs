@@ -3,14 +3,29 @@
 use foldwork_engine::Error;
 use foldwork_engine::model::event::Expected;
 
-/// Returns the version that an `If-Match` header expects.
-pub fn expected(if_match: Option<&str>) -> Result<Expected, Error> {
-    let Some(value) = if_match.map(str::trim) else { return Ok(Expected::Any) };
-    match value {
+/// Returns what a request expects of a version. A request may state it as `expected_version`, in the header `If-Match`,
+/// or in both. Fails if they differ, because the request would be served without one of its conditions.
+pub fn expected(stated: Option<Expected>, if_match: Option<&str>) -> Result<Expected, Error> {
+    let header = if_match.map(version_of).transpose()?;
+    match (stated, header) {
+        (Some(stated), Some(header)) if stated != header => {
+            Err(Error::invalid_at("/expected_version", "expected the version in If-Match, or no If-Match"))
+        }
+        (stated, header) => Ok(stated.or(header).unwrap_or_default()),
+    }
+}
+
+/// Returns what a request expects of a version, from the parameter `expected_version` and the header `If-Match`.
+pub fn expected_at(version: Option<impl Into<u64>>, if_match: Option<&str>) -> Result<Expected, Error> {
+    expected(version.map(|version| Expected::at(version.into())), if_match)
+}
+
+fn version_of(if_match: &str) -> Result<Expected, Error> {
+    match if_match.trim() {
         "*" => Ok(Expected::Exists),
         quoted => {
             let version = quoted.trim_start_matches("W/").trim_matches('"').parse();
-            version.map(Expected::Version).map_err(|_| Error::invalid("If-Match must be a version in quotes, or *"))
+            version.map(Expected::at).map_err(|_| Error::invalid("If-Match must be a version in quotes, or *"))
         }
     }
 }

@@ -34,6 +34,13 @@ pub struct Replay {
     limit: Option<usize>,
 }
 
+impl Replay {
+    /// Returns the log position after which events are sent again.
+    pub fn after(&self) -> Option<u64> {
+        self.after
+    }
+}
+
 /// A member that has joined a channel but is not live yet.
 pub struct Missed {
     pub listener: Listener,

@@ -1,5 +1,6 @@
 //! Sends messages to channels over HTTP, for clients without a socket.
 
+use foldwork_engine::model::repeated::repeated_name;
 use foldwork_engine::{Error, Listener};
 use poem::http::StatusCode;
 use poem::web::Path;
@@ -36,7 +37,7 @@ pub async fn say_several(
 ) -> poem::Result<Response> {
     let listener = realtime.listener(request).await?;
     let text = bodies::read(request, body).await?;
-    let Messages { messages } = serde_json::from_slice(&text).map_err(malformed)?;
+    let Messages { messages } = read(&text)?;
     if messages.is_empty() || messages.len() > MAX_MESSAGES {
         return Err(malformed(format!("expected 1 to {MAX_MESSAGES} messages")));
     }
@@ -69,7 +70,7 @@ pub async fn say_one(
         Broadcast::of_client_bytes(&sender, event, data)
     } else {
         let payload: &[u8] = if data.is_empty() { b"{}" } else { &data };
-        Broadcast::of_client(&sender, &event, serde_json::from_slice(payload).map_err(malformed)?)
+        Broadcast::of_client(&sender, &event, read(payload)?)
     };
     say(&realtime, &listener, &topic, &broadcast)?;
     Ok(accepted())
@@ -115,6 +116,14 @@ fn say(
         hub.say(agent, broadcast, None);
     }
     Ok(())
+}
+
+/// Parses a body in which no object has a name twice.
+fn read<'b, T: Deserialize<'b>>(body: &'b [u8]) -> poem::Result<T> {
+    if let Some(repeated) = repeated_name(body) {
+        return Err(ApiError::faulty_body(vec![repeated]).into());
+    }
+    Ok(serde_json::from_slice(body).map_err(|error| ApiError::unparsed_body(&error))?)
 }
 
 fn malformed(error: impl std::fmt::Display) -> poem::Error {

@@ -151,6 +151,9 @@ impl Session {
             Ok(admitted) => admitted,
             Err(reason) => return line.error(reference, &reason),
         };
+        if let Err(reason) = self.check_replay(&config).await {
+            return line.error(reference, &reason);
+        }
         if let Some(former) = self.channels.remove(&line.topic) {
             former.line.close();
         }
@@ -199,6 +202,19 @@ impl Session {
         match self.listener.agent(id).await {
             Ok(agent) => Ok((agent, join.config)),
             Err(Error::NotFound { .. }) => Err(unauthorized()),
+            Err(error) => {
+                tracing::warn!(%error, "failed to join a channel");
+                Err("Unavailable: try again".into())
+            }
+        }
+    }
+
+    /// Returns the reason why events cannot be sent again from the position that a client names.
+    async fn check_replay(&self, config: &JoinConfig) -> Result<(), String> {
+        let Some(after) = config.broadcast.replay.and_then(|replay| replay.after()) else { return Ok(()) };
+        match self.listener.reached(after).await {
+            Ok(_) => Ok(()),
+            Err(error @ Error::Invalid { .. }) => Err(format!("PositionBeyondHead: {error}")),
             Err(error) => {
                 tracing::warn!(%error, "failed to join a channel");
                 Err("Unavailable: try again".into())

@@ -83,6 +83,7 @@ async fn access(config: &Config) -> anyhow::Result<String> {
     let engine = Engine::open(store, Arc::new(StoreClock::default()), config.engine(), Plugins::none()?).await?;
     auth::decide(&engine, config)?;
     config.dashboard.sign_in()?;
+    config.dashboard.appearance()?;
     Ok(format!("plans: {}, issuers: {}", config.plans.offered.len(), config.auth.issuers.len()))
 }
 

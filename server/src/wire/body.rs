@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 
 use foldwork_engine::model::json;
+use foldwork_engine::model::repeated::repeated_name;
 use poem::http::StatusCode;
 use poem::{IntoResponse, Request, RequestBody, Response};
 use poem_openapi::payload::{ParsePayload, Payload};
@@ -13,7 +14,7 @@ use poem_openapi::{ApiExtractor, ApiExtractorType, ApiResponse, ExtractParamOpti
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::unknown_fields::unknown_fields;
+use super::faults::faults;
 use crate::http::bodies;
 use crate::http::error::ApiError;
 use crate::http::offloading::offload;
@@ -64,15 +65,21 @@ impl<T: Type + DeserializeOwned> ParsePayload for Body<T> {
         if read.trim_ascii_start().first() == Some(&b'[') {
             return Err(malformed("the body must be an object"));
         }
-        let parsed = offload(read.len(), || json::read(read).map_err(|error| refused::<T>(read, error)));
-        let value = parsed.map_err(malformed)?;
+        let value = offload(read.len(), || parsed::<T>(read))?;
         Ok(Body { value, text })
     }
 }
 
-/// Returns the error message for a rejected body. If the body has unknown fields, the message names only these fields.
-fn refused<T: Type>(body: &[u8], error: serde_json::Error) -> String {
-    unknown_fields::<T>(body).map_or_else(|| error.to_string(), |unknown| unknown.to_string())
+/// Parses a body. The error has the place of each fault and what is allowed there.
+fn parsed<T: Type + DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
+    // The parser would keep one of the two values.
+    if let Some(repeated) = repeated_name(body) {
+        return Err(ApiError::faulty_body(vec![repeated]));
+    }
+    json::read(body).map_err(|error| match faults::<T>(body) {
+        faults if faults.is_empty() => ApiError::unparsed_body(&error),
+        faults => ApiError::faulty_body(faults),
+    })
 }
 
 fn malformed(error: impl std::fmt::Display) -> poem::Error {

@@ -12,7 +12,7 @@ use foldwork_engine::hook::{Hook, OnError};
 use foldwork_engine::model::access::{Role, Scope};
 use foldwork_engine::model::agent::AgentStatus;
 use foldwork_engine::model::closed_set::names;
-use foldwork_engine::model::definition::{FieldType, Fold};
+use foldwork_engine::model::definition::{FieldType, Fold, UnknownFields};
 use foldwork_engine::model::facts::Priority;
 use foldwork_engine::model::graph::Direction;
 use foldwork_engine::model::plan::PlanStatus;
@@ -155,6 +155,8 @@ closed_sets! {
     FieldTypes as "FieldType": names::<FieldType>();
     /// The rule that combines the values of a field.
     FieldFolds as "FieldFold": names::<Fold>();
+    /// The rule for fields that a type does not declare: the state has them (`accept`), or the event is rejected.
+    UnknownFieldRules as "UnknownFieldRule": names::<UnknownFields>();
     /// The reason for another slug: another article of the project has the requested slug, or the slug is not valid.
     SlugReasons as "SlugReason": ["taken", "invalid"];
     /// The kind of an entry of the pipeline language.

@@ -1,37 +1,15 @@
 //! Checks of the names in a request: the fields of a body, or the parameters of a query.
 
 use foldwork_engine::Error;
-use foldwork_engine::model::excerpt::excerpt_of;
+pub use foldwork_engine::model::hint::{add_unknown, unknown};
 use foldwork_engine::model::value::Object;
-use foldwork_engine::model::violation::{Violations, segment};
-use foldwork_engine::pipeline::hint::did_you_mean;
-
-/// The maximum number of unknown names in one error.
-const MAX_SHOWN: usize = 20;
+use foldwork_engine::model::violation::Violations;
 
 /// Fails if an object has a field whose name is not in `allowed`.
 pub fn only(fields: &Object, allowed: &[&str]) -> Result<(), Error> {
     let mut wrong = Violations::default();
-    add_unknown(fields, allowed, &mut wrong);
+    add_unknown(fields, allowed, "", &mut wrong);
     Ok(wrong.finish(())?)
-}
-
-/// Adds a violation for each field whose name is not in `allowed`.
-pub fn add_unknown(fields: &Object, allowed: &[&str], wrong: &mut Violations) {
-    for name in fields.keys().filter(|name| !allowed.contains(&&***name)).take(MAX_SHOWN) {
-        wrong.add(format!("/{}", segment(&excerpt_of(name))), unknown("field", name, allowed));
-    }
-}
-
-/// Returns the error message for an unknown name, with the most similar known name and all known names. `what` is the
-/// kind of the name, such as `field`.
-pub fn unknown(what: &str, name: &str, allowed: &[&str]) -> String {
-    let hint = did_you_mean(name, allowed.iter().copied()).map(|hint| format!("{hint} ")).unwrap_or_default();
-    let expected = match allowed {
-        [] => format!("no {what} is allowed"),
-        allowed => format!("allowed: {}", allowed.join(", ")),
-    };
-    format!("unknown {what}; {hint}{expected}")
 }
 
 #[cfg(test)]

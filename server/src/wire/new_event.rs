@@ -6,12 +6,14 @@ use foldwork_engine::Error;
 use foldwork_engine::model::date::parse_date;
 use foldwork_engine::model::event::{Expected, NewEvent};
 use foldwork_engine::model::value::Value;
+use foldwork_engine::model::violation::Violations;
 use poem_openapi::Object;
 use poem_openapi::registry::{MetaSchema, MetaSchemaRef, Registry};
 use poem_openapi::types::{ParseError, ParseFromJSON, ParseResult, ToJSON, Type};
 use serde::Deserialize;
 
 use super::json::{AnyObject, ExpectedVersion, RequiredText};
+use crate::http::etag::expected;
 
 /// An event to append to the stream in the path.
 #[derive(Object, Deserialize, Default)]
@@ -59,6 +61,9 @@ pub struct AddressedEvent(EventInput);
 #[derive(Object)]
 struct StreamEvents {
     events: Vec<EventInput>,
+    /// The version of the stream that the first event expects, or `none`, `exists` or `any`. `any` holds for all events.
+    #[oai(nullable)]
+    expected_version: Option<ExpectedVersion>,
 }
 
 /// One event, or several (`events`) that are appended atomically.
@@ -79,15 +84,23 @@ pub struct AppendBody {
 }
 
 impl AppendBody {
-    /// Returns the events and whether the body has a list of events.
-    pub fn into_events(self) -> Result<(Vec<EventInput>, bool), Error> {
+    /// Returns the events to append to a stream, and whether the body has a list of events. The first event expects the
+    /// version that the body or the header `If-Match` states.
+    pub fn into_events(self, stream: &str, if_match: Option<&str>) -> Result<(Vec<NewEvent>, bool), Error> {
+        let (inputs, stated, is_batch) = self.into_inputs()?;
+        let states_any = stated == Some(Expected::Any);
+        let mut stated = Some(expected(stated, if_match)?).filter(|stated| *stated != Expected::ByVerb);
+        let new = |(index, input): (usize, EventInput)| {
+            let beside = if states_any { Some(Expected::Any) } else { stated.take() };
+            new_event(input, Some(stream), beside).map_err(|error| if is_batch { error.at_event(index) } else { error })
+        };
+        let events = inputs.into_iter().enumerate().map(new).collect::<Result<_, Error>>()?;
+        Ok((events, is_batch))
+    }
+
+    /// Returns the events, the version that is stated beside a list of events, and whether there is a list.
+    fn into_inputs(self) -> Result<(Vec<EventInput>, Option<Expected>, bool), Error> {
         let AppendBody { events, aggregate_id, aggregate_type, event_type, project_id, .. } = self;
-        if let Some(events) = events {
-            return match event_type.0 {
-                Some(_) => Err(Error::invalid_at("/event_type", "expected one event or `events`, not both")),
-                None => Ok((events, true)),
-            };
-        }
         let AppendBody { payload, metadata, event_id, expected_version, occurred_at, restore, .. } = self;
         let event = EventInput {
             aggregate_id,
@@ -101,7 +114,32 @@ impl AppendBody {
             occurred_at,
             restore,
         };
-        Ok((vec![event], false))
+        let Some(events) = events else { return Ok((vec![event], None, false)) };
+        event.check_absent()?;
+        let stated = read_expected(event.expected_version)?;
+        Ok((events, stated, true))
+    }
+}
+
+impl EventInput {
+    /// Fails if fields of one event stand beside a list of events.
+    fn check_absent(&self) -> Result<(), Error> {
+        let fields = [
+            ("aggregate_id", self.aggregate_id.is_some()),
+            ("aggregate_type", self.aggregate_type.is_some()),
+            ("event_type", self.event_type.0.is_some()),
+            ("project_id", self.project_id.is_some()),
+            ("payload", self.payload.is_some()),
+            ("metadata", self.metadata.is_some()),
+            ("event_id", self.event_id.is_some()),
+            ("occurred_at", self.occurred_at.is_some()),
+            ("restore", self.restore.is_some()),
+        ];
+        let mut wrong = Violations::default();
+        for (name, _) in fields.iter().filter(|(_, is_present)| *is_present) {
+            wrong.add(format!("/{name}"), "not allowed beside `events`; each event has its own fields");
+        }
+        Ok(wrong.finish(())?)
     }
 }
 
@@ -183,26 +221,17 @@ impl ToJSON for AddressedEvent {
     }
 }
 
-impl From<AddressedEvent> for EventInput {
-    fn from(event: AddressedEvent) -> EventInput {
-        event.0
-    }
-}
-
-/// Returns the events that a request appends. `stream` is the aggregate of the path, and `is_batch` is whether the body
-/// has a list of events.
-pub fn new_events<E: Into<EventInput>>(
-    inputs: Vec<E>,
-    stream: Option<&str>,
-    is_batch: bool,
-) -> Result<Vec<NewEvent>, Error> {
-    let new = |(index, input): (usize, E)| {
-        new_event(input.into(), stream).map_err(|error| if is_batch { error.at_event(index) } else { error })
+/// Returns the events that a request appends to any streams.
+pub fn new_events(inputs: Vec<AddressedEvent>) -> Result<Vec<NewEvent>, Error> {
+    let new = |(index, AddressedEvent(input)): (usize, AddressedEvent)| {
+        new_event(input, None, None).map_err(|error| error.at_event(index))
     };
     inputs.into_iter().enumerate().map(new).collect()
 }
 
-fn new_event(input: EventInput, stream: Option<&str>) -> Result<NewEvent, Error> {
+/// Returns a new event. `stream` is the aggregate of the path, and `beside` is the expectation that is stated outside of
+/// the event. Fails if the event states another one.
+fn new_event(input: EventInput, stream: Option<&str>, beside: Option<Expected>) -> Result<NewEvent, Error> {
     let required =
         |value: Option<String>, name: &str| value.ok_or_else(|| Error::invalid_at(format!("/{name}"), "required"));
     let aggregate_id = match (input.aggregate_id, stream) {
@@ -227,7 +256,7 @@ fn new_event(input: EventInput, stream: Option<&str>) -> Result<NewEvent, Error>
         payload: input.payload.unwrap_or_default().into_object(),
         metadata: input.metadata.unwrap_or_default().into_object(),
         event_id: input.event_id,
-        expected: read_expected(input.expected_version)?,
+        expected: own_or(read_expected(input.expected_version)?, beside)?,
         occurred_at,
         restore: input.restore.unwrap_or(false),
         ..NewEvent::default()
@@ -240,16 +269,26 @@ fn type_name(name: String) -> Result<String, Error> {
     if name.is_empty() { Err(is_empty()) } else { Ok(name) }
 }
 
+/// Returns the expectation of an event that states one itself, has one beside it, or both. Fails if they differ.
+fn own_or(own: Option<Expected>, beside: Option<Expected>) -> Result<Expected, Error> {
+    match (own, beside) {
+        (Some(own), Some(beside)) if own != beside => {
+            let message = "differs from the version that is expected beside the event";
+            Err(Error::invalid_at("/expected_version", message))
+        }
+        (own, beside) => Ok(own.or(beside).unwrap_or_default()),
+    }
+}
+
 /// Parses the `expected_version` of a request body.
-pub fn read_expected(expected: Option<ExpectedVersion>) -> Result<Expected, Error> {
+pub fn read_expected(expected: Option<ExpectedVersion>) -> Result<Option<Expected>, Error> {
     let wrong = || {
         let allowed = "expected a version, \"none\", \"exists\" or \"any\"";
         Error::invalid_at("/expected_version", allowed)
     };
-    match expected.map(|expected| expected.0) {
-        None | Some(Value::Null) => Ok(Expected::Any),
-        Some(Value::Int(0)) => Ok(Expected::None),
-        Some(Value::Int(version)) => u64::try_from(version).map(Expected::Version).map_err(|_| wrong()),
+    let expected = match expected.map(|expected| expected.0) {
+        None | Some(Value::Null) => return Ok(None),
+        Some(Value::Int(version)) => u64::try_from(version).map(Expected::at).map_err(|_| wrong()),
         Some(Value::String(word)) => match &*word {
             "none" => Ok(Expected::None),
             "exists" => Ok(Expected::Exists),
@@ -257,5 +296,6 @@ pub fn read_expected(expected: Option<ExpectedVersion>) -> Result<Expected, Erro
             _ => Err(wrong()),
         },
         Some(_) => Err(wrong()),
-    }
+    };
+    expected.map(Some)
 }

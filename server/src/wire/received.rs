@@ -9,7 +9,7 @@ use foldwork_engine::Error;
 use foldwork_engine::model::date::parse_date;
 use foldwork_engine::model::json;
 use foldwork_engine::model::value::{Object, Value};
-use foldwork_engine::model::violation::Violations;
+use foldwork_engine::model::violation::{Violation, Violations};
 use foldwork_engine::model::written::numbers::Numbers;
 use foldwork_engine::model::written::with_numbers_of;
 use poem_openapi::registry::{MetaSchemaRef, Registry};
@@ -138,6 +138,11 @@ impl<T> Sent<T> {
         self.value.is_none()
     }
 
+    /// Returns the name of the field, and whether it is present.
+    pub fn given(&self) -> (&'static str, bool) {
+        (self.name, !self.is_absent())
+    }
+
     /// Returns whether the field was sent as null.
     pub fn is_null(&self) -> bool {
         self.is_null
@@ -216,15 +221,29 @@ pub fn exact(value: &Value, numbers: Option<&Numbers>) -> Value {
     }
 }
 
-/// Returns the first of several spellings that is present. If none is present, returns the first spelling.
+/// Returns the one of several spellings that is present. If none is present, returns the first spelling.
 pub fn first<'s, T>(spellings: &[&'s Sent<T>]) -> Option<&'s Sent<T>> {
     let present = spellings.iter().find(|sent| !sent.is_absent());
     present.or(spellings.first()).copied()
 }
 
-/// Returns the text in the first of several spellings that is present.
+/// Returns the text in the one of several spellings that is present. Fails if several are present.
 pub fn first_text<T>(spellings: &[&Sent<T>]) -> Result<Option<String>, Error> {
+    let given: Vec<(&str, bool)> = spellings.iter().map(|sent| sent.given()).collect();
+    if let Some(several) = several(&given) {
+        return Err(vec![several].into());
+    }
     first(spellings).map_or(Ok(None), Sent::text)
+}
+
+/// Returns the violation of a request with several fields of which only one would be read. Each field is given by its
+/// name and whether it is present.
+pub fn several(fields: &[(&str, bool)]) -> Option<Violation> {
+    let given: Vec<&str> = fields.iter().filter(|(_, is_present)| *is_present).map(|(name, _)| *name).collect();
+    let [_, second, ..] = given[..] else { return None };
+    let all: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
+    let message = format!("found {}; expected only one of {}", given.join(" and "), all.join(", "));
+    Some(Violation { pointer: format!("/{second}"), message })
 }
 
 impl<T> Default for Sent<T> {
@@ -288,8 +307,10 @@ mod tests {
     }
 
     #[test]
-    fn the_first_spelling_that_is_present_is_read() {
+    fn the_spelling_that_is_present_is_read() {
         let (absent, text, null) = (SentText::default(), field("a"), field(Value::Null));
+        let refused = first_text(&[&absent, &text, &text]).expect_err("two spellings").to_string();
+        assert!(refused.contains("expected only one of"), "{refused}");
         assert_eq!(first_text(&[&absent, &null, &text]).expect("a text"), Some("a".to_owned()));
         assert_eq!(first_text(&[&absent, &null]).expect("nothing"), None);
     }

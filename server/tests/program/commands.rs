@@ -159,7 +159,12 @@ fn call_imports_and_exports(session: &mut Session) {
     std::fs::write(session.path().join("events.ndjson"), lines.join("\n")).expect("a file");
     assert!(session.ok("import", "import events.ndjson").contains("imported 1 "));
     git(session.path());
-    session.ok("import git", "import git repository");
+    let imported = session.ok("import git", "import git repository --strict");
+    assert!(imported.starts_with("imported 1 event (1 article) in "), "{imported}");
+    let again = session.ok("import git", "import git repository");
+    assert!(again.starts_with("imported 0 events (1 article) in "), "{again}");
+    let imported = session.ok("import folder", "import folder repository --project notes");
+    assert!(imported.starts_with("imported 1 event (1 article) in "), "{imported}");
     let exported = session.ok("export", "export --output all.ndjson --files files --types article.created");
     assert!(exported.contains("exported "), "{exported}");
     session.ok("export", "export --output rest.ndjson --after 1 --aggregate-type article");

@@ -106,6 +106,44 @@ story("events are filtered, found at a position, chosen by period, and each has 
   await until(() => page.url().includes(`/a/${event.aggregate_id}?v=${event.version}`));
 });
 
+story("types are excluded, texts are found in ids, actors and payloads, and the histogram counts what passes", async ({ page, api, signIn, go, axe, screenshot }) => {
+  const base = await head(api);
+  await append(api, 1, 12);
+  await api("POST", "/aggregates/odd/events", { aggregate_type: "article", event_type: "article.noted", payload: { title: "A (rare) Word", nested: { number: 3 }, list: ["x"] } });
+  await signIn();
+  await go("/events");
+  await until(async () => (await positions(page))[0] === base + 13);
+  await page.getByLabel("Except types").fill("article.updated, article.noted, agent.*");
+  await page.keyboard.press("Enter");
+  await until(async () => (await positions(page)).join() === [5, 4, 3, 2, 1].map((number) => base + number).join());
+  await see(page.getByText("5 events by the time at which they"));
+  // Events that are excluded do not appear while the list is live.
+  await append(api, 13, 13);
+  await api("POST", "/aggregates/new/events", { aggregate_type: "article", event_type: "article.created", payload: { title: "New" } });
+  await until(async () => (await positions(page)).slice(0, 2).join() === [base + 15, base + 5].join());
+  await page.getByRole("button", { name: "Clear the filter" }).click();
+  await until(async () => (await positions(page))[1] === base + 14);
+
+  await page.getByLabel("Text").fill("(RARE) w");
+  await page.keyboard.press("Enter");
+  await until(async () => (await positions(page)).join() === String(base + 13));
+  await see(page.getByText("1 events by the time at which they"));
+  ok(page.url().includes("text="), page.url());
+  await api("POST", "/aggregates/odd/events", { event_type: "article.updated", payload: { title: "another (rare) word" } });
+  await until(async () => (await positions(page)).join() === [base + 16, base + 13].join());
+  await axe();
+  await screenshot("events-text");
+  // A number is found as it is written, and an aggregate by a part of its id.
+  await page.getByLabel("Text").fill("new");
+  await page.keyboard.press("Enter");
+  await until(async () => (await positions(page)).join() === String(base + 15));
+  // The filter is a pipeline with the same events.
+  await page.getByRole("link", { name: "as a pipeline" }).click();
+  await see(page.getByRole("region", { name: "Rows" }).getByRole("cell", { name: "new", exact: true }));
+  await page.goBack();
+  await until(async () => (await positions(page)).join() === String(base + 15));
+});
+
 story("seven tabs of one browser all answer", async ({ page, api, tab, signIn, go }) => {
   const base = await head(api);
   await append(api, 1, 3);

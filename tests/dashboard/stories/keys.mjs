@@ -53,6 +53,47 @@ story("a key is created, used, and revoked with what derives from it", async ({ 
   await until(() => page.evaluate(() => document.activeElement?.getAttribute("aria-label") === "Keys"), "the focus is not on the list");
 });
 
+story("a key is rotated, and the old one ends when its user has said", async ({ page, api, server, signIn, go, axe, screenshot }) => {
+  const old = await api("POST", "/keys", { name: "deploy", scopes: ["api:read", "api:write"] });
+  const child = await api("POST", "/keys", { name: "child", scopes: ["api:read"] }, { key: old.key });
+  await signIn();
+  await go("/settings/keys");
+  await page.getByRole("button", { name: "Rotate deploy" }).click();
+  const dialog = page.getByRole("dialog", { name: "Rotate deploy" });
+  equal(await dialog.getByLabel("The old key ends").inputValue(), "3600");
+  await dialog.getByLabel("The old key ends").selectOption("at once");
+  await dialog.getByLabel("Your own key").fill(server.key);
+  await axe();
+  await screenshot("rotate-key");
+  await dialog.getByRole("button", { name: "Rotate" }).click();
+  const secret = await page.getByRole("dialog", { name: "Key deploy" }).locator("code").innerText();
+  const own = await api("GET", "/keys/self", undefined, { key: secret });
+  equal([own.name, own.scopes, own.id === old.id], ["deploy", ["api:read", "api:write"], false]);
+  await api("GET", "/keys/self", undefined, { key: old.key, expect: 401 });
+  equal((await api("GET", "/keys/self", undefined, { key: child.key })).derived_from, own.id);
+  await page.getByRole("button", { name: "Done" }).click();
+  equal(await page.getByText(secret).count(), 0);
+});
+
+story("what hangs on a revoked key is kept if its user says so, also what was made meanwhile", async ({ page, api, server, signIn, go, axe }) => {
+  const parent = await api("POST", "/keys", { name: "parent", scopes: ["api:read", "api:write"] });
+  await signIn();
+  await go("/settings/keys");
+  await page.getByRole("button", { name: "Revoke parent" }).click();
+  const late = await api("POST", "/keys", { name: "late", scopes: ["api:read"] }, { key: parent.key });
+  const dialog = page.getByRole("dialog", { name: "Revoke parent?" });
+  await dialog.getByLabel("Your own key").fill(server.key);
+  await dialog.getByRole("button", { name: "Revoke" }).click();
+  await see(dialog.getByRole("alert").getByText("derived_keys"));
+  await see(dialog.getByText("late"));
+  await dialog.getByLabel("keeps working").check();
+  await axe();
+  await dialog.getByRole("button", { name: "Revoke" }).click();
+  await gone(dialog);
+  await api("GET", "/keys/self", undefined, { key: parent.key, expect: 401 });
+  equal((await api("GET", "/keys/self", undefined, { key: late.key })).name, "late");
+}, { expected: [409] });
+
 story("a key that ends with the session needs no other key, and a wrong own key keeps the session", async ({ page, api, signIn, go }) => {
   await signIn();
   await go("/settings/keys");

@@ -2,6 +2,7 @@
 
 import { execFileSync } from "node:child_process";
 import { equal, gone, ok, see, story, until } from "../lib/story.mjs";
+import { agentOf, taskOf } from "../lib/tasks.mjs";
 
 const none = { "config.toml": "[plugins]\nenabled = []\n" };
 
@@ -13,6 +14,7 @@ story("an empty workspace says what to do first, and shows what happens then", a
   const command = await page.getByRole("region", { name: "What to do first" }).locator("pre").innerText();
   execFileSync("bash", ["-c", command], { env: { ...process.env, no_proxy: "*", FOLDWORK_TOKEN: server.key } });
   await see(page.getByRole("cell", { name: "article.created" }));
+  await see(page.getByText("All is well."));
   await gone(page.getByRole("region", { name: "What to do first" }));
   const agent = await api("POST", "/agents", { name: "Writer", description: "Writes.", subscribed_traits: [], capabilities: {} });
   await api("POST", "/mailbox", { title: "Check the first article" });
@@ -88,3 +90,35 @@ story("every screen teaches the API, and commands and aggregates are found by na
   await page.keyboard.press("Escape");
   await until(() => page.getByRole("button", { name: "{ }" }).evaluate((button) => button === document.activeElement));
 });
+
+story("the overview says what needs somebody, and leads there", async ({ page, api, signIn, axe, screenshot }) => {
+  const agent = await agentOf(api);
+  await taskOf(api, agent, "Lost", { kind: "failed" });
+  await signIn();
+  const wrong = page.getByRole("list", { name: "What needs somebody" });
+  await see(wrong.getByRole("link", { name: "1 task has failed" }));
+  await axe();
+  await screenshot("verdict");
+  await wrong.getByRole("link", { name: "1 task has failed" }).click();
+  await see(page.getByRole("list", { name: "Tasks" }).getByRole("link", { name: /Lost/ }));
+  equal(new URL(page.url()).search, "?view=failed");
+}, { files: none });
+
+story("an id or a position finds what it belongs to", async ({ page, api, signIn }) => {
+  const agent = await agentOf(api);
+  const task = await taskOf(api, agent, "By its id");
+  const [event] = (await api("GET", `/aggregates/${task.subject}/events`)).data;
+  await signIn();
+  const input = page.getByRole("combobox", { name: "Command, or words to find" });
+  for (const [text, option, path] of [
+    [task.id, "By its id task by its id", `/inbox/${task.id}`], [event.event_id, /^receipt.created event at position/, `/events/${event.event_id}`],
+    [String(event.position), /^receipt.created event at position/, `/events/${event.event_id}`], [agent.id, "Summariser agent by its id", `/agents/${agent.id}`], [task.subject, /^by-its-id receipt by its id/, `/a/${task.subject}`],
+  ]) {
+    await page.keyboard.press("Control+k");
+    await see(input);
+    await input.fill(String(text));
+    await page.getByRole("option", { name: /** @type {any} */ (option) }).first().click();
+    await until(() => new URL(page.url()).pathname === path, `${text} does not lead to ${path}`);
+  }
+// An id belongs to an aggregate or to an event, and the other one is not found.
+}, { files: none, expected: [{ status: 404, path: /\/(aggregates|events)\/[^/]+$/ }] });

@@ -99,10 +99,59 @@ story("a broken plugin is mended on the bench, dry-run and replayed", async ({ p
   await see(page.getByText("No step of this plugin is parked."));
   equal((await api("GET", "/aggregates/n1"))._facts?.measure?.words, 0);
   await page.getByRole("button", { name: "Replay…" }).click();
-  await see(page.getByRole("dialog").getByText("6 events have a type that the plugin is called for.", { exact: false }));
+  await see(page.getByRole("dialog").getByText("The plugin is called for 6 events."));
   await page.getByRole("button", { name: "Replay 6 events" }).click();
   await see(page.getByText(/^6 events replayed/));
 }, { files, expected: [{ status: 400, path: /dry-run/ }, { status: 409, path: /reload/ }] });
+
+story("a parked step's event is edited and appended again, and the step is given up", async ({ page, api, signIn, go, axe, screenshot }) => {
+  await notes(api, ["one two", ""]);
+  await until(async () => (await api("GET", "/parked")).data.length === 1);
+  await signIn();
+  await go("/parked");
+  const group = page.getByRole("region", { name: "measure · enrich · line 4" });
+  await group.getByRole("button", { name: "Show the steps" }).click();
+  const [step] = (await api("GET", "/parked")).data;
+  await group.getByRole("button", { name: `Edit the event at ${step.position} and append it again` }).click();
+  const dialog = page.getByRole("dialog", { name: "Append again, edited" });
+  const payload = dialog.getByLabel(/Payload/);
+  equal(JSON.parse(await payload.inputValue()), { text: "" });
+  equal(await dialog.getByLabel("Event type").inputValue(), "note.created");
+  await axe();
+  await screenshot("append-again");
+  await dialog.getByLabel("Event type").fill("note.updated");
+  await payload.fill('{"text": "mended by hand"}');
+  await dialog.getByRole("button", { name: "Append after version 1" }).click();
+  await gone(dialog);
+  await see(page.getByText("No step is parked."));
+  equal((await api("GET", "/aggregates/n1"))._facts?.measure?.words, 3);
+  // The edited event names the first one as its cause.
+  const [edited] = (await api("GET", "/aggregates/n1/events?direction=desc&limit=1")).data;
+  await go(`/events/${encodeURIComponent(edited.event_id)}`);
+  await page.getByRole("link", { name: step.event_id }).click();
+  await see(page.getByRole("heading", { name: "note.created" }));
+}, { files });
+
+story("steps that are retried later say when, and a worker's replay counts tasks", async ({ page, api, signIn, go, axe, screenshot }) => {
+  await notes(api, ["one two", ""]);
+  await until(async () => (await api("GET", "/parked")).data.length === 1);
+  const [step] = (await api("GET", "/parked")).data;
+  ok(step.retry_at, "the step is retried");
+  await signIn();
+  await go("/parked");
+  const group = page.getByRole("region", { name: "measure · enrich · line 4" });
+  await see(group.getByText("next retry", { exact: false }));
+  await group.getByRole("button", { name: "Show the steps" }).click();
+  await see(group.getByRole("columnheader", { name: "Next retry" }));
+  await axe();
+  await screenshot("parked-retry");
+  const agent = (await api("GET", "/agents")).data.find((/** @type {any} */ known) => known.plugin === "structured_data" || /structured/i.test(known.name));
+  ok(agent, "the plugin has an agent");
+  await go("/plugins/structured_data");
+  await page.getByRole("button", { name: "Replay…" }).click();
+  await see(page.getByRole("dialog").getByText("The plugin is called for 0 tasks."));
+  ok(await page.getByRole("dialog").getByRole("button", { name: "Replay 0 tasks" }).isDisabled());
+}, { files: { ...files, "config.toml": '[plugins]\nenabled = ["measure", "structured_data"]\n', "scripts/measure/plugin.toml": `${MANIFEST}on_error = "retry"\n` } });
 
 story("an open circuit is closed, and another number of steps stops a replay", async ({ page, api, signIn, go, screenshot }) => {
   await notes(api, ["", "", "", "", "", ""]);

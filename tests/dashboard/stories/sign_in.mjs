@@ -1,5 +1,6 @@
 // Sign-in and sign-out: with a key, with a one-time link, in a second tab, and when the session ends elsewhere.
 
+import { PLAIN_HOST } from "../lib/browser.mjs";
 import { equal, gone, ok, see, story, until } from "../lib/story.mjs";
 
 /** @param {any} api */
@@ -82,4 +83,23 @@ story("nothing is left after the last tab", async ({ page, signIn, tab, server }
   const later = await tab();
   await later.goto(`${server.url}/`);
   await see(later.getByLabel("API key"));
+});
+
+story("over plain HTTP at another name, browsers keep functions back, and the dashboard works without them", async ({ page, api, server }) => {
+  const url = server.url.replace("127.0.0.1", PLAIN_HOST);
+  await page.goto(url);
+  equal(await page.evaluate(() => isSecureContext), false);
+  await page.getByLabel("API key").fill(server.key);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await see(page.getByText("live", { exact: true }));
+  await page.goto(`${url}/inbox?priority=high`);
+  await page.getByRole("button", { name: "Save view" }).click();
+  await page.getByRole("dialog").getByLabel("Name").fill("High");
+  await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
+  await see(page.getByText("is saved"));
+  const [view] = (await api("GET", "/aggregates?type=view")).data;
+  ok(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/.test(view._id ?? view.aggregate_id ?? view.id), JSON.stringify(view));
+  await page.goto(`${url}/settings/workspace`);
+  await page.getByRole("button", { name: "copy" }).first().click();
+  await see(page.getByText("Select the text instead."));
 });

@@ -6,6 +6,10 @@ use super::board::{Answer, DRAFTER, act, get, post, server, task};
 
 /// The maximum number of artifacts of a task.
 const ARTIFACTS: usize = 500;
+/// The maximum number of versions of all artifacts of a task.
+const VERSIONS: usize = 2_000;
+/// The maximum number of artifacts in one request.
+const DELIVERED: usize = 100;
 
 fn code(answer: &Answer) -> (u16, &str) {
     (answer.0, answer.1["code"].as_str().unwrap_or_default())
@@ -16,7 +20,7 @@ async fn a_full_task_takes_new_versions_but_no_further_artifacts() {
     let server = server().await;
     let id = task(&server, DRAFTER).await;
     act(&server, &id, "claim", json!({"agent_id": DRAFTER})).await;
-    let effect = json!({"aggregate_id": "n-1", "event_type": "note.updated", "payload": {"text": "x"}});
+    let effect = json!({"aggregate_id": "n-1", "event_type": "note.changed", "payload": {"text": "x"}});
     post(&server, "/aggregates/define", &json!({"type_name": "note"})).await;
     let path = format!("/mailbox/{id}/artifacts");
     for number in 0..ARTIFACTS {
@@ -36,6 +40,30 @@ async fn a_full_task_takes_new_versions_but_no_further_artifacts() {
     assert_eq!(approved["appended"].as_array().map(Vec::len), Some(ARTIFACTS - 1));
 }
 
+#[tokio::test]
+async fn a_task_full_of_earlier_versions_ends_with_what_it_has() {
+    let server = server().await;
+    let id = task(&server, DRAFTER).await;
+    let artifacts: Vec<Value> =
+        (0..DELIVERED).map(|number| json!({"name": format!("a{number}"), "text": "x"})).collect();
+    for _ in 0..VERSIONS / DELIVERED {
+        act(&server, &id, "claim", json!({"agent_id": DRAFTER})).await;
+        act(&server, &id, "complete", json!({"agent_id": DRAFTER, "artifacts": artifacts})).await;
+        act(&server, &id, "request-changes", json!({"message": "Once more."})).await;
+    }
+    act(&server, &id, "claim", json!({"agent_id": DRAFTER})).await;
+    let more = with_agent(json!({"name": "a0", "text": "y"}));
+    let refused = post(&server, &format!("/mailbox/{id}/artifacts"), &more).await;
+    assert_eq!(code(&refused), (409, "task_full"), "{}", refused.1);
+    assert_eq!((&refused.1["limit"], &refused.1["maximum"]), (&json!("versions of artifacts"), &json!(VERSIONS)));
+    let error = refused.1["error"].as_str().expect("a text");
+    assert!(error.ends_with("Instead, finish this task, and continue in another one"), "{error}");
+    act(&server, &id, "complete", json!({"agent_id": DRAFTER})).await;
+    act(&server, &id, "approve", json!({"accept_superseded": true})).await;
+    let (_, whole) = get(&server, &format!("/mailbox/{id}")).await;
+    assert_eq!((&whole["status"], whole["artifacts"].as_array().map(Vec::len)), (&json!("approved"), Some(VERSIONS)));
+}
+
 fn with_agent(mut artifact: Value) -> Value {
     artifact["agent_id"] = json!(DRAFTER);
     artifact
@@ -46,12 +74,12 @@ async fn effects_on_one_aggregate_show_the_changes_since_their_own_versions() {
     let server = server().await;
     post(&server, "/aggregates/define", &json!({"type_name": "note"})).await;
     for text in ["one", "two", "three"] {
-        let event = json!({"aggregate_type": "note", "event_type": "note.updated", "payload": {"text": text}});
+        let event = json!({"aggregate_type": "note", "event_type": "note.changed", "payload": {"text": text}});
         let (status, answer) = post(&server, "/aggregates/n-1/events", &event).await;
         assert_eq!(status, 201, "{answer}");
     }
     let artifact = |read: u64| {
-        let effect = json!({"aggregate_id": "n-1", "event_type": "note.updated", "payload": {"text": "new"},
+        let effect = json!({"aggregate_id": "n-1", "event_type": "note.changed", "payload": {"text": "new"},
             "expected_version": read});
         json!({"name": format!("since {read}"), "text": "x", "effect": effect})
     };

@@ -126,7 +126,7 @@ async fn a_deferred_task_wakes_unread_in_its_former_status() {
         );
     }
     let id = task(&server, DRAFTER).await;
-    act(&server, &id, "defer", json!({})).await;
+    act(&server, &id, "defer", json!({"reason": "later"})).await;
     server.pass(1_000_000 * SECOND).await.expect("much later");
     assert_eq!(get(&server, &format!("/mailbox/{id}")).await.1["status"], "deferred");
 }

@@ -13,7 +13,7 @@ use foldwork_engine::workspace::articles::{ArticleChange, NewArticle};
 use foldwork_engine::workspace::events::{Direction, Limit};
 use foldwork_engine::workspace::keys::NewKey;
 use foldwork_engine::workspace::mailbox::tasks::NewTask;
-use foldwork_engine::workspace::mailbox::{TaskCommand, Work, Worker};
+use foldwork_engine::workspace::mailbox::{Accepted, TaskCommand, Work, Worker};
 use foldwork_engine::{AccessSettings, Engine, Error, FetchKeys, Settings, Store, Writer};
 use foldwork_tests::agents::agents;
 use foldwork_tests::clock::FixedClock;
@@ -131,7 +131,8 @@ fn draft(article: &str) -> Draft {
     }
 }
 
-const APPROVE: TaskCommand = TaskCommand::Approve { comment: None, accept_stale: false };
+const APPROVE: TaskCommand =
+    TaskCommand::Approve { comment: None, accepted: Accepted { stale: false, superseded: false } };
 
 /// Performs an action and retries while the store is unavailable.
 async fn again<T, F: Future<Output = Result<T, Error>>>(mut act: impl FnMut() -> F) -> Result<T, Error> {

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{Compiling, parse_fields, refuse_unknown};
+use super::{Compiling, parse_fields};
+use crate::model::hint;
 use crate::model::id::is_valid_name;
 use crate::model::value::{Object, Value};
 use crate::model::violation::{Violations, segment};
@@ -31,7 +32,7 @@ pub(super) fn parse(
         match schema.as_object() {
             None if schema.is_null() => {}
             Some(schema) => {
-                refuse_unknown(schema, &["description", "fields"], &at, violations);
+                hint::add_unknown(schema, &["description", "fields"], &at, violations);
                 parse_fields(schema.get("fields"), &format!("{at}/fields"), 0, compiling, violations);
             }
             None => violations.add(&at, format!("expected an object, found {}", schema.type_name())),

@@ -1,7 +1,8 @@
 //! The nested parts of a field: the items of an array, and the fields of an object.
 
-use super::{Compiling, field_value, given, parse_fields, parse_options, refuse_unknown};
+use super::{Compiling, field_value, given, parse_fields, parse_options};
 use crate::model::definition::{Field, FieldType, Fold};
+use crate::model::hint;
 use crate::model::value::{Object, Value};
 use crate::model::violation::Violations;
 
@@ -58,7 +59,7 @@ fn parse_item(
         violations.add(at, message);
         return None;
     };
-    refuse_unknown(object, &ITEM_KEYS, at, violations);
+    hint::add_unknown(object, &ITEM_KEYS, at, violations);
     parse_options(object, Some(""), at, depth, compiling, violations)
 }
 

@@ -9,6 +9,7 @@ mod meter;
 
 use std::fmt::{self, Write};
 
+use jsonschema::error::ValidationErrorKind;
 use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 
@@ -93,7 +94,15 @@ fn refused(pointer: &str, message: String) -> Violation {
 /// maximum lengths.
 fn message(error: &ValidationError<'_>) -> String {
     let value = cut(MAX_SHOWN, error.instance());
-    cut(MAX_MESSAGE, &error.masked_with(value))
+    match error.kind() {
+        // The validator would list only the first of many allowed values.
+        ValidationErrorKind::Enum { options } if options.is_array() => {
+            let allowed: Vec<String> =
+                options.as_array().into_iter().flatten().map(|option| cut(MAX_SHOWN, option)).collect();
+            cut(MAX_MESSAGE, &format_args!("{value} is not one of {}", allowed.join(", ")))
+        }
+        _ => cut(MAX_MESSAGE, &error.masked_with(value)),
+    }
 }
 
 /// Formats `shown` and returns the first `max` characters. Formatting stops at the cut.
@@ -155,6 +164,9 @@ mod tests {
         assert_eq!(schema.violations(&json!({"a": [1, 2]})), []);
         let found = schema.violations(&json!({"a": [1, "x"]}));
         assert_eq!(found, [refused("/a/1", "\"x\" is not of type \"integer\"".into())]);
+        let words = Schema::compile(&json!({"enum": ["a", "b", "c", "d", "e", "f"]})).expect("a schema");
+        let allowed = "\"g\" is not one of \"a\", \"b\", \"c\", \"d\", \"e\", \"f\"";
+        assert_eq!(words.violations(&json!("g")), [refused("", allowed.into())]);
         let long = schema.violations(&json!({"a": ["y".repeat(1 << 20)]}));
         assert!(long[0].message.len() < 2 * MAX_SHOWN, "{}", long[0].message.len());
         assert_eq!(schema.violations(&json!({"a": vec!["x"; 1_000]})).len(), MAX_VIOLATIONS);

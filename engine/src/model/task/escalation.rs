@@ -3,6 +3,7 @@
 
 use crate::model::excerpt::excerpt;
 use crate::model::facts::{Assignee, Priority};
+use crate::model::hint;
 use crate::model::value::{Object, Value};
 use crate::model::violation::{Violation, Violations};
 
@@ -61,10 +62,7 @@ fn read(value: &Value, violations: &mut Violations) -> Vec<Step> {
 }
 
 fn step(object: &Object, at: &str, violations: &mut Violations) -> Option<Step> {
-    for name in object.keys().filter(|name| !KEYS.contains(&&***name)) {
-        violations
-            .add(at, format!("unknown key {}; allowed keys are {}", excerpt(&name.clone().into()), KEYS.join(", ")));
-    }
+    hint::add_unknown(object, &KEYS, at, violations);
     let field = |name: &str| object.get(name).filter(|value| !value.is_null());
     let after_ms = field("after").and_then(after_ms);
     if after_ms.is_none() {
@@ -211,7 +209,7 @@ mod tests {
             assert_eq!(places(&format!(r#"[{{"after": 1, "to": {to}}}]"#)), ["/0/to"], "{to}");
         }
         assert_eq!(places(r#"[{"after": 1, "priority": "highest"}]"#), ["/0/priority"]);
-        assert_eq!(places(r#"[{"after": 1}, {"after": 1, "priority": "low", "by": 1}]"#), ["/0", "/1"]);
+        assert_eq!(places(r#"[{"after": 1}, {"after": 1, "priority": "low", "by": 1}]"#), ["/0", "/1/by"]);
         assert_eq!(places(r#"[{"after": 2, "priority": "low"}, {"after": 1, "priority": "low"}]"#), ["/1/after"]);
         assert_eq!(steps(Some(&parsed(r#"[{"after": 0, "priority": "high"}]"#))), []);
     }

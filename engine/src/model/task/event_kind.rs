@@ -18,6 +18,10 @@ pub enum TaskEvent {
     Completed,
     InputRequested,
     Asked,
+    /// A person sent the output back to the agent.
+    ChangesRequested,
+    /// A person answered the agent's question.
+    Answered,
     Approved,
     Edited,
     Rejected,

@@ -53,6 +53,8 @@ pub mod field {
     /// The version that the aggregate of the source had when the agent claimed the task.
     pub const SOURCE_VERSION: &str = "source_version";
     pub const DEFERRED_UNTIL: &str = "deferred_until";
+    /// The number of artifact versions that the task had when a person last requested changes.
+    pub const SUPERSEDED: &str = "superseded";
     /// The agent's request for input: `{message, schema}`.
     pub const INPUT_REQUEST: &str = "input_request";
 }
@@ -199,6 +201,13 @@ impl<'a> Task<'a> {
         let text = |artifact: &'a Object, name: &str| artifact.get(name).and_then(Value::as_str);
         let superseded: FxHashSet<&str> = all.clone().filter_map(|artifact| text(artifact, "supersedes")).collect();
         all.filter(|artifact| text(artifact, "id").is_none_or(|id| !superseded.contains(id))).collect()
+    }
+
+    /// Returns the artifact versions from before the last request for changes.
+    pub fn sent_back(&self) -> impl Iterator<Item = &'a Object> {
+        let count = self.get(field::SUPERSEDED).and_then(Value::as_int).unwrap_or(0);
+        let count = usize::try_from(count).unwrap_or(0);
+        self.artifacts().iter().take(count).filter_map(Value::as_object)
     }
 
     /// Returns the approximate size of the task in a list, in bytes. Lists leave out messages and artifacts.

@@ -4,9 +4,10 @@
 use super::act::Action;
 use super::escalation::{self, Step};
 use crate::model::access::Role;
+use crate::model::hint;
 use crate::model::json_schema::Schema;
 use crate::model::value::{Object, Value};
-use crate::model::violation::Violation;
+use crate::model::violation::{Violation, Violations};
 
 /// The maximum size of a schema, in bytes. A schema is compiled for each edit.
 const MAX_SCHEMA_BYTES: usize = 64 << 10;
@@ -21,6 +22,8 @@ pub struct Review<'a> {
     is_required: bool,
 }
 
+/// The review settings.
+const SETTINGS: [&str; 4] = ["allowed_decisions", "arguments_schema", ESCALATE, "required_role"];
 /// The review setting that concerns only overdue tasks.
 const ESCALATE: &str = "escalate";
 
@@ -83,10 +86,14 @@ pub fn check(metadata: &Value) -> Vec<Violation> {
         violations.push(Violation { pointer: format!("/metadata/review{place}"), message });
     };
     let Some(review) = metadata.get("review").filter(|review| !review.is_null()) else { return violations };
-    if review.as_object().is_none() {
+    let Some(settings) = review.as_object() else {
         add("", "expected an object".into());
         return violations;
-    }
+    };
+    // A misspelt setting would leave the review without it, and anybody could decide.
+    let mut unknown = Violations::default();
+    hint::add_unknown(settings, &SETTINGS, "", &mut unknown);
+    unknown.into_vec().into_iter().for_each(|wrong| add(&wrong.pointer, wrong.message));
     if let Some(allowed) = review.get("allowed_decisions").filter(|allowed| !allowed.is_null()) {
         let is_decision = |name: &Value| name.as_str().and_then(Action::parse).is_some_and(Action::is_decision);
         if !allowed.as_array().is_some_and(|names| names.iter().all(is_decision)) {

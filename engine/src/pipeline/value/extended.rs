@@ -72,7 +72,14 @@ impl<'p> Location<'p> {
                 Step::Item(index) => write!(path, "/{index}"),
             };
         }
-        let error = Error::new(9, format!("malformed Extended JSON at {path}: {name} must be {allowed}"));
+        let mut error = Error::new(9, format!("malformed Extended JSON at {path}: {name} must be {allowed}"));
+        // The innermost step is the first one.
+        for step in &steps {
+            error = match step {
+                Step::Field(name) => error.within(*name),
+                Step::Item(index) => error.within(index.to_string()),
+            };
+        }
         match steps.last() {
             Some(Step::Item(stage)) => error.at_stage(*stage),
             _ => error,

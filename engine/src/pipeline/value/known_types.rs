@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::hint;
 use crate::model::definition::{Definition, Field, FieldType, Fold};
 use crate::model::fields::Fields;
+use crate::model::value::Value;
 
 /// The maximum number of types whose fields are searched for a similar name. The search takes much longer than a
 /// lookup.
@@ -48,6 +49,22 @@ pub enum FieldKind {
     Plain,
 }
 
+/// Why no value of a field can equal a constant.
+#[derive(Debug, Clone, Copy)]
+pub enum Refusal<'d> {
+    /// The values have this type.
+    Type(FieldType),
+    /// The values are among these.
+    Values(&'d [Value]),
+}
+
+/// The form of the values at a path: payloads have dates and decimals as clients sent them, states have them converted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    Payload,
+    State,
+}
+
 /// What a definition declares about the values at a path.
 enum Declared<'d> {
     /// The values are those of a field or of its items.
@@ -80,6 +97,44 @@ impl<'a> KnownTypes<'a> {
             };
         }
         known.unwrap_or(FieldKind::Plain)
+    }
+
+    /// Returns why no value at a path equals a constant, or `None` if a value may equal it.
+    pub fn refusal<'s>(
+        &'s self,
+        types: &'s TypeNames,
+        path: &str,
+        constant: &Value,
+        form: Form,
+    ) -> Option<Refusal<'s>> {
+        let name = first_of(path);
+        let mut refusal = None;
+        for definition in self.among(types) {
+            match (definition.field(name), declared(definition, path)) {
+                (Some(field), Declared::Values(inner)) => {
+                    // A value that one of the types allows is no mistake.
+                    let refused = refused(field, inner, constant, form)?;
+                    refusal.get_or_insert(refused);
+                }
+                (Some(_), Declared::Undescribed) => return None,
+                (None, _) if (self.observed.has_field)(&definition.type_name, name) => return None,
+                _ => {}
+            }
+        }
+        refusal
+    }
+
+    /// Returns whether one of these types declares a value at the path, or an object or array there that it leaves open.
+    pub fn declares(&self, types: &TypeNames, path: &str) -> bool {
+        let is_declared = |found: &Definition| {
+            found.field(first_of(path)).is_some() && !matches!(declared(found, path), Declared::Nothing(_))
+        };
+        self.among(types).any(|definition| is_declared(definition))
+    }
+
+    /// Returns whether the workspace has one of these types.
+    pub fn has_any(&self, types: &TypeNames) -> bool {
+        self.among(types).next().is_some()
     }
 
     /// Returns whether aggregates of these types may have the field.
@@ -190,4 +245,25 @@ fn kind_of(field: &Field, inner: &Field) -> FieldKind {
         (FieldType::Object, ..) if !inner.fields.is_empty() => FieldKind::Objects,
         _ => FieldKind::Plain,
     }
+}
+
+/// Returns why no value at the field `inner` inside `field`, or in its items, equals a constant.
+fn refused<'d>(field: &Field, inner: &'d Field, constant: &Value, form: Form) -> Option<Refusal<'d>> {
+    let of_type = |is_possible: bool, field_type| (!is_possible).then_some(Refusal::Type(field_type));
+    let is_text = constant.as_str().is_some();
+    let wrong_type = match (inner.field_type, &inner.items) {
+        _ if field.fold == Fold::Count => return of_type(constant.is_number(), FieldType::Integer),
+        (FieldType::Array, Some(item)) => return refused(field, item, constant, form),
+        (FieldType::Array, None) => return None,
+        (FieldType::String | FieldType::Reference, _) => of_type(is_text, inner.field_type),
+        (FieldType::Number | FieldType::Integer, _) => of_type(constant.is_number(), inner.field_type),
+        (FieldType::Boolean, _) => of_type(matches!(constant, Value::Bool(_)), inner.field_type),
+        // The constants for the dates of states have been converted before.
+        (FieldType::Date, _) if field.fold == Fold::Sum => return None,
+        (FieldType::Date, _) => of_type(is_text || form == Form::State && constant.is_number(), inner.field_type),
+        (FieldType::Decimal, _) => of_type(is_text || constant.is_number(), inner.field_type),
+        (FieldType::Object, _) => Some(Refusal::Type(inner.field_type)),
+    };
+    let allowed = inner.allowed.as_deref().filter(|_| is_text && inner.field_type == FieldType::String);
+    wrong_type.or_else(|| allowed.filter(|values| !values.contains(constant)).map(Refusal::Values))
 }

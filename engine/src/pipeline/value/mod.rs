@@ -5,7 +5,6 @@ pub mod context;
 pub mod documented;
 pub mod error;
 pub mod extended;
-pub mod hint;
 pub mod known_types;
 pub mod memory;
 pub mod number;
@@ -17,3 +16,5 @@ pub mod sort_key;
 pub mod sorting;
 pub mod statistics;
 pub mod sum;
+
+pub use crate::model::hint;

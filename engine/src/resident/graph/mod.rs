@@ -10,15 +10,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 pub use walk::{Kinds, Neighbourhood, Past, PastMoment, Walk};
 
 use crate::model::aggregate::Aggregate;
 use crate::model::definition::Definition;
 use crate::model::event::Event;
-use crate::model::facts::{Facts, Target};
-use crate::model::graph::{AddressedBy, Edge, EnrichmentFacts, PluginFacts};
+use crate::model::facts::Facts;
+use crate::model::graph::{Address, AddressedBy, Edge, EnrichmentFacts, PluginFacts};
 use crate::model::id::AggregateId;
 use crate::resident::sharing::Sharing;
 
@@ -35,12 +35,12 @@ pub struct Edges {
     /// The facts of plugins that are not enabled. They are kept until their plugins are enabled again, and have no
     /// other effect.
     hidden: FxHashMap<AggregateId, Arc<EnrichmentFacts>>,
-    /// The aggregates with a desired edge to each target.
-    referrers: FxHashMap<Target, BTreeSet<AggregateId>>,
+    /// The aggregates with a desired edge to each address.
+    referrers: FxHashMap<Address, BTreeSet<AggregateId>>,
     /// The ways in which desired edges address nodes. `addresses` contains only addresses of these kinds.
     addressed: BTreeSet<AddressedBy>,
-    /// The aggregates that match each target, by the position of their first event.
-    addresses: FxHashMap<Target, BTreeMap<u64, AggregateId>>,
+    /// The aggregates with each address, by the position of their first event.
+    addresses: FxHashMap<Address, BTreeMap<u64, AggregateId>>,
     outgoing: FxHashMap<AggregateId, Vec<Arc<Edge>>>,
     incoming: FxHashMap<AggregateId, Vec<Arc<Edge>>>,
     sharing: Sharing,
@@ -224,8 +224,9 @@ impl Edges {
         facts: EnrichmentFacts,
         is_enabled: &dyn Fn(&str) -> bool,
     ) -> (AggregateId, Arc<EnrichmentFacts>) {
-        let known = view.aggregate(id).map(|aggregate| aggregate.id.clone());
-        let id = known.unwrap_or_else(|| AggregateId::from(Arc::from(id)));
+        let known = view.aggregate(id);
+        let project_id = known.as_ref().and_then(|aggregate| aggregate.project_id.clone());
+        let id = known.map_or_else(|| AggregateId::from(Arc::from(id)), |aggregate| aggregate.id.clone());
         let (facts, hidden) = facts.partition(is_enabled);
         if !hidden.is_empty() {
             self.hidden.insert(id.clone(), Arc::new(hidden));
@@ -234,7 +235,9 @@ impl Edges {
             return (id, Arc::default());
         }
         for desired in facts.values().flat_map(|plugin_facts| &plugin_facts.desired) {
-            self.referrers.entry(desired.edge.to.clone()).or_default().insert(id.clone());
+            for address in Address::of(&desired.edge.to, project_id.as_ref()) {
+                self.referrers.entry(address).or_default().insert(id.clone());
+            }
             self.addressed.extend(AddressedBy::of(&desired.edge.to));
         }
         let shared = facts.iter().map(|(plugin, plugin_facts)| self.shared(plugin, plugin_facts.clone()));
@@ -307,7 +310,7 @@ impl Edges {
         let was_there = before.is_some_and(|before| !before.deleted);
         if was_there == after.deleted {
             affected.insert(after.id.clone());
-            affected.extend(self.referrers.get(&Target::Id(after.id.text())).into_iter().flatten().cloned());
+            affected.extend(self.referrers.get(&Address::Id(after.id.text())).into_iter().flatten().cloned());
         }
         let moment = Moment::of(event);
         for id in affected {
@@ -347,27 +350,33 @@ impl Edges {
         if known.map_or_else(|| found.is_empty(), |known| *known == found) {
             return false;
         }
-        let targets: BTreeSet<Target> = found.desired.iter().map(|desired| desired.edge.to.clone()).collect();
-        let (plugin, found) = self.shared(plugin, found);
-        let facts = Arc::make_mut(self.facts.entry(id.clone()).or_default());
-        let before = facts.insert(plugin, found);
-        let is_desired = |target: &Target| {
-            facts.values().any(|plugin_facts| plugin_facts.desired.iter().any(|desired| desired.edge.to == *target))
-        };
-        for gone in before.iter().flat_map(|before| &before.desired).filter(|desired| !is_desired(&desired.edge.to)) {
-            if let Some(referrers) = self.referrers.get_mut(&gone.edge.to) {
-                referrers.remove(id);
-                if referrers.is_empty() {
-                    self.referrers.remove(&gone.edge.to);
-                }
-            }
-        }
-        for target in targets {
-            if let Some(by) = AddressedBy::of(&target).filter(|by| !self.addressed.contains(by)) {
+        let ways: BTreeSet<AddressedBy> =
+            found.desired.iter().filter_map(|desired| AddressedBy::of(&desired.edge.to)).collect();
+        for by in ways {
+            if !self.addressed.contains(&by) {
                 self.index(view, &by);
                 self.addressed.insert(by);
             }
-            self.referrers.entry(target).or_default().insert(id.clone());
+        }
+        let project_id = view.aggregate(id.as_str()).and_then(|aggregate| aggregate.project_id.clone());
+        let addresses = |plugin_facts: &PluginFacts| {
+            let targets = plugin_facts.desired.iter().map(|desired| &desired.edge.to);
+            targets.flat_map(|target| Address::of(target, project_id.as_ref())).collect::<Vec<_>>()
+        };
+        let (plugin, found) = self.shared(plugin, found);
+        let facts = Arc::make_mut(self.facts.entry(id.clone()).or_default());
+        let before = facts.insert(plugin, found);
+        let desired: FxHashSet<Address> = facts.values().flat_map(addresses).collect();
+        for gone in before.iter().flat_map(addresses).filter(|address| !desired.contains(address)) {
+            if let Some(referrers) = self.referrers.get_mut(&gone) {
+                referrers.remove(id);
+                if referrers.is_empty() {
+                    self.referrers.remove(&gone);
+                }
+            }
+        }
+        for address in desired {
+            self.referrers.entry(address).or_default().insert(id.clone());
         }
         true
     }

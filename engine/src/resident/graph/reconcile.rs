@@ -1,4 +1,4 @@
-//! Opens and closes edges: a desired edge is open while its target exists.
+//! Opens and closes edges: a desired edge is open while its target exists, and otherwise its link is broken.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,15 +8,35 @@ use indexmap::IndexMap;
 use super::{Changes, Edges, Moment, StateView};
 use crate::model::aggregate::Aggregate;
 use crate::model::facts::Target;
-use crate::model::graph::{AddressedBy, DesiredEdge, Edge, address};
+use crate::model::graph::{Address, AddressedBy, DesiredEdge, Edge, addresses};
 use crate::model::id::AggregateId;
+use crate::model::page;
+
+/// The maximum number of pages with one address that a reference is compared with. Of more pages, the oldest count.
+const MAX_COMPARED: usize = 256;
+
+/// The node that a target means.
+enum ResolvedTarget {
+    Node(AggregateId),
+    /// The aggregate at which the edge starts. It has no edge to itself.
+    Itself,
+}
+
+/// The edges that start at an aggregate and should be open, and its broken links.
+#[derive(Default)]
+struct DesiredLinks {
+    /// The edges, each with the plugin that requests it.
+    edges: IndexMap<(Arc<str>, AggregateId), (DesiredEdge, Arc<str>)>,
+    /// The broken links of each plugin.
+    broken: Vec<(Arc<str>, Vec<Arc<str>>)>,
+}
 
 impl Edges {
     /// Indexes the addresses of all aggregates for one way of addressing nodes.
     pub(super) fn index(&mut self, view: &dyn StateView, by: &AddressedBy) {
         for aggregate in view.aggregates() {
-            if let Some(target) = address_of(view, &aggregate, by) {
-                self.addresses.entry(target).or_default().insert(aggregate.first_position, aggregate.id.clone());
+            for address in addresses_of(view, &aggregate, by) {
+                self.addresses.entry(address).or_default().insert(aggregate.first_position, aggregate.id.clone());
             }
         }
     }
@@ -30,10 +50,10 @@ impl Edges {
         for by in self.addressed.clone() {
             self.index(view, &by);
         }
-        let changed = before.iter().filter(|(target, answering)| self.addresses.get(target) != Some(answering));
-        let changed = changed.map(|(target, _)| target);
-        let new = self.addresses.keys().filter(|target| !before.contains_key(target));
-        changed.chain(new).filter_map(|target| self.referrers.get(target)).flatten().cloned().collect()
+        let changed = before.iter().filter(|(address, answering)| self.addresses.get(address) != Some(answering));
+        let changed = changed.map(|(address, _)| address);
+        let new = self.addresses.keys().filter(|address| !before.contains_key(address));
+        changed.chain(new).filter_map(|address| self.referrers.get(address)).flatten().cloned().collect()
     }
 
     /// Updates the addresses of an aggregate. Adds the aggregates that refer to a changed address to `affected`.
@@ -45,21 +65,27 @@ impl Edges {
         affected: &mut BTreeSet<AggregateId>,
     ) {
         for by in &self.addressed {
-            let old = before.and_then(|before| address_of(view, before, by));
-            let new = address_of(view, after, by);
-            if old == new {
-                continue;
+            let is_moved = match before {
+                Some(before) if *by == AddressedBy::Page => !page::is_same(&before.state, &after.state),
+                _ => false,
+            };
+            if is_moved {
+                // The page that a reference names also depends on the folder of the page that refers to it.
+                affected.insert(after.id.clone());
             }
-            if let Some(old) = old {
-                if let Some(answering) = self.addresses.get_mut(&old) {
+            let old = before.map(|before| addresses_of(view, before, by)).unwrap_or_default();
+            let new = addresses_of(view, after, by);
+            // Pages with the same address are still different, as `a.md` and `a/index.md` are.
+            for old in old.iter().filter(|old| is_moved || !new.contains(old)) {
+                if let Some(answering) = self.addresses.get_mut(old) {
                     answering.remove(&after.first_position);
                     if answering.is_empty() {
-                        self.addresses.remove(&old);
+                        self.addresses.remove(old);
                     }
                 }
-                affected.extend(self.referrers.get(&old).into_iter().flatten().cloned());
+                affected.extend(self.referrers.get(old).into_iter().flatten().cloned());
             }
-            if let Some(new) = new {
+            for new in new.into_iter().filter(|new| is_moved || !old.contains(new)) {
                 affected.extend(self.referrers.get(&new).into_iter().flatten().cloned());
                 self.addresses.entry(new).or_default().insert(after.first_position, after.id.clone());
             }
@@ -68,7 +94,10 @@ impl Edges {
 
     /// Opens and closes the edges that start at an aggregate, so that they match its desired edges and their targets.
     pub(super) fn reconcile(&mut self, view: &dyn StateView, id: &AggregateId, moment: Moment, changes: &mut Changes) {
-        let mut desired_edges = self.desired_edges(view, id);
+        let DesiredLinks { edges: mut desired_edges, broken } = self.desired(view, id);
+        if self.set_broken(id, broken) {
+            changes.nodes.insert(id.clone());
+        }
         for edge in self.outgoing.get(id).cloned().unwrap_or_default() {
             match desired_edges.swap_remove(&(edge.kind.clone(), edge.to.clone())) {
                 None => {
@@ -106,39 +135,84 @@ impl Edges {
         }
     }
 
-    /// Returns the edges that start at an aggregate and should be open. Of several desired edges with the same kind and
-    /// target node, the one with the largest weight counts.
-    fn desired_edges(
-        &self,
-        view: &dyn StateView,
-        id: &AggregateId,
-    ) -> IndexMap<(Arc<str>, AggregateId), (DesiredEdge, Arc<str>)> {
-        let mut desired_edges: IndexMap<(Arc<str>, AggregateId), (DesiredEdge, Arc<str>)> = IndexMap::new();
-        let Some(from) = view.aggregate(id.as_str()).filter(|from| !from.deleted) else { return desired_edges };
+    /// Returns the edges that start at an aggregate and should be open, and its broken links. Of several desired edges
+    /// with the same kind and target node, the one with the largest weight counts.
+    fn desired(&self, view: &dyn StateView, id: &AggregateId) -> DesiredLinks {
+        let mut found = DesiredLinks::default();
+        let Some(from) = view.aggregate(id.as_str()).filter(|from| !from.deleted) else { return found };
         for (plugin, plugin_facts) in self.facts.get(id).into_iter().flat_map(|facts| facts.iter()) {
+            let mut broken = Vec::new();
             for desired in &plugin_facts.desired {
-                let Some(to) = self.resolve(view, &desired.edge.to, &from) else { continue };
+                let to = match self.resolve(view, &desired.edge.to, &from) {
+                    Some(ResolvedTarget::Node(to)) => to,
+                    Some(ResolvedTarget::Itself) => continue,
+                    None => {
+                        broken.extend(desired.edge.link.clone());
+                        continue;
+                    }
+                };
                 let heavier = |known: &(DesiredEdge, Arc<str>)| desired.edge.weight > known.0.edge.weight;
                 let key = (desired.edge.kind.clone(), to);
-                if desired_edges.get(&key).is_none_or(heavier) {
-                    desired_edges.insert(key, (desired.clone(), plugin.clone()));
+                if found.edges.get(&key).is_none_or(heavier) {
+                    found.edges.insert(key, (desired.clone(), plugin.clone()));
                 }
             }
+            if !broken.is_empty() {
+                found.broken.push((plugin.clone(), broken));
+            }
         }
-        desired_edges
+        found
     }
 
-    /// Returns the node that matches a target: the oldest matching aggregate in the project of `from`, other than
-    /// `from` itself.
-    fn resolve(&self, view: &dyn StateView, target: &Target, from: &Aggregate) -> Option<AggregateId> {
-        if let Target::Id(id) = target {
-            let found = view.aggregate(id).filter(|found| !found.deleted && found.id != from.id)?;
-            return Some(found.id.clone());
+    /// Replaces the broken links of an aggregate. Returns whether they have changed.
+    fn set_broken(&mut self, id: &AggregateId, broken: Vec<(Arc<str>, Vec<Arc<str>>)>) -> bool {
+        let Some(facts) = self.facts.get_mut(id) else { return false };
+        let of = |plugin: &str| {
+            broken.iter().find(|(name, _)| **name == *plugin).map_or(&[][..], |(_, links)| links.as_slice())
+        };
+        if facts.iter().all(|(plugin, plugin_facts)| *plugin_facts.broken == *of(plugin)) {
+            return false;
         }
-        let mut answering = self.addresses.get(target)?.values().filter(|id| **id != from.id);
-        let near =
-            |id: &&AggregateId| view.aggregate(id.as_str()).is_some_and(|found| found.project_id == from.project_id);
-        answering.find(near).cloned()
+        for (plugin, plugin_facts) in Arc::make_mut(facts).iter_mut() {
+            if *plugin_facts.broken != *of(plugin) {
+                plugin_facts.broken = of(plugin).into();
+            }
+        }
+        true
+    }
+
+    /// Returns the node that matches a target. For a page, this is the page that the references name in the project of
+    /// `from`. Otherwise, it is the oldest matching aggregate of this project, other than `from` itself.
+    fn resolve(&self, view: &dyn StateView, target: &Target, from: &Aggregate) -> Option<ResolvedTarget> {
+        match target {
+            Target::Id(id) => {
+                let found = view.aggregate(id).filter(|found| !found.deleted)?;
+                Some(if found.id == from.id { ResolvedTarget::Itself } else { ResolvedTarget::Node(found.id.clone()) })
+            }
+            Target::Label(_) | Target::Field(..) => {
+                let address = Address::of(target, from.project_id.as_ref()).pop()?;
+                let is_near = |id: &&AggregateId| {
+                    view.aggregate(id.as_str()).is_some_and(|found| found.project_id == from.project_id)
+                };
+                let mut near = self.addresses.get(&address)?.values().filter(is_near).peekable();
+                near.peek()?;
+                Some(near.find(|id| **id != from.id).cloned().map_or(ResolvedTarget::Itself, ResolvedTarget::Node))
+            }
+            Target::Page(references) => references.iter().find_map(|reference| self.page(view, reference, from)),
+        }
+    }
+
+    /// Returns the page that a reference names.
+    fn page(&self, view: &dyn StateView, reference: &str, from: &Aggregate) -> Option<ResolvedTarget> {
+        let address = Address::Page(from.project_id.clone(), page::key_of(reference));
+        let pages = self.addresses.get(&address)?.values().take(MAX_COMPARED);
+        let ranked = pages.filter_map(|id| {
+            let page = view.aggregate(id.as_str())?;
+            Some((page::rank(&page.state, reference, &from.state)?, id))
+        });
+        // Of equal pages, the oldest comes first.
+        let (_, id) = ranked.min_by(|(a, _), (b, _)| a.cmp(b))?;
+        Some(if *id == from.id { ResolvedTarget::Itself } else { ResolvedTarget::Node(id.clone()) })
     }
 
     pub(super) fn link(&mut self, edge: Arc<Edge>) {
@@ -158,7 +232,7 @@ impl Edges {
     }
 }
 
-fn address_of(view: &dyn StateView, aggregate: &Aggregate, by: &AddressedBy) -> Option<Target> {
-    let definition = view.definition(&aggregate.aggregate_type)?;
-    address(aggregate, &definition, by)
+fn addresses_of(view: &dyn StateView, aggregate: &Aggregate, by: &AddressedBy) -> Vec<Address> {
+    let definition = view.definition(&aggregate.aggregate_type);
+    definition.map(|definition| addresses(aggregate, &definition, by)).unwrap_or_default()
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::model::builtin;
-use crate::model::facts::EdgeFact;
+use crate::model::facts::{EdgeFact, Target};
 use crate::model::graph::Direction;
 use crate::model::value::{Object, Value};
 
@@ -32,7 +32,7 @@ impl StateView for Articles {
 }
 
 fn link(to: Target) -> EdgeFact {
-    EdgeFact { kind: "links_to".into(), to, weight: 1.0 }
+    EdgeFact { kind: "links_to".into(), to, weight: 1.0, link: None }
 }
 
 fn slug(slug: &str) -> Target {
@@ -109,6 +109,72 @@ fn an_edge_names_its_target_by_id_label_or_field() {
         ["a to b of e-4 from 4", "a to c of e-4 from 4", "a to d of e-4 from 4"]
     );
     assert_eq!(articles.event("a", "deleted", &[], &desired).len(), 3);
+}
+
+fn page(link: &str, references: &[&str]) -> EdgeFact {
+    let references = references.iter().map(|reference| Arc::from(*reference)).collect();
+    EdgeFact { kind: "links_to".into(), to: Target::Page(references), weight: 1.0, link: Some(link.into()) }
+}
+
+impl Articles {
+    /// Returns the broken links of an article.
+    fn broken(&self, id: &str) -> Vec<String> {
+        let facts = self.graph.facts(id).unwrap_or_default();
+        facts.values().flat_map(|facts| facts.broken.iter()).map(|link| link.to_string()).collect()
+    }
+}
+
+#[test]
+fn an_edge_to_a_page_points_to_the_first_reference_that_exists() {
+    let mut articles = Articles::default();
+    let edges = [page("a", &["/docs/a", "/docs/b/a"]), page("n", &["n.md"]), page("../self", &["/docs/b.md"])];
+    assert_eq!(articles.event("from", "created", &[("path", "docs/b.md")], &edges), [""; 0]);
+    // A link to the article itself is not broken.
+    assert_eq!(articles.broken("from"), ["a", "n"]);
+    let opened = articles.event("second", "created", &[("path", "docs/b/a.md")], &[]);
+    assert_eq!(opened, ["from to second of e-1 from 2"]);
+    assert_eq!(articles.broken("from"), ["n"]);
+    // A page that matches an earlier reference replaces the target.
+    assert_eq!(
+        articles.event("first", "created", &[("path", "docs/a/index.md")], &[]),
+        ["from to second of e-1 from 2 until 3", "from to first of e-1 from 3"]
+    );
+    assert_eq!(
+        articles.event("file", "created", &[("path", "docs/a.md")], &[]),
+        ["from to first of e-1 from 3 until 4", "from to file of e-1 from 4"]
+    );
+    // The renamed page has the address that it had, but another page is now nearer to the link.
+    assert_eq!(
+        articles.event("first", "updated", &[("path", "docs/A.md")], &[]).len() + articles.broken("from").len(),
+        1
+    );
+    assert_eq!(
+        articles.event("file", "deleted", &[], &[]),
+        ["from to file of e-1 from 4 until 6", "from to first of e-1 from 6"]
+    );
+    assert_eq!(articles.event("first", "deleted", &[], &[]).len(), 2);
+    assert_eq!(articles.event("second", "deleted", &[], &[]), ["from to second of e-1 from 7 until 8"]);
+    assert_eq!(articles.broken("from"), ["a", "n"]);
+    assert_eq!(articles.event("from", "deleted", &[], &[]), [""; 0]);
+    assert_eq!(articles.broken("from"), [""; 0]);
+}
+
+#[test]
+fn an_edge_to_a_page_by_its_name_points_to_the_nearest_page() {
+    let mut articles = Articles::default();
+    articles.event("far", "created", &[("path", "n.md")], &[]);
+    articles.event("near", "created", &[("path", "x/y/n.md")], &[]);
+    let edges = [page("n", &["n.md"])];
+    assert_eq!(articles.event("from", "created", &[("path", "x/from.md")], &edges), ["from to near of e-3 from 3"]);
+    // The article itself moves, so another page is the nearest.
+    assert_eq!(
+        articles.event("from", "updated", &[("path", "z/from.md")], &edges),
+        ["from to near of e-3 from 3 until 4", "from to far of e-3 from 4"]
+    );
+    assert_eq!(
+        articles.event("near", "updated", &[("path", "z/N.md")], &[]),
+        ["from to far of e-3 from 4 until 5", "from to near of e-3 from 5"]
+    );
 }
 
 #[test]

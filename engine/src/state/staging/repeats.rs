@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Staging;
 use crate::error::{Error, Result};
+use crate::model::aggregate::UNSET;
 use crate::model::derivation::Derivation;
 use crate::model::event::{Event, NewEvent};
 use crate::model::payload;
@@ -48,6 +49,12 @@ impl Staging<'_> {
         let mut payloads = [new.payload.clone(), filled];
         if let Some(slug) = slugs::given_to(&first, new) {
             payloads.iter_mut().for_each(|payload| drop(payload.insert(SLUG, slug.clone())));
+        }
+        if first.version > 1
+            && first.verb() == payload::CREATED
+            && let Some(removed) = first.payload.get(UNSET).filter(|_| !new.payload.contains(UNSET))
+        {
+            payloads.iter_mut().for_each(|payload| payload.push_front(UNSET, removed.clone()));
         }
         let project = new.project.as_deref().map(|project| self.view.project_id(project));
         let same = first.aggregate_id.as_str() == new.aggregate_id

@@ -30,8 +30,8 @@ const MAX_READ_EVENTS: u64 = 10_000;
 pub struct Approval {
     /// The events that approval would append now, with the states after them. Empty if the task cannot be approved.
     pub would_append: Vec<EffectView>,
-    /// The error with which an approval would be rejected, although the task's status allows it. Stale effects do not
-    /// count here, because a person may accept them.
+    /// The error with which an approval would be rejected, although the task's status allows it. Stale effects are
+    /// marked in `would_append` instead.
     pub refusal: Option<Error>,
 }
 
@@ -52,7 +52,7 @@ impl Reader {
     /// a thread for blocking work.
     pub async fn approval(&self, task: &Arc<Aggregate>) -> Result<Approval> {
         if !Task::new(task).has_effects() {
-            return Ok(Approval::default());
+            return Ok(Approval { refusal: person::sent_back(task), ..Approval::default() });
         }
         let admitted = self.context.admit_query().await?;
         let (reader, task, handle) = (self.clone(), task.clone(), Handle::current());
@@ -84,7 +84,7 @@ impl Reader {
         };
         let mut would_append = effects(state, &appended);
         mark_stale(state, task, &mut would_append).await?;
-        Ok(Approval { would_append, refusal: None })
+        Ok(Approval { would_append, refusal: person::sent_back(task) })
     }
 }
 

@@ -4,6 +4,7 @@ pub mod actions;
 pub mod approval;
 mod assignee;
 pub mod batch;
+pub mod decider;
 pub mod leases;
 mod next;
 mod offboarding;
@@ -17,7 +18,7 @@ use crate::state::append::{Appended, Decide};
 
 pub use crate::mailbox::agent::{Work, Worker};
 pub use crate::mailbox::leases::Renewed;
-pub use crate::mailbox::person::TaskCommand;
+pub use crate::mailbox::person::{Accepted, TaskCommand};
 
 impl Operation {
     /// Appends the events that `decide` returns for a task. Refreshes from the store first: another server may have

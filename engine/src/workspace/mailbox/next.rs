@@ -25,6 +25,8 @@ impl AgentWriter {
         if agent::is_disabled(&found) {
             return Err(Error::conflict("agent_disabled", "the agent is disabled and gets no work"));
         }
+        // An agent that finds no task is present, too.
+        self.seen(agent_id).await;
         let filter = TaskFilter {
             statuses: Some(vec![Status::Pending, Status::AwaitingReply]),
             assignee_type: Some(Some("agent")),

@@ -200,7 +200,7 @@ impl Reader {
         while let Some(events) = pages.next(&self.context.state().db).await? {
             entries.extend(events.iter().map(TimelineView::from));
         }
-        Ok(WholeTask::new(task, entries))
+        Ok(WholeTask { task: self.decider().view(task), ..WholeTask::new(task, entries) })
     }
 
     /// Returns tasks, newest first. The cursor of a page is the position of a task's first event.
@@ -245,17 +245,21 @@ impl CallContext {
     /// Returns the stamp that records the caller and the time in task contents.
     pub(super) fn stamp(&self) -> Stamp {
         let clock = &self.state().clock;
+        let (seed, by) = (clock.new_id().to_string(), self.caller().user_id().to_owned());
+        Stamp { seed, by, at_ms: clock.now_ms(), sender: Some(Arc::new(self.sender())) }
+    }
+
+    /// Returns the caller as the sender of a request about a task.
+    pub(super) fn sender(&self) -> Sender {
         let caller = self.caller();
-        let sender = Sender {
+        Sender {
             user_id: caller.user_id().into(),
             key_id: caller.key_id().map(Arc::from),
             role: caller.role(),
             lineage: caller.lineage(),
             agents: caller.agents().cloned(),
             decides_on_own: self.state().settings.own_deliveries,
-        };
-        let (seed, by) = (clock.new_id().to_string(), caller.user_id().to_owned());
-        Stamp { seed, by, at_ms: clock.now_ms(), sender: Some(Arc::new(sender)) }
+        }
     }
 
     /// Returns the UUID derived from this workspace and an idempotency key of a task.

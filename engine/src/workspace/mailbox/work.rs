@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::mailbox::agent::{self, Work, Worker};
 use crate::mailbox::{NOT_LEASE_HOLDER, find};
 use crate::model::access;
+use crate::model::agent::is_agent;
 use crate::model::aggregate::Aggregate;
 use crate::model::depth::{self, MAX_CONTENT_DEPTH};
 use crate::model::event::{Event, Expected};
@@ -20,6 +21,8 @@ use crate::workspace::rights::{AgentWriter, Writer};
 
 /// The maximum length of the name of an agent's instance, in bytes.
 const MAX_INSTANCE: usize = 200;
+/// The time after which an action marks a present agent as present again, in milliseconds. Each mark may be a write.
+const SEEN_AGAIN_MS: i64 = 5_000;
 
 /// The result of an agent's action.
 pub struct Worked {
@@ -85,8 +88,9 @@ impl AgentWriter {
         worker.is_owner = self.caller().role() == access::Role::Owner;
         let until = stamp.at_ms.saturating_add(renewed_s.saturating_mul(1_000));
         let task_id = id.clone();
+        let present = worker.agent_id.clone().filter(|_| !matches!(work, Work::Cancel { .. }));
         let decide: Decide = Box::new(move |view| agent::decide(view, &task_id, expected, &worker, &work, &stamp));
-        Operation::perform(self, move |operation| async move {
+        let worked = Operation::perform(self, move |operation| async move {
             let appended = operation.append_decided(decide, request, given_bytes).await?;
             let task = find(operation.state_after(&appended, &id), &id)?;
             let event = appended.events.first().cloned();
@@ -96,7 +100,26 @@ impl AgentWriter {
             };
             Ok(Worked { task, event, lease, repeated: appended.is_repeat() })
         })
-        .await
+        .await?;
+        if let Some(agent) = present {
+            self.seen(&agent).await;
+        }
+        Ok(worked)
+    }
+
+    /// Marks an agent as present, because it works. Does nothing if the agent was seen shortly before.
+    pub(super) async fn seen(&self, agent_id: &str) {
+        let state = self.context.state();
+        let Some(agent) = state.folded.get(agent_id).filter(|found| is_agent(found)) else { return };
+        let (id, now) = (agent.id.text(), state.clock.now_ms());
+        if state.presence.last_seen_at(&id).is_some_and(|seen| now.saturating_sub(seen) < SEEN_AGAIN_MS) {
+            return;
+        }
+        state.presence.seen([&id], now);
+        // The agent's action is done. The next action or heartbeat writes the presence again.
+        if let Err(error) = state.presence.settle().await {
+            tracing::warn!(%error, agent = %id, "failed to write the presence of an agent");
+        }
     }
 }
 

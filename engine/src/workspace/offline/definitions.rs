@@ -65,6 +65,6 @@ impl Offline {
     }
 
     fn parsed(&self, declaration: &Value) -> Result<Definition> {
-        declaration::parse(declaration, &self.state.patterns).map_err(Error::from)
+        declaration::parse_exported(declaration, &self.state.patterns).map_err(Error::from)
     }
 }

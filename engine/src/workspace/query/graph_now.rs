@@ -54,7 +54,7 @@ fn around(reader: &QueryReader<'_>, id: &str, walk: &Walk, closed: Option<Vec<Ar
 fn node(reader: &QueryReader<'_>, id: &AggregateId, distance: u32) -> Option<Node> {
     let aggregate = reader.state(id.as_str())?;
     let definition = reader.definitions.get(&aggregate.aggregate_type)?;
-    let label = definition.label_of(&aggregate.state);
+    let label = definition.shown_label_of(&aggregate.state);
     let facts = reader.state.graph.facts(id.as_str()).unwrap_or_default();
     Some(Node { aggregate, label, facts, distance })
 }

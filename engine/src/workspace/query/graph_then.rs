@@ -50,7 +50,7 @@ fn node(reader: &QueryReader<'_>, id: &AggregateId, distance: u32, then: Then) -
         Some(aggregate) => aggregate,
         None => return Ok(None),
     };
-    let label = definition.label_of(&aggregate.state);
+    let label = definition.shown_label_of(&aggregate.state);
     Ok(Some(Node { aggregate, label, facts: Arc::default(), distance }))
 }
 

@@ -7,8 +7,9 @@ use foldwork_engine::model::task::Action;
 use foldwork_engine::model::task::content::Message;
 use foldwork_engine::model::task::edit::Edit;
 use foldwork_engine::model::value::Object;
-use foldwork_engine::workspace::mailbox::TaskCommand;
+use foldwork_engine::model::violation::Violations;
 use foldwork_engine::workspace::mailbox::actions::ActedTask;
+use foldwork_engine::workspace::mailbox::{Accepted, TaskCommand};
 use foldwork_engine::{Error, Result, Writer};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -46,7 +47,10 @@ struct Arguments {
     /// For `approve` and `edit`: whether to append effects even if their aggregates have changed since the agent read
     /// them. Otherwise, such an approval fails with `stale` and the difference.
     accept_stale: Option<bool>,
-    /// For `defer`: the time at which the task wakes, in RFC 3339.
+    /// For `approve` and `edit`: whether output from before the last `request_changes` may be approved. Otherwise, such
+    /// an approval fails with `superseded`.
+    accept_superseded: Option<bool>,
+    /// For `defer`: the time at which the task wakes, in RFC 3339. Without it, `text` must say why the task waits.
     until: Option<String>,
     /// For `assign`: the id of the agent.
     agent_id: Option<String>,
@@ -72,29 +76,55 @@ pub(super) fn tool() -> Tool {
     Tool::writing(&WORDS, Effect { destructive: true, idempotent: false }, act_on_task)
 }
 
+impl Arguments {
+    /// Fails if an argument has no meaning for the action. An approval with `modifications` would approve the output
+    /// without them.
+    fn check_meant(&self) -> Result<()> {
+        let action = self.action.0;
+        let approves = matches!(action, Action::Approve | Action::Edit);
+        let arguments = [
+            ("text", self.text.is_some(), !matches!(action, Action::Assign | Action::Read | Action::Unread)),
+            ("modifications", self.modifications.is_some(), action == Action::Edit),
+            ("content", self.content.is_some(), action == Action::Edit),
+            ("accept_stale", self.accept_stale.is_some(), approves),
+            ("accept_superseded", self.accept_superseded.is_some(), approves),
+            ("until", self.until.is_some(), action == Action::Defer),
+            ("agent_id", self.agent_id.is_some(), action == Action::Assign),
+            ("user_id", self.user_id.is_some(), action == Action::Assign),
+        ];
+        let mut wrong = Violations::default();
+        for (name, _, _) in arguments.iter().filter(|(_, is_given, is_meant)| *is_given && !is_meant) {
+            wrong.add(format!("/{name}"), format!("has no meaning for the action '{}'", action.name()));
+        }
+        Ok(wrong.finish(())?)
+    }
+}
+
 async fn act_on_task(writer: Writer, mut arguments: Arguments, call: Call) -> Result<Output> {
     arguments.modifications = arguments.modifications.map(|fields| call.exact("modifications", fields));
-    let expected = arguments.expected_version.map_or(Expected::Any, Expected::Version);
+    let expected = arguments.expected_version.map(Expected::at).unwrap_or_default();
+    arguments.check_meant()?;
     let id = arguments.task_id.clone();
     let command = command(arguments, writer.now_ms())?;
     let ActedTask { task, appended } = writer.act_on_task(&id, command, expected).await?;
     let appended = appended.into_iter().map(ShownEffect::from).collect();
-    Ok(Output { task: ShownTask::from(&*task), appended })
+    Ok(Output { task: ShownTask::from(writer.decider().view(&task)), appended })
 }
 
 fn command(arguments: Arguments, now_ms: i64) -> Result<TaskCommand> {
     let Arguments { text, modifications, content, until, agent_id, user_id, .. } = arguments;
-    let accept_stale = arguments.accept_stale.unwrap_or(false);
+    let accepted = Accepted {
+        stale: arguments.accept_stale.unwrap_or(false),
+        superseded: arguments.accept_superseded.unwrap_or(false),
+    };
     Ok(match arguments.action.0 {
-        Action::Approve => TaskCommand::Approve { comment: text, accept_stale },
+        Action::Approve => TaskCommand::Approve { comment: text, accepted },
         Action::Reject => TaskCommand::Reject { reason: text },
         Action::Retry => TaskCommand::Retry { comment: text },
         Action::Read => TaskCommand::Read,
         Action::Unread => TaskCommand::Unread,
-        Action::Edit => TaskCommand::Edit { edit: edit(modifications, content)?, comment: text, accept_stale },
-        Action::Defer => {
-            TaskCommand::Defer { until: until.map(|text| wakes_at(&text, now_ms)).transpose()?, reason: text }
-        }
+        Action::Edit => TaskCommand::Edit { edit: edit(modifications, content)?, comment: text, accepted },
+        Action::Defer => TaskCommand::defer(until.map(|text| wakes_at(&text, now_ms)).transpose()?, text)?,
         Action::Ask => TaskCommand::Ask { message: message(text)? },
         Action::RequestChanges => TaskCommand::RequestChanges { message: message(text)? },
         Action::Answer => TaskCommand::Answer { message: message(text)? },

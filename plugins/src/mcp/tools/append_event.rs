@@ -14,7 +14,8 @@ const WORDS: Words = Words {
     title: "Append an event",
     description: "Appends one event to an aggregate. The first event of an id creates the aggregate. The event type \
         is `<aggregate_type>.<verb>`, such as `invoice.created`. Fields of the payload become fields of the state; \
-        null sets null. Pass your own `event_id` (any unique text), so that a repeated call appends nothing. Articles \
+        null sets null. `created` needs an id without an aggregate, `updated` and `deleted` an existing one; `created` on \
+        a deleted aggregate begins from an empty state. Pass your own `event_id` (any unique text), so that a repeated call appends nothing. Articles \
         are created with `create_article`. Events cannot be removed; `<type>.deleted` hides an aggregate.",
 };
 
@@ -38,6 +39,8 @@ struct Arguments {
     /// The version that the aggregate must have, or 0 if it must not exist yet. If the aggregate has another version,
     /// the call fails with `version_conflict`.
     expected_version: Option<u64>,
+    /// Whether the event restores a deleted aggregate with its earlier state.
+    restore: Option<bool>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -60,11 +63,8 @@ async fn append_event(writer: Writer, arguments: Arguments, call: Call) -> Resul
         payload: call.exact("payload", arguments.payload.unwrap_or_default()),
         metadata: call.exact("metadata", arguments.metadata.unwrap_or_default()),
         event_id: arguments.event_id,
-        expected: match arguments.expected_version {
-            None => Expected::Any,
-            Some(0) => Expected::None,
-            Some(version) => Expected::Version(version),
-        },
+        expected: arguments.expected_version.map(Expected::at).unwrap_or_default(),
+        restore: arguments.restore.unwrap_or(false),
         ..NewEvent::default()
     };
     let appended = writer.append_events(vec![new]).await?;

@@ -64,9 +64,10 @@ async fn list_tasks(reader: Reader, arguments: Arguments, call: Call) -> Result<
     };
     let limit = Limit::tasks(arguments.limit.unwrap_or(DEFAULT_LIMIT));
     let page = reader.list_tasks(&filter, arguments.cursor, limit).await?;
+    let decider = reader.decider();
     let (mut tasks, mut remaining, mut next_cursor) = (Vec::new(), call.response_bytes / 2, page.next);
     for (index, task) in page.items.iter().enumerate() {
-        let shown = ShownTask::from(&**task);
+        let shown = ShownTask::from(decider.view(task));
         let size = serde_json::to_string(&shown).map_err(Error::internal)?.len();
         if size > remaining && index > 0 {
             // The next page begins with the first task that does not fit into this page.

@@ -37,7 +37,7 @@ pub(super) fn tool() -> Tool {
 }
 
 async fn publish_article(writer: Writer, arguments: Arguments, _call: Call) -> Result<Output> {
-    let expected = arguments.expected_version.map_or(Expected::Any, Expected::Version);
+    let expected = arguments.expected_version.map(Expected::at).unwrap_or_default();
     let article = writer.publish_article(&arguments.aggregate_id, expected).await?;
     Ok(Output { article: ShownArticle::from(&*article) })
 }

@@ -44,6 +44,7 @@ struct Found {
     aggregate_id: String,
     aggregate_type: String,
     project_id: Option<String>,
+    /// The label. A label of more than 512 bytes is cut.
     label: String,
     /// The quality of the match from 0 to 1, where 1 is an exact match of the label.
     score: f64,

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use foldwork_engine::model::aggregate::Aggregate;
 use foldwork_engine::model::date::format_date;
 use foldwork_engine::model::facts::Assignee;
 use foldwork_engine::model::task::view::{ArtifactView, MessageView, TaskView, TimelineView, WholeTask};
@@ -37,12 +36,6 @@ pub struct ShownTask {
     created_at: String,
     updated_at: String,
     version: u64,
-}
-
-impl From<&Aggregate> for ShownTask {
-    fn from(task: &Aggregate) -> ShownTask {
-        ShownTask::from(TaskView::from(task))
-    }
 }
 
 impl From<TaskView> for ShownTask {

@@ -10,9 +10,12 @@ mod language;
 mod listing;
 mod log;
 mod markdown;
+mod page_links;
+mod page_references;
 mod path;
 mod pattern;
 mod registration;
+mod site_tags;
 mod text;
 mod time;
 
@@ -25,6 +28,7 @@ pub(super) use log::capture;
 pub(super) fn register(engine: &mut Engine, plugin: &str) {
     text::register(engine);
     markdown::register(engine);
+    page_links::register(engine);
     pattern::register(engine);
     json::register(engine);
     time::register(engine);

@@ -1,18 +1,24 @@
 //! Facts: the result of `enrich`.
 
+use std::sync::Arc;
+
 use foldwork_engine::model::facts::{EdgeFact, Facts, SLUG, Target};
 use foldwork_engine::model::id::is_valid_name;
 use foldwork_engine::model::json;
 use foldwork_engine::model::value::Value;
 
-use super::{Fields, event, kind, shared};
+use super::{Fields, event, kind, list, shared};
 
 const MAX_LABELS: usize = 50;
 const MAX_EDGES: usize = 1_000;
 const MAX_EVENTS: usize = 20;
 const DERIVED_BYTES: usize = 64 << 10;
+/// The maximum number of references to a page in one edge.
+const MAX_REFERENCES: usize = 8;
+/// The maximum length of a reference to a page and of the text of a link, in bytes.
+const MAX_LINK_BYTES: usize = 512;
 /// The fields that can name the target of an edge.
-const TARGETS: [&str; 4] = ["to", "to_slug", "to_label", "to_field"];
+const TARGETS: [&str; 5] = ["to", "to_slug", "to_label", "to_field", "to_page"];
 
 /// Reads `#{labels, edges, derived, events}`. Each field is optional. The value `()` means no facts.
 pub(in crate::script) fn read(value: &Value, aggregate_type: &str) -> Result<Facts, String> {
@@ -33,9 +39,10 @@ pub(in crate::script) fn read(value: &Value, aggregate_type: &str) -> Result<Fac
     })
 }
 
-/// Reads an edge `#{kind, to | to_slug | to_label | to_field, weight}`.
+/// Reads an edge `#{kind, to | to_slug | to_label | to_field | to_page, weight, link}`.
 fn edge(path: String, value: &Value) -> Result<EdgeFact, String> {
-    let fields = Fields::of(path, value, &["kind", "to", "to_slug", "to_label", "to_field", "weight"])?;
+    let fields =
+        Fields::of(path, value, &["kind", "to", "to_slug", "to_label", "to_field", "to_page", "weight", "link"])?;
     let kind_name = fields.needed_text("kind")?;
     if !is_valid_name(kind_name) {
         return Err(format!("{} is '{kind_name}', not [a-z][a-z0-9_-]{{0,63}}", fields.path("kind")));
@@ -50,6 +57,7 @@ fn edge(path: String, value: &Value) -> Result<EdgeFact, String> {
         "to" => Target::Id(shared(&path, target)?),
         "to_slug" => Target::Field(SLUG.into(), shared(&path, target)?),
         "to_label" => Target::Label(shared(&path, target)?),
+        "to_page" => page_target(&path, target)?,
         _ => field_target(path, target)?,
     };
     let weight = match fields.get("weight") {
@@ -59,7 +67,27 @@ fn edge(path: String, value: &Value) -> Result<EdgeFact, String> {
             .filter(|weight| weight.is_finite())
             .ok_or_else(|| format!("{} is {}, not a finite number", fields.path("weight"), kind(weight)))?,
     };
-    Ok(EdgeFact { kind: kind_name.into(), to, weight })
+    let link = fields.get("link").map(|link| short(&fields.path("link"), link)).transpose()?;
+    Ok(EdgeFact { kind: kind_name.into(), to, weight, link })
+}
+
+/// Reads a reference to a page, or a list of references of which the first that names a page counts.
+fn page_target(path: &str, value: &Value) -> Result<Target, String> {
+    let references = match value {
+        Value::Array(_) => list(path, value, MAX_REFERENCES, |path, item| short(&path, item))?,
+        reference => vec![short(path, reference)?],
+    };
+    if references.is_empty() { Err(format!("{path} is empty")) } else { Ok(Target::Page(references.into())) }
+}
+
+fn short(path: &str, value: &Value) -> Result<Arc<str>, String> {
+    let text = shared(path, value)?;
+    match text.len() {
+        bytes if bytes > MAX_LINK_BYTES => {
+            Err(format!("{path} has {bytes} bytes; at most {MAX_LINK_BYTES} are allowed"))
+        }
+        _ => Ok(text),
+    }
 }
 
 /// Reads a target `#{field, value}`. A number is converted to its text.
@@ -93,8 +121,15 @@ mod tests {
         );
         assert_eq!(
             edges(r#"{"kind": "a", "to": "b", "to_slug": "c"}"#),
-            "facts.edges[1] needs exactly one of to, to_slug, to_label, to_field, but has 2"
+            "facts.edges[1] needs exactly one of to, to_slug, to_label, to_field, to_page, but has 2"
         );
+        assert_eq!(edges(r#"{"kind": "a", "to_page": []}"#), "facts.edges[1].to_page is empty");
+        assert_eq!(
+            edges(r#"{"kind": "a", "to_page": ["/b", 7]}"#),
+            "facts.edges[1].to_page[1] is an integer, not a string"
+        );
+        let long = format!(r#"{{"kind": "a", "to_page": "/b", "link": "{}"}}"#, "x".repeat(513));
+        assert_eq!(edges(&long), "facts.edges[1].link has 513 bytes; at most 512 are allowed");
         assert_eq!(edges(r#"{"kind": "A b", "to": "b"}"#), "facts.edges[1].kind is 'A b', not [a-z][a-z0-9_-]{0,63}");
         assert_eq!(edges(r#"{"kind": "a", "to": 7}"#), "facts.edges[1].to is an integer, not a string");
         assert_eq!(

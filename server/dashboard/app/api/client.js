@@ -86,6 +86,24 @@ function read(text) {
 /** @param {string} path @param {Options["query"]} [query] @param {AbortSignal} [abort] */
 export const get = (path, query, abort) => call("GET", path, { query, signal: abort });
 
+/**
+ * All rows of a list, which has one page unless its rows are large or many.
+ *
+ * @param {string} path @param {AbortSignal} [abort]
+ * @returns {Promise<{data: any[], next_cursor: null}>}
+ */
+export async function getAll(path, abort) {
+  const data = [];
+  /** @type {string | null} */
+  let cursor = null;
+  do {
+    const page = /** @type {any} */ (await get(path, { cursor }, abort));
+    data.push(...page.data);
+    cursor = page.next_cursor;
+  } while (cursor);
+  return { data, next_cursor: null };
+}
+
 /** @param {string} path @param {unknown} [body] @param {Options} [options] */
 export const post = (path, body = {}, options = {}) => call("POST", path, { body, ...options });
 

@@ -2,7 +2,7 @@
 
 import { html, useState } from "../vendor/ui.js";
 import { go, to } from "../state/route.js";
-import { detailOf } from "../state/toasts.js";
+import { detailOf, say } from "../state/toasts.js";
 
 /** @param {{to: string, query?: Record<string, any>, class?: string, children?: any, [name: string]: any}} props */
 export function Link({ to: path, query, children, ...rest }) {
@@ -69,6 +69,7 @@ export function Expandable({ line, children }) {
 export function Copy({ text, children = "copy" }) {
   const copy = async (/** @type {Event} */ event) => {
     const button = /** @type {HTMLButtonElement} */ (event.currentTarget);
+    if (!navigator.clipboard) return say("The browser copies only over HTTPS or at localhost. Select the text instead.", { kind: "error" });
     await navigator.clipboard.writeText(typeof text === "string" ? text : text());
     button.dataset.copied = "true";
     setTimeout(() => delete button.dataset.copied, 1_200);

@@ -37,7 +37,9 @@ export function Ask({ title, label, action, required = false, value = "", hint, 
     submit(text);
   };
   const keys = (/** @type {KeyboardEvent} */ event) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) /** @type {HTMLElement} */ (event.target).closest("form")?.requestSubmit();
+    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+    event.preventDefault();
+    /** @type {HTMLElement} */ (event.target).closest("form")?.requestSubmit();
   };
   return html`<${Dialog} title=${title} close=${close}>
     <form onSubmit=${send} onKeyDown=${keys}>

@@ -1,27 +1,55 @@
-// Commands by name, and aggregates by what they contain.
+// Commands by name, aggregates by what they contain, and aggregates, tasks, agents and events by id or position.
 
 import { html, useEffect, useState } from "../vendor/ui.js";
-import { post } from "../api/client.js";
+import { get, post } from "../api/client.js";
 import { go, to } from "../state/route.js";
 import { shortcuts } from "../state/keys.js";
-import { Failure } from "./basic.js";
+import { Failure, label as labelOf } from "./basic.js";
 import { NowNote } from "./now.js";
 import { Dialog } from "./dialog.js";
 
 const MOST = 8;
 const QUIET_MS = 150;
 
+/** What an id looks like: no word, and no command. */
+const ID = /^(?=.*[\d:-])[\w.:-]{4,200}$/;
+const POSITION = /^@?\d+$/;
+/** The screens of types that have one of their own. @type {Record<string, string>} */
+const SCREENS = { task: "/inbox/", agent: "/agents/", article: "/articles/", view: "/pipelines/" };
+
+/** What has an id or a position. @param {string} text @param {AbortSignal} abort @returns {Promise<{title: string, note: string, to: string}[]>} */
+async function byId(text, abort) {
+  const quietly = (/** @type {Promise<any>} */ found) => found.catch(() => null);
+  if (POSITION.test(text)) {
+    const position = Number(text.replace("@", ""));
+    const found = position > 0 ? await quietly(get("/events", { after: position - 1, limit: 1 }, abort)) : null;
+    const event = found?.data[0];
+    return event?.position === position ? [{ title: event.event_type, note: `event at position ${position.toLocaleString("en")}`, to: `/events/${encodeURIComponent(event.event_id)}` }] : [];
+  }
+  if (!ID.test(text)) return [];
+  const [state, event] = await Promise.all([`/aggregates/`, "/events/"].map((path) => quietly(get(path + encodeURIComponent(text), {}, abort))));
+  const type = state?.aggregate_type ?? "";
+  return [
+    ...(state ? [{ title: labelOf(state) || text, note: `${type || "aggregate"} by its id`, to: `${SCREENS[type] ?? "/a/"}${encodeURIComponent(text)}` }] : []),
+    ...(event ? [{ title: event.event_type, note: `event at position ${event.position.toLocaleString("en")}`, to: `/events/${encodeURIComponent(text)}` }] : []),
+  ];
+}
+
 /** @param {{close: () => void}} props */
 export default function Palette({ close }) {
   const [text, setText] = useState("");
   const [found, setFound] = useState(/** @type {any[]} */ ([]));
+  const [identified, setIdentified] = useState(/** @type {{title: string, note: string, to: string}[]} */ ([]));
   const [problem, setProblem] = useState(/** @type {any} */ (null));
   const [chosen, setChosen] = useState(0);
   useEffect(() => {
     setChosen(0);
-    if (text.trim().length < 2) return setFound([]);
+    setIdentified([]);
+    if (!text.trim()) return setFound([]);
     const abort = new AbortController();
     const timer = setTimeout(() => {
+      byId(text.trim(), abort.signal).then((result) => { if (!abort.signal.aborted) setIdentified(result); });
+      if (text.trim().length < 2) return setFound([]);
       post("/aggregates/search", { query: text.trim(), limit: MOST }, { signal: abort.signal })
         .then((result) => { setProblem(null); setFound(result.results); }, (error) => { if (!abort.signal.aborted) setProblem(error); });
     }, QUIET_MS);
@@ -31,10 +59,9 @@ export default function Palette({ close }) {
   // A command that a screen replaces with its own is listed once.
   const byLabel = new Map(shortcuts.value.map((shortcut) => [shortcut.label, shortcut]));
   const commands = [...byLabel.values()].filter(({ label, key, enabled }) => key !== "ctrl+k" && (enabled?.() ?? true) && label.toLowerCase().includes(wanted)).slice(0, MOST);
-  const isId = /^[\w-]{8,}$/.test(text.trim()) && found.length === 0;
   const rows = [
     ...commands.map((command) => ({ title: command.label, note: command.group ?? "This screen", keys: command.key, run: command.run })),
-    ...(isId ? [{ title: `Aggregate ${text.trim()}`, note: "by its id", keys: "", run: () => go(to(`/a/${encodeURIComponent(text.trim())}`)) }] : []),
+    ...identified.map(({ title, note, to: target }) => ({ title, note, keys: "", run: () => go(to(target)) })),
     ...found.map((hit) => ({ title: hit.label || hit.aggregate_id, note: hit.aggregate_type, keys: "", run: () => go(to(`/a/${encodeURIComponent(hit.aggregate_id)}`)) })),
     ...(wanted.length > 1 ? [{ title: `All results for “${text.trim()}”`, note: "Search", keys: "", run: () => go(to("/search", { q: text.trim() })) }] : []),
   ];

@@ -1,19 +1,19 @@
 // The log: new events as they are appended, earlier ones by scrolling, and single events with causes and consequences.
 
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../vendor/ui.js";
-import { get } from "../api/client.js";
 import { stringify } from "../api/json.js";
 import { connection, listen } from "../api/feed.js";
 import { change, moment } from "../state/route.js";
 import { register } from "../state/keys.js";
 import { complain } from "../state/toasts.js";
 import { Empty, Failure, Link, Loading, short } from "../parts/basic.js";
+import { Export } from "../parts/export.js";
 import { useLoad } from "../parts/load.js";
 import { Scrubber } from "../parts/scrubber.js";
 import { loadStyle } from "../parts/style.js";
 import { Table } from "../parts/table.js";
 import { Value } from "../parts/value.js";
-import { beginning, exactTypes, filterOf, page, passes, pipelineOf } from "./events/filter.js";
+import { beginning, counted, filterOf, page, passes, pipelineOf } from "./events/filter.js";
 import { Filters } from "./events/filters.js";
 import { One } from "./events/one.js";
 import { createTail } from "./events/tail.js";
@@ -92,6 +92,7 @@ function Log({ query }) {
         ${!now && html`<button onClick=${() => change({ start: null, from: null, to: null })}>Back to live</button>`}`}
       <button onClick=${() => setUnfolded({ all: !unfolded.all, positions: new Set() })} title="Unfold or fold all (o)">${unfolded.all ? "Fold all" : "Unfold all"}</button>
       <${Link} to="/pipelines" query=${{ q: stringify(pipelineOf(filter)) }}>as a pipeline<//>
+      <${Export} name="events" rows=${view.shown} />
     </header>
     <${Filters} filter=${filter} />
     <${Histogram} filter=${filter} />
@@ -122,11 +123,8 @@ const row = (event, index, open, flip) => html`<tr key=${event.position} aria-ro
 
 /** @param {{filter: import("./events/filter.js").Filter}} props */
 function Histogram({ filter }) {
-  const { types, type, project, actor, by, from, to } = filter;
-  const { value, error, reload } = useLoad(async (abort) => {
-    const exact = await exactTypes(filter, abort);
-    return exact === null ? null : get("/events/histogram", { buckets: BUCKETS, by, types: exact, aggregate_type: type, project_id: project, actor }, abort);
-  }, [types, type, project, actor, by]);
+  const { types, except, type, project, actor, text, by, from, to } = filter;
+  const { value, error, reload } = useLoad((abort) => counted(filter, BUCKETS, abort), [types, except, type, project, actor, text, by]);
   useEffect(() => {
     /** @type {number | undefined} */
     let timer;

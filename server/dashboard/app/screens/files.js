@@ -8,6 +8,7 @@ import { change, fold, moment } from "../state/route.js";
 import { complain, say } from "../state/toasts.js";
 import { Empty, Failure, Link, Loading, Time } from "../parts/basic.js";
 import { Confirm } from "../parts/confirm.js";
+import { Columns, ExportAll, Heads, orderOf, shownColumns, sorted } from "../parts/listing.js";
 import { useLoad } from "../parts/load.js";
 import { Act, Reason, refusal } from "../parts/refused.js";
 import { bytes, Usage } from "../parts/size.js";
@@ -22,12 +23,27 @@ const NONE = "_";
 
 /** @typedef {{path: string, file_id: string, filename: string, mime_type: string, size: any, aggregate_id: string | null, aggregate_type: string | null, updated_at: string}} Row */
 
-/** The files of an earlier moment, as a pipeline. @param {string} prefix */
-const earlier = (prefix) => [
+const NEWEST = "-_last_event_at";
+/** @type {(import("../parts/listing.js").Column & {fields: string[]})[]} */
+const COLUMNS = [
+  { id: "filename", label: "File", class: "wide", sort: "filename", fields: ["filename", "path"] }, { id: "belongs", label: "Belongs to", fields: ["attached_type", "attached_id"] }, { id: "size", label: "Size", class: "size", sort: "size", fields: ["size"] },
+  { id: "mime_type", label: "Kind", sort: "mime_type", fields: ["mime_type"] }, { id: "changed", label: "Changed", class: "when", sort: "_last_event_at", fields: ["_last_event_at"] },
+];
+const SORTED = COLUMNS.flatMap(({ sort }) => sort ?? []);
+
+/** The files as a pipeline. @param {string} prefix @param {{field: string, by: number}} order */
+const listed = (prefix, order) => [
   { $match: { aggregate_type: "file" } }, { $fold: fold.peek() },
   ...(prefix ? [{ $match: { $or: [{ path: prefix }, { path: { $gte: `${prefix}/`, $lt: `${prefix}0` } }] } }] : []),
-  { $sort: { _last_event_at: -1 } }, { $limit: PAGE },
+  sorted(order),
 ];
+
+/** A page of the files. The list of the API knows one order and the present only. @param {string} prefix @param {{text: string, field: string, by: number}} order @param {string | null} cursor @param {AbortSignal} [abort] */
+async function pageOf(prefix, order, cursor, abort) {
+  if (!moment.peek() && order.text === NEWEST) return get("/files", { prefix, limit: PAGE, cursor }, abort);
+  const found = await run(listed(prefix, order), { limit: PAGE, ...(cursor ? { cursor } : {}) }, abort);
+  return { data: found.results.map((/** @type {any} */ row) => ({ ...row, file_id: row._id, aggregate_id: row.attached_id ?? null, aggregate_type: row.attached_type ?? null, updated_at: row._last_event_at })), next_cursor: found.next_cursor ?? null };
+}
 
 /** @param {{query: URLSearchParams}} props */
 export default function Files({ query }) {
@@ -40,11 +56,9 @@ export default function Files({ query }) {
   const [given, setGiven] = useState(/** @type {File[] | null} */ (null));
   const [deleted, setDeleted] = useState(/** @type {Row | null} */ (null));
   const refused = refusal();
-  const files = useLoad(async (abort) => {
-    if (!now) return get("/files", { prefix, limit: PAGE }, abort);
-    const { results } = await run(earlier(prefix), {}, abort);
-    return { data: results.map((/** @type {any} */ row) => ({ ...row, file_id: row._id, aggregate_id: row.attached_id ?? null, aggregate_type: row.attached_type ?? null, updated_at: row._last_event_at })), next_cursor: null };
-  }, [prefix, now]);
+  const order = orderOf(query, NEWEST, SORTED);
+  const columns = shownColumns("files", COLUMNS);
+  const files = useLoad((abort) => pageOf(prefix, order, null, abort), [prefix, now, order.text]);
   const about = useLoad(async (abort) => {
     const [workspace, storage, projects] = await Promise.all([get("/workspace", {}, abort), get("/system/storage", {}, abort), get("/projects", { limit: PAGE }, abort)]);
     return { workspace: /** @type {string} */ (workspace.id), storage, projects: /** @type {Schemas["Project"][]} */ (projects.data) };
@@ -69,7 +83,7 @@ export default function Files({ query }) {
   const more = () => {
     const { value } = files;
     if (!value?.next_cursor || files.isLoading) return;
-    get("/files", { prefix, limit: PAGE, cursor: value.next_cursor }).then((page) => files.set({ ...page, data: [...value.data, ...page.data] }), complain);
+    pageOf(prefix, order, value.next_cursor).then((page) => files.set({ ...page, data: [...value.data, ...page.data] }), complain);
   };
   const drop = (/** @type {DragEvent} */ event) => {
     event.preventDefault();
@@ -88,7 +102,8 @@ export default function Files({ query }) {
   };
   return html`<div class=${`page files drop ${isOver ? "over" : ""}`} onDragOver=${(/** @type {DragEvent} */ event) => { event.preventDefault(); setOver(!refused); }} onDragLeave=${() => setOver(false)} onDrop=${drop}>
     <header class="bar"><h1>Files</h1><${Act} class="primary" refused=${refused || (about.value ? "" : "Loading")} onClick=${() => setGiven([])}>Upload<//>
-      <${Link} to="/pipelines" query=${{ q: JSON.stringify(earlier(prefix)) }} title="Open as a pipeline" aria-label="Open as a pipeline">{ }<//></header>
+      <${Columns} list="files" all=${COLUMNS} shown=${columns} /><${ExportAll} name="files" pipeline=${listed(prefix, order)} fields=${columns.flatMap(({ fields }) => fields)} />
+      <${Link} to="/pipelines" query=${{ q: JSON.stringify(listed(prefix, order)) }} title="Open as a pipeline" aria-label="Open as a pipeline">{ }<//></header>
     <${Reason} refused=${refused} />
     ${about.error ? html`<${Failure} error=${about.error} retry=${about.reload} />` : about.value && html`<${Room} storage=${about.value.storage} />`}
     ${about.value && html`<${Crumbs} prefix=${prefix} projects=${about.value.projects} workspace=${about.value.workspace} />`}
@@ -96,13 +111,11 @@ export default function Files({ query }) {
     ${!files.value && !files.error && html`<${Loading} />`}
     ${files.value && rows.length === 0 && html`<${Empty}>No file is ${prefix ? "below this path" : "stored"}${now ? " at this moment" : ". Drop files here, or press Upload"}.<//>`}
     ${rows.length > 0 && html`<${Table} label="Files" count=${rows.length} width="44rem" reachedEnd=${more} scroll=${list}
-      head=${html`<th class="wide">File</th><th>Belongs to</th><th class="size">Size</th><th>Kind</th><th class="when">Changed</th><th class="act two">Actions</th>`}
+      head=${html`<${Heads} columns=${columns} order=${order} otherwise=${NEWEST} /><th class="act two">Actions</th>`}
       row=${(/** @type {number} */ index) => {
         const row = rows[index];
         return html`<tr key=${row.path} aria-rowindex=${index + 2}>
-          <td title=${row.path}><${Link} to=${`/a/${encodeURIComponent(row.file_id)}`}><bdi>${row.filename}</bdi><//></td>
-          <td title=${row.aggregate_id}>${row.aggregate_id ? html`<span class="dim">${row.aggregate_type}</span> <${Link} to=${`/a/${encodeURIComponent(row.aggregate_id)}`}><bdi>${row.aggregate_id}</bdi><//>` : html`<span class="dim">–</span>`}</td>
-          <td class="dim">${bytes(row.size)}</td><td class="dim" title=${row.mime_type}>${row.mime_type}</td><td class="dim"><${Time} at=${row.updated_at} /></td>
+          ${columns.map(({ id }) => cellOf(id, row))}
           <td class="act"><${Act} class="quiet" refused=${now ? "The bytes of an earlier moment may be gone." : ""} aria-label=${`Download ${row.filename}`} onClick=${() => download(row)}>download<//>
             <${Act} class="quiet" refused=${refused} aria-label=${`Delete ${row.filename}`} onClick=${() => setDeleted(row)}>delete<//></td></tr>`;
       }} />`}
@@ -115,6 +128,15 @@ export default function Files({ query }) {
       about.reload();
     }}><p>Its ${bytes(deleted.size)} are freed and cannot be brought back. That the file existed stays in the log.</p><//>`}
   </div>`;
+}
+
+/** @param {string} id of the column @param {Row} row */
+function cellOf(id, row) {
+  if (id === "filename") return html`<td key=${id} title=${row.path}><${Link} to=${`/a/${encodeURIComponent(row.file_id)}`}><bdi>${row.filename}</bdi><//></td>`;
+  if (id === "belongs") return html`<td key=${id} title=${row.aggregate_id}>${row.aggregate_id ? html`<span class="dim">${row.aggregate_type}</span> <${Link} to=${`/a/${encodeURIComponent(row.aggregate_id)}`}><bdi>${row.aggregate_id}</bdi><//>` : html`<span class="dim">–</span>`}</td>`;
+  if (id === "size") return html`<td key=${id} class="dim">${bytes(row.size)}</td>`;
+  if (id === "mime_type") return html`<td key=${id} class="dim" title=${row.mime_type}>${row.mime_type}</td>`;
+  return html`<td key=${id} class="dim"><${Time} at=${row.updated_at} /></td>`;
 }
 
 /** @param {{storage: Schemas["StorageUsage"]}} props */

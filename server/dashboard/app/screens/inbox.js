@@ -111,6 +111,9 @@ export default function Inbox({ path: [id], query }) {
     return register([
       { key: "j", label: "Next task", run: () => now().step(1) },
       { key: "k", label: "Previous task", run: () => now().step(-1) },
+      { key: "arrowright", label: "Next task (arrow)", run: () => now().step(1), enabled: () => Boolean(now().task) },
+      { key: "arrowleft", label: "Previous task (arrow)", run: () => now().step(-1), enabled: () => Boolean(now().task) },
+      { key: "ctrl+enter", label: "Approve, and open the next task", run: () => now().begin("approve"), enabled: () => now().may("approve") },
       { key: "x", label: "Select", run: () => now().task && now().toggle(now().task.id) },
       { key: "X", label: "Select up to here", run: () => now().task && now().toggle(now().task.id, true) },
       { key: "*", label: "Select all", run: () => now().selectAll() },

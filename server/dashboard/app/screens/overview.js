@@ -3,11 +3,12 @@
 import { html, useEffect, useState } from "../vendor/ui.js";
 import { listen } from "../api/feed.js";
 import { moment } from "../state/route.js";
+import { groups } from "../state/waiting.js";
 import { Empty, Failure, label, Link, Loading, short, Time } from "../parts/basic.js";
 import { useLoad } from "../parts/load.js";
 import { NowNote } from "../parts/now.js";
 import { loadStyle } from "../parts/style.js";
-import { Lag, Parked, Projects, Roster, Stopped, System, Tasks, Views } from "./overview/cards.js";
+import { Lag, Parked, Projects, Roster, Stopped, System, Tasks, Verdict, Views } from "./overview/cards.js";
 import { latest, LATEST, read } from "./overview/read.js";
 
 loadStyle("overview");
@@ -33,10 +34,12 @@ export default function Overview() {
   }, [now]);
   if (error && !value) return html`<div class="page"><h1>Overview</h1><${Failure} error=${error} retry=${reload} /></div>`;
   if (!value) return html`<div class="page"><h1>Overview</h1><${Loading} /></div>`;
+  const failed = (groups.value ?? []).reduce((sum, group) => sum + (group.status === "failed" && group.unread ? group.count : 0), 0);
   const known = new Set();
   const events = [...fresh, ...value.events].filter(({ position }) => !known.has(position) && known.add(position)).sort((one, other) => other.position - one.position).slice(0, LATEST);
   return html`<div class="page overview">
     <h1><bdi>${value.workspace.name}</bdi></h1>
+    ${!now && html`<${Verdict} found=${value} failed=${failed} />`}
     ${value.consumers.head === 0 && html`<${Begin} />`}
     <${NowNote}>The past of plugins, parked steps, lag and the system is not kept. Their cards are of now.<//>
     <div class="cards">

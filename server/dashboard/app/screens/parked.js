@@ -11,6 +11,8 @@ import { readGroups } from "./parked/groups.js";
 
 loadStyle("plugins");
 const QUIET_MS = 1_000;
+/** The longest time between two reads while steps wait for a retry. */
+const MOST_MS = 60_000;
 
 /** @param {{query: URLSearchParams}} props */
 export default function Parked({ query }) {
@@ -22,8 +24,15 @@ export default function Parked({ query }) {
     const stop = listen(() => { timer ??= setTimeout(() => { timer = undefined; reload(); }, QUIET_MS); });
     return () => { clearTimeout(timer); stop(); };
   }, [plugin]);
+  // A retry appends no event, so the list is read again when the next one is due.
+  useEffect(() => {
+    const times = (value ?? []).flatMap(({ first, last }) => [first.retry_at, last.retry_at]).filter(Boolean).map(Date.parse);
+    if (times.length === 0) return;
+    const timer = setTimeout(reload, Math.min(MOST_MS, Math.max(QUIET_MS, Math.min(...times) - Date.now() + QUIET_MS)));
+    return () => clearTimeout(timer);
+  }, [value]);
   const count = (value ?? []).reduce((sum, group) => sum + group.count, 0);
-  return html`<div class="page"><header class="bar"><h1>Parked steps</h1>${value && html`<span class="dim" role="status">${count.toLocaleString("en")} steps in ${value.length} groups</span>`}
+  return html`<div class="page"><header class="bar"><h1>Parked steps</h1>${value && html`<span class="dim" role="status">${count.toLocaleString("en")} ${count === 1 ? "step" : "steps"} in ${value.length} ${value.length === 1 ? "group" : "groups"}</span>`}
       ${plugin && html`<span>of <${Link} to=${`/plugins/${plugin}`}>${plugin}<//></span> <${Link} to="/parked">all plugins<//>`}</header>
     <${NowNote}>Parked steps are shown as of now: which were parked at a moment is not kept.<//>
     <p class="dim">A step is the call of a plugin for one event. A step that fails is retried, then parked, and the log goes on. Steps with one cause form a group.</p>

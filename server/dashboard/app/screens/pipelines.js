@@ -9,6 +9,7 @@ import { change, earlier, go, isCompared, moment, to } from "../state/route.js";
 import { complain } from "../state/toasts.js";
 import { Copy, Failure, Loading } from "../parts/basic.js";
 import { Editor } from "../parts/editor.js";
+import { lazy } from "../parts/lazy.js";
 import { useLoad } from "../parts/load.js";
 import { loadStyle } from "../parts/style.js";
 import { Add } from "./pipelines/add.js";
@@ -19,6 +20,7 @@ import { Results } from "./pipelines/results.js";
 import { readView, Views } from "./pipelines/views.js";
 
 loadStyle("pipelines");
+const Code = lazy(() => import("./pipelines/code.js").then((module) => module.Code));
 const PREVIEW = 3;
 const PAGE = 200;
 const QUIET_MS = 500;
@@ -58,6 +60,7 @@ function Bench({ view, query, reload }) {
   const [isBusy, setBusy] = useState(false);
   const [isExplained, setExplained] = useState(false);
   const [newer, setNewer] = useState(0);
+  const [code, setCode] = useState(/** @type {any[] | null} */ (null));
   const [adding, setAdding] = useState(/** @type {number | null} */ (null));
   const running = useRef(/** @type {AbortController | null} */ (null));
   const shown = useRef(query.get("q"));
@@ -105,11 +108,12 @@ function Bench({ view, query, reload }) {
     }
     setBusy(false);
   };
+  const page = (/** @type {string} */ cursor) => run(outcome.built.pipeline, { limit: PAGE, cursor }).then((/** @type {any} */ found) => ({ rows: found.results, next: found.next_cursor }));
   const more = () => {
-    const { next, built } = outcome;
+    const { next } = outcome;
     if (!next || isBusy) return;
     setBusy(true);
-    run(built.pipeline, { limit: PAGE, cursor: next }).then((page) => setOutcome({ ...outcome, rows: [...outcome.rows, ...page.results], next: page.next_cursor }), complain)
+    page(next).then((found) => setOutcome({ ...outcome, rows: [...outcome.rows, ...found.rows], next: found.next }), complain)
       .finally(() => setBusy(false));
   };
   useEffect(() => { if (query.get("q") || view) start(); return () => running.current?.abort(); }, [now, before]);
@@ -142,7 +146,8 @@ function Bench({ view, query, reload }) {
     try { if (text !== whole(cards)) setCards(current()); setText(null); setFault(null); } catch (/** @type {any} */ error) { setFault({ ...syntax(error), card: null, path: [] }); }
   };
   const pipeline = () => { try { return current().filter(({ isOn }) => isOn).map((one) => parse(one.text)); } catch { return null; } };
-  const command = () => curl({ method: "POST", path: "/aggregates/query", body: { pipeline: outcome?.built.pipeline ?? build(cards, now).built?.pipeline ?? [] } });
+  const sent = () => (isStale ? null : outcome?.built.pipeline) ?? build(cards, now).built?.pipeline ?? [];
+  const command = () => curl({ method: "POST", path: "/aggregates/query", body: { pipeline: sent() } });
   const notes = outcome ? notesOf(outcome.result.explain, outcome.built) : new Map();
   const isStale = outcome !== null && outcome.text !== whole(cards);
   const stages = new Map((outcome?.result.stages ?? []).map((/** @type {any} */ stage) => [outcome.built.cards[stage.index], stage]));
@@ -151,7 +156,7 @@ function Bench({ view, query, reload }) {
       <button class="primary" disabled=${isBusy} onClick=${start} title="Run (Ctrl Enter)">Run</button>
       <button aria-pressed=${isExplained} onClick=${() => setExplained(!isExplained)} title="Explain (e)">Explain</button>
       <button aria-pressed=${text !== null} onClick=${toggleText}>As text</button>
-      <${Copy} text=${command}>curl<//><${Copy} text=${() => shareable(cards)}>link<//>
+      <${Copy} text=${command}>curl<//><button class="quiet" title="The pipeline as a program" onClick=${() => setCode(sent())}>code</button><${Copy} text=${() => shareable(cards, query)}>link<//>
       <${Views} view=${view} pipeline=${pipeline} saved=${reload} />
       ${view && html`<button class="quiet" onClick=${() => go(to("/pipelines"))}>New</button>`}
       <a href="/docs/operators" target="_blank" rel="noopener">operators</a></header>
@@ -165,10 +170,12 @@ function Bench({ view, query, reload }) {
       <p><button onClick=${() => setAdding(cards.length)} title="Add a stage (n)">Add a stage</button></p>`}
     ${isExplained && (outcome?.result.explain ? html`<${Plan} explain=${outcome.result.explain} />` : html`<p class="dim">The plan is shown after a run.</p>`)}
     ${newer > 0 && html`<p class="banner" role="status">${newer.toLocaleString("en")} ${newer === 1 ? "event was" : "events were"} appended since this run. <button class="quiet" onClick=${start}>Run again</button></p>`}
-    ${outcome && html`<${Results} result=${outcome.result} rows=${outcome.rows} before=${outcome.before} ms=${outcome.ms} more=${outcome.next ? more : null} isStale=${isStale} />`}
+    ${outcome && html`<${Results} result=${outcome.result} rows=${outcome.rows} before=${outcome.before} ms=${outcome.ms} more=${outcome.next ? more : null} isStale=${isStale}
+      query=${query} name=${view?.name ?? "rows"} cursor=${outcome.next ?? null} page=${page} />`}
+    ${code && html`<${Code} pipeline=${code} close=${() => setCode(null)} />`}
     ${adding !== null && html`<${Add} close=${() => setAdding(null)} add=${insert} />`}
   </div>`;
 }
 
-/** The whole address of a pipeline. @param {Card[]} cards */
-const shareable = (cards) => location.origin + to("/pipelines", { .../** @type {any} */ (shared(cards)) });
+/** The whole address of a pipeline, with the form of its results. @param {Card[]} cards @param {URLSearchParams} query */
+const shareable = (cards, query) => location.origin + to("/pipelines", { .../** @type {any} */ (shared(cards)), as: query.get("as"), x: query.get("x"), y: query.get("y") });

@@ -7,6 +7,7 @@ import { fold, foldAt, go, moment, to } from "../state/route.js";
 import { complain, say } from "../state/toasts.js";
 import { Badge, Copy, Empty, Failure, label, Link, Loading, Time } from "../parts/basic.js";
 import { Confirm } from "../parts/confirm.js";
+import { Columns, ExportAll, Heads, orderOf, shownColumns, sorted } from "../parts/listing.js";
 import { useLoad } from "../parts/load.js";
 import { Act, Reason, refusal } from "../parts/refused.js";
 import { useStyle } from "../parts/style.js";
@@ -16,8 +17,16 @@ const PAGE = 200;
 const LATEST = 20;
 const QUIET_MS = 400;
 
-/** The projects as a pipeline. */
-const listed = () => [{ $match: { aggregate_type: "project" } }, { $fold: fold.peek() }, { $sort: { _created_at: -1 } }, { $limit: PAGE }];
+const NEWEST = "-_created_at";
+/** @type {import("../parts/listing.js").Column[]} */
+const COLUMNS = [
+  { id: "name", label: "Project", sort: "name" }, { id: "slug", label: "Slug", sort: "slug" }, { id: "description", label: "Description", class: "wide", sort: "description" },
+  { id: "aggregates", label: "Aggregates" }, { id: "_created_at", label: "Created", class: "when", sort: "_created_at" },
+];
+const SORTED = COLUMNS.flatMap(({ sort }) => sort ?? []);
+
+/** The projects as a pipeline. @param {{field: string, by: number}} order */
+const listed = (order) => [{ $match: { aggregate_type: "project" } }, { $fold: fold.peek() }, sorted(order)];
 
 /** @param {any} row a state @returns {Schemas["Project"]} */
 const project = (row) => ({ id: row._id, name: row.name, slug: row.slug, description: row.description ?? null, version: row._version, created_at: row._created_at, updated_at: row._last_event_at });
@@ -43,41 +52,53 @@ function useLive(reload, isOff, concerns) {
   }, [isOff]);
 }
 
-/** @param {{path: string[]}} props */
-export default function Projects({ path: [id] }) {
+/** @param {{path: string[], query: URLSearchParams}} props */
+export default function Projects({ path: [id], query }) {
   useStyle("settings");
-  return id ? html`<${Project} key=${id} id=${id} />` : html`<${List} />`;
+  return id ? html`<${Project} key=${id} id=${id} />` : html`<${List} query=${query} />`;
 }
 
-function List() {
+/** @param {{query: URLSearchParams}} props */
+function List({ query }) {
   const now = moment.value;
+  const order = orderOf(query, NEWEST, SORTED);
+  const columns = shownColumns("projects", COLUMNS);
+  const pageAt = (/** @type {string | null} */ cursor, /** @type {AbortSignal} */ abort) => run(listed(order), { limit: PAGE, ...(cursor ? { cursor } : {}) }, abort).then(({ results, next_cursor: next }) => ({ data: results.map(project), next_cursor: next ?? null }));
   const [isCreating, setCreating] = useState(false);
   const refused = refusal();
   const { value, error, reload, isLoading, set } = useLoad(async (abort) => {
     const [counted, page] = await Promise.all([
       run([{ $fold: fold.peek() }, { $match: { project_id: { $ne: null } } }, { $group: { _id: "$project_id", count: { $sum: 1 } } }], {}, abort),
-      now ? run(listed(), {}, abort).then(({ results }) => ({ data: results.map(project), next_cursor: null })) : get("/projects", { limit: PAGE }, abort),
+      pageAt(null, abort),
     ]);
     return { page, counts: new Map(counted.results.map((/** @type {any} */ row) => [row._id, row.count])) };
-  }, [now]);
+  }, [now, order.text]);
   useLive(reload, now !== null, (event) => event.aggregate_type === "project" || event.version === 1);
   const more = () => {
     if (!value?.page.next_cursor || isLoading) return;
-    get("/projects", { limit: PAGE, cursor: value.page.next_cursor }).then((page) => set({ ...value, page: { ...page, data: [...value.page.data, ...page.data] } }), complain);
+    pageAt(value.page.next_cursor, new AbortController().signal).then((page) => set({ ...value, page: { ...page, data: [...value.page.data, ...page.data] } }), complain);
   };
   /** @type {Schemas["Project"][]} */
   const rows = value?.page.data ?? [];
   return html`<div class="page projects"><header class="bar"><h1>Projects</h1><${Act} class="primary" refused=${refused} onClick=${() => setCreating(true)}>Create project<//>
-      <${Link} to="/pipelines" query=${{ q: JSON.stringify(listed()) }} title="Open as a pipeline" aria-label="Open as a pipeline">{ }<//></header>
+      <${Columns} list="projects" all=${COLUMNS} shown=${columns} /><${ExportAll} name="projects" pipeline=${listed(order)} fields=${columns.map(({ id }) => id).filter((name) => name !== "aggregates")} />
+      <${Link} to="/pipelines" query=${{ q: JSON.stringify(listed(order)) }} title="Open as a pipeline" aria-label="Open as a pipeline">{ }<//></header>
     <${Reason} refused=${refused} />
     ${error && html`<${Failure} error=${error} retry=${reload} />`}${!value && !error && html`<${Loading} />`}
     ${value && rows.length === 0 && html`<${Empty}>There is no project${now ? " at this moment" : ". A project groups articles, files and other aggregates"}.<//>`}
     ${rows.length > 0 && html`<${Table} label="Projects" count=${rows.length} width="42rem" reachedEnd=${more}
-      head=${html`<th>Project</th><th>Slug</th><th class="wide">Description</th><th>Aggregates</th><th class="when">Created</th>`}
-      row=${(/** @type {number} */ index) => { const row = rows[index]; return html`<tr key=${row.id} aria-rowindex=${index + 2}>
-        <td title=${row.name}><${Link} to=${`/projects/${encodeURIComponent(row.slug)}`}><bdi>${row.name}</bdi><//></td><td class="dim"><bdi>${row.slug}</bdi></td><td class="dim" dir="auto" title=${row.description}>${row.description}</td>
-        <td class="dim">${(value?.counts.get(row.id) ?? 0).toLocaleString("en")}</td><td class="dim"><${Time} at=${row.created_at} /></td></tr>`; }} />`}
+      head=${html`<${Heads} columns=${columns} order=${order} otherwise=${NEWEST} />`}
+      row=${(/** @type {number} */ index) => { const row = rows[index]; return html`<tr key=${row.id} aria-rowindex=${index + 2}>${columns.map(({ id }) => cellOf(id, row, value?.counts.get(row.id) ?? 0))}</tr>`; }} />`}
     ${isCreating && html`<${Create} close=${() => setCreating(false)} />`}</div>`;
+}
+
+/** @param {string} id of the column @param {Schemas["Project"]} row @param {number} count */
+function cellOf(id, row, count) {
+  if (id === "name") return html`<td key=${id} title=${row.name}><${Link} to=${`/projects/${encodeURIComponent(row.slug)}`}><bdi>${row.name}</bdi><//></td>`;
+  if (id === "slug") return html`<td key=${id} class="dim"><bdi>${row.slug}</bdi></td>`;
+  if (id === "description") return html`<td key=${id} class="dim" dir="auto" title=${row.description}>${row.description}</td>`;
+  if (id === "aggregates") return html`<td key=${id} class="dim">${count.toLocaleString("en")}</td>`;
+  return html`<td key=${id} class="dim"><${Time} at=${row.created_at} /></td>`;
 }
 
 /** @param {{close: () => void}} props */

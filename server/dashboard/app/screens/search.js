@@ -1,7 +1,7 @@
 // Search results: aggregates by label and by what they contain, with how well each fits.
 
 import { html } from "../vendor/ui.js";
-import { get, post } from "../api/client.js";
+import { getAll, post } from "../api/client.js";
 import { change } from "../state/route.js";
 import { Badge, Empty, Failure, Link, Loading, Time } from "../parts/basic.js";
 import { NowNote } from "../parts/now.js";
@@ -13,7 +13,7 @@ const MOST = 50;
 export default function Search({ query }) {
   const text = (query.get("q") ?? "").trim();
   const type = query.get("type") ?? "";
-  const types = useLoad((abort) => get("/aggregate-types", {}, abort), []);
+  const types = useLoad((abort) => getAll("/aggregate-types", abort), []);
   const { value, error, isLoading, reload } = useLoad(async (abort) => (text ? post("/aggregates/search", { query: text, limit: MOST, ...(type ? { type } : {}) }, { signal: abort }) : null), [text, type]);
   const send = (/** @type {SubmitEvent} */ event) => {
     event.preventDefault();

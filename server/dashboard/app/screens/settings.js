@@ -1,4 +1,4 @@
-// Settings: keys, devices, members, the workspace with its plan, the server, the installation, and appearance.
+// Settings: keys, devices, members, the workspace with its plan, the server, backups, the installation, and appearance.
 
 import { html, useEffect, useState } from "../vendor/ui.js";
 import { has, session } from "../api/session.js";
@@ -14,6 +14,7 @@ const SECTIONS = {
   members: { label: "Members", load: () => import("./settings/members.js") },
   workspace: { label: "Workspace", load: () => import("./settings/workspace.js") },
   server: { label: "Server", load: () => import("./settings/server.js") },
+  backups: { label: "Backups", load: () => import("./settings/backups.js"), isOffered: () => Object.keys(SCOPES).every(has) },
   installation: { label: "Installation", load: () => import("./settings/installation.js"), isOffered: () => Object.keys(SCOPES).every(has) },
   appearance: { label: "Appearance", load: () => import("./settings/appearance.js") },
 };

@@ -3,11 +3,13 @@
 import { html, useState } from "../vendor/ui.js";
 import { ended, hasProvider, signIn } from "../api/session.js";
 import { Failure } from "../parts/basic.js";
+import { installation, useTitle } from "../parts/title.js";
 
 /** The error with a message for people. Its code and request id stay. @param {any} failure @param {string} [message] */
 const told = (failure, message = failure.message) => Object.assign(new Error(message), { code: failure.code, requestId: failure.requestId });
 
 export function SignIn() {
+  useTitle("Sign in");
   const [error, setError] = useState(/** @type {any} */ (null));
   const [isBusy, setBusy] = useState(false);
   const send = async (/** @type {SubmitEvent} */ event) => {
@@ -34,7 +36,7 @@ export function SignIn() {
     }
   };
   return html`<main class="sign-in">
-    <h1>Foldwork</h1>
+    <h1><bdi>${installation.name || "Foldwork"}</bdi></h1>
     ${ended.value && html`<p class="banner" role="status">${ended.value}</p>`}
     ${hasProvider() && html`<p><button class="primary" disabled=${isBusy} onClick=${leave}>Sign in with the identity provider</button></p>`}
     <form onSubmit=${send}>

@@ -1,7 +1,7 @@
 // The types of the workspace: their aggregates, their fields, their events, and how their definitions changed.
 
 import { html, useEffect, useState } from "../vendor/ui.js";
-import { get } from "../api/client.js";
+import { get, getAll } from "../api/client.js";
 import { listen } from "../api/feed.js";
 import { change, moment } from "../state/route.js";
 import { Badge, Empty, Failure, Link, Loading, short } from "../parts/basic.js";
@@ -28,7 +28,7 @@ export default function Types({ path: [type], query }) {
 
 /** @param {{query: URLSearchParams}} props */
 function List({ query }) {
-  const { value, error, reload } = useLoad((abort) => get("/aggregate-types", {}, abort), []);
+  const { value, error, reload } = useLoad((abort) => getAll("/aggregate-types", abort), []);
   // Definitions are no events, but the first event of a new type follows soon after its definition.
   useEffect(() => listen((event) => { if (value && !value.data.some((/** @type {any} */ type) => type.type_name === event.aggregate_type)) reload(); }), [value]);
   if (error) return html`<div class="page"><h1>Types</h1><${Failure} error=${error} retry=${reload} /></div>`;

@@ -41,7 +41,8 @@ function pressed(event) {
   if (isSingle && (isTyping || !letters.value)) return;
   if (isTyping && !event.ctrlKey && !event.metaKey && event.key !== "Escape") return;
   if (key === "enter" && target.closest("a, button, summary")) return;
-  if (document.querySelector("dialog[open]") && key !== "escape") return;
+  // A key that closes a dialog is still on its way when the dialog is gone, and must not reach the screen below.
+  if ((target.closest("dialog") || document.querySelector("dialog[open]")) && key !== "escape") return;
   const active = shortcuts.peek().filter((known) => known.enabled?.() ?? true);
   // The last registered wins: a dialog is above a screen, and a screen above the application.
   const found = active.findLast((known) => known.key === pending + key) ?? active.findLast((known) => known.key === key);

@@ -5,7 +5,7 @@ import { signal } from "../vendor/ui.js";
 const SHOWN_MS = 6_000;
 export const UNDO_MS = 5_000;
 
-/** @typedef {{id: number, text: string, kind: "info" | "error", detail?: string, undo?: () => void}} Toast */
+/** @typedef {{id: number, text: string, kind: "info" | "error", detail?: string, link?: {to: string, text: string}, undo?: () => void}} Toast */
 /** @type {import("../vendor/ui.js").Signal<Toast[]>} */
 export const toasts = signal([]);
 let last = 0;

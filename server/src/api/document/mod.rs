@@ -55,11 +55,12 @@ pub fn finished(
     }});
     document["components"]["schemas"]["Error"] = schemas::error();
     plugins::mount(&mut document, &config.plugins.enabled);
-    let request_schemas = schemas::request_schemas(&document);
-    let response_schemas = schemas::response_schemas(&document);
     let mut schemas = document["components"]["schemas"].take();
+    let request_schemas = schemas::request_schemas(&document, &schemas);
     schemas::complete_responses(&mut schemas, &request_schemas);
-    schemas::close_requests(&mut schemas, &request_schemas, &response_schemas);
+    schemas::separate_responses(&mut document, &mut schemas, &request_schemas);
+    schemas::list_action_fields(&mut schemas);
+    schemas::close_requests(&mut schemas, &request_schemas);
     for (path, method, operation) in operations_mut(&mut document) {
         finish_operation(path, method, operation, &schemas);
     }

@@ -6,7 +6,7 @@ use crate::auth::CONSISTENCY;
 use crate::wire::page::{DEFAULT_LIMIT, MAX_LIMIT};
 
 /// The location, the name and the description of each parameter.
-const KNOWN: [(&str, &str, &str); 22] = [
+const KNOWN: [(&str, &str, &str); 23] = [
     ("path", "activation_id", "The activation's id."),
     ("path", "agent_id", "The agent's id."),
     ("path", "aggregate_id", "The aggregate's id."),
@@ -29,6 +29,7 @@ const KNOWN: [(&str, &str, &str); 22] = [
         "If several servers share the store, `eventual` reads what this server knows without asking the store.",
     ),
     ("query", "cursor", "The `next_cursor` of the previous page; the default is the first page."),
+    ("query", "expected_version", "The version to change. Any other current version is a conflict."),
     ("query", "project_id", "Only items of this project, given by id or slug."),
     (
         "header",

@@ -59,46 +59,98 @@ fn is_nullable(property: &Value) -> bool {
     std::iter::once(property).chain(parts).any(|part| part["nullable"] == true)
 }
 
-/// The schemas of request bodies that may have unlisted fields: an action on many tasks has the fields of the action,
-/// an app may send properties of its device that this server does not read, and actions accept older spellings of their
-/// fields.
-const OPEN: [&str; 9] = [
-    "ActOnTasks",
-    "AnswerTask",
-    "AskTask",
-    "DeactivateLicense",
-    "DeferTask",
-    "EditTask",
-    "RejectTask",
-    "RequestChanges",
-    "ValidateLicense",
-];
-
-/// Marks the schemas of requests as closed, because the server rejects unlisted fields. Schemas that responses use as
-/// well stay open, because clients should accept the fields that a later server adds to its responses.
-pub fn close_requests(schemas: &mut Value, requests: &BTreeSet<String>, responses: &BTreeSet<String>) {
+/// Marks the schemas of requests as closed, because the server rejects unlisted fields.
+pub fn close_requests(schemas: &mut Value, requests: &BTreeSet<String>) {
     for (name, schema) in schemas.as_object_mut().into_iter().flatten() {
-        let is_closed = requests.contains(name) && !responses.contains(name) && !OPEN.contains(&name.as_str());
-        if is_closed && schema.get("properties").is_some() && schema.get("additionalProperties").is_none() {
+        let is_object = schema.get("properties").is_some() && schema.get("additionalProperties").is_none();
+        if is_object && requests.contains(name) {
             schema["additionalProperties"] = false.into();
         }
     }
 }
 
+/// Gives responses schemas of their own where requests have the same ones. Requests reject unlisted fields, but clients
+/// should accept the fields that a later server adds to its responses.
+pub fn separate_responses(document: &mut Value, schemas: &mut Value, requests: &BTreeSet<String>) {
+    let responses = response_schemas_of(document, schemas);
+    let is_object = |name: &&String| schemas[name.as_str()].get("properties").is_some();
+    let shared: BTreeSet<String> = responses.intersection(requests).filter(is_object).cloned().collect();
+    for name in &shared {
+        schemas[format!("{RETURNED}{name}")] = schemas[name.as_str()].clone();
+    }
+    for (name, schema) in schemas.as_object_mut().into_iter().flatten() {
+        if name.starts_with(RETURNED) || (responses.contains(name) && !requests.contains(name)) {
+            refer_to_returned(schema, &shared);
+        }
+    }
+    let items = document["paths"].as_object_mut().into_iter().flatten();
+    let operations = items.filter_map(|(_, item)| item.as_object_mut()).flatten();
+    operations
+        .filter_map(|(_, operation)| operation.get_mut("responses"))
+        .for_each(|node| refer_to_returned(node, &shared));
+}
+
+/// The prefix of the name of a schema that responses have instead of the schema of requests.
+const RETURNED: &str = "Returned";
+
+fn refer_to_returned(node: &mut Value, shared: &BTreeSet<String>) {
+    match node {
+        Value::Array(items) => items.iter_mut().for_each(|item| refer_to_returned(item, shared)),
+        Value::Object(object) => {
+            if let Some(Value::String(reference)) = object.get_mut("$ref")
+                && let Some(name) = reference.strip_prefix(COMPONENTS).filter(|name| shared.contains(*name))
+            {
+                *reference = format!("{COMPONENTS}{RETURNED}{name}");
+            }
+            object.values_mut().for_each(|child| refer_to_returned(child, shared));
+        }
+        _ => {}
+    }
+}
+
+/// The schemas of the actions that one request performs on many tasks.
+const ACTIONS: [&str; 10] = [
+    "ApproveTask",
+    "EditTask",
+    "RejectTask",
+    "DeferTask",
+    "AskTask",
+    "RequestChanges",
+    "AnswerTask",
+    "AssignTask",
+    "RetryTask",
+    "MarkTask",
+];
+
+/// Adds the fields of all actions to the request for an action on many tasks. `expected_version` is left out, because
+/// each task has a version of its own.
+pub fn list_action_fields(schemas: &mut Value) {
+    let fields: Vec<(String, Value)> = ACTIONS
+        .iter()
+        .filter_map(|name| schemas[*name]["properties"].as_object())
+        .flat_map(|fields| fields.clone())
+        .filter(|(name, _)| name != "expected_version")
+        .collect();
+    let Some(properties) = schemas["ActOnTasks"]["properties"].as_object_mut() else { return };
+    for (name, field) in fields {
+        properties.entry(name).or_insert(field);
+    }
+}
+
 /// Returns the names of the schemas that responses use.
-pub fn response_schemas(document: &Value) -> BTreeSet<String> {
-    schemas_below(document, "responses")
+fn response_schemas_of(document: &Value, schemas: &Value) -> BTreeSet<String> {
+    schemas_below(document, schemas, "responses")
 }
 
 /// Returns the names of the schemas that request bodies use.
-pub fn request_schemas(document: &Value) -> BTreeSet<String> {
-    schemas_below(document, "requestBody")
+pub fn request_schemas(document: &Value, schemas: &Value) -> BTreeSet<String> {
+    schemas_below(document, schemas, "requestBody")
 }
 
-fn schemas_below(document: &Value, part: &str) -> BTreeSet<String> {
+fn schemas_below(document: &Value, schemas: &Value, part: &str) -> BTreeSet<String> {
     let items = document["paths"].as_object().into_iter().flatten().filter_map(|(_, item)| item.as_object()).flatten();
     let mut names = BTreeSet::new();
-    items.for_each(|(_, operation)| collect(&operation[part], &document["components"]["schemas"], &mut names));
+    items.for_each(|(_, operation)| collect(&operation[part], schemas, &mut names));
     names
 }
 

@@ -42,7 +42,7 @@ impl Api {
     ) -> ApiResult<Approved> {
         let expected = expected_version(&body.expected_version, if_match.as_deref())?;
         let command = body.command(access.0.now_ms())?;
-        Ok(approved(access.0.act_on_task(&task_id, command, expected).await?))
+        Ok(approved(access.0.act_on_task(&task_id, command, expected).await?, &access.0.decider()))
     }
 
     /// Approves the output with changes. The changed output is stored as the next version of the artifact.
@@ -62,7 +62,7 @@ impl Api {
     ) -> ApiResult<Approved> {
         let expected = expected_version(&body.expected_version, if_match.as_deref())?;
         let command = body.command(access.0.now_ms())?;
-        Ok(approved(access.0.act_on_task(&task_id, command, expected).await?))
+        Ok(approved(access.0.act_on_task(&task_id, command, expected).await?, &access.0.decider()))
     }
 
     /// Rejects the output. An agent that holds the task loses its claim.
@@ -114,7 +114,7 @@ impl Api {
 
     /// Sends the output back to the agent with a description of the requested changes.
     ///
-    /// The task then waits for its agent, which gets the message as `task.asked`.
+    /// The task then waits for its agent, which gets the message as `task.changes_requested`.
     #[oai(path = "/mailbox/:task_id/request-changes", method = "post", operation_id = "request_changes")]
     async fn request_changes(
         &self,
@@ -129,7 +129,7 @@ impl Api {
 
     /// Answers the question of the agent that asked for input.
     ///
-    /// The task then waits for its agent, which gets the message as `task.asked`.
+    /// The task then waits for its agent, which gets the message as `task.answered`.
     #[oai(path = "/mailbox/:task_id/answer", method = "post", operation_id = "answer_task")]
     async fn answer_task(
         &self,
@@ -204,5 +204,6 @@ impl Api {
 }
 
 async fn act(writer: &Writer, id: &str, expected: Expected, command: TaskCommand) -> ApiResult<Acted> {
-    Ok(acted(&writer.act_on_task(id, command, expected).await?.task))
+    let done = writer.act_on_task(id, command, expected).await?;
+    Ok(acted(writer.decider().view(&done.task)))
 }

@@ -11,7 +11,7 @@ use foldwork_engine::workspace::mailbox::actions::ActedTask;
 use foldwork_engine::workspace::mailbox::batch::{MAX_TASKS, Which};
 use poem_openapi::OpenApi;
 
-use super::command::{FilterTexts, command};
+use super::command::{FilterTexts, check_fields, command};
 use crate::api::section::Section;
 use crate::auth::ApiWrite;
 use crate::http::error::ApiResult;
@@ -42,6 +42,7 @@ impl Api {
         access: ApiWrite,
         body: Body<Received<ActOnTasks>>,
     ) -> ApiResult<JsonResponse<ActedBody>> {
+        check_fields(&body.fields)?;
         let named_action = body.action.text()?;
         let action = named_action.as_deref().and_then(Action::parse).ok_or_else(|| {
             let allowed = names::<Action>().join(", ");
@@ -52,7 +53,7 @@ impl Api {
         let tasks = outcomes.iter().filter_map(|outcome| outcome.result.as_ref().ok());
         let appended = |task: &ActedTask| task.appended.iter().map(EffectView::size_bytes).sum::<usize>();
         let bytes = tasks.map(|acted| acted.task.size_bytes() + appended(acted)).sum();
-        Ok(JsonResponse::large(&ActedBody::from(outcomes), bytes))
+        Ok(JsonResponse::large(&ActedBody::new(outcomes, &access.0.decider()), bytes))
     }
 }
 
@@ -74,10 +75,8 @@ fn which(request: &ActOnTasks) -> Result<Which, Error> {
     let filter = request.filter.object()?;
     // Rejects unknown fields, because a filter without its misspelt field would match more tasks.
     let mut wrong = Violations::default();
-    names::add_unknown(&filter, SentFilter::NAMES, &mut wrong);
-    let mut below = Violations::default();
-    below.add_below("/filter", wrong);
-    below.finish(())?;
+    names::add_unknown(&filter, SentFilter::NAMES, "/filter", &mut wrong);
+    wrong.finish(())?;
     let by = SentFilter::from_fields(&filter);
     let expected = request.expected.integer()?.and_then(|count| usize::try_from(count).ok());
     let expected = expected.ok_or_else(|| request.expected.invalid("required: how many tasks the filter matches"))?;

@@ -10,14 +10,14 @@ use foldwork_engine::model::task::{Action, SourceType, Status};
 use foldwork_engine::model::value::Object;
 use foldwork_engine::model::violation::Violations;
 use foldwork_engine::workspace::mailbox::tasks::TaskFilter;
-use foldwork_engine::workspace::mailbox::{TaskCommand, Worker};
+use foldwork_engine::workspace::mailbox::{Accepted, TaskCommand, Worker};
 use strum::VariantArray;
 
 use crate::http::etag::expected;
 use crate::wire::json::ExpectedVersion;
 use crate::wire::names;
 use crate::wire::new_event::read_expected;
-use crate::wire::received::{FromFields, Sent, SentText, first_text};
+use crate::wire::received::{FromFields, Sent, SentText, first_text, several};
 use crate::wire::task::{
     ActOnTasks, AnswerTask, ApproveTask, AskTask, AssignTask, DeferTask, EditTask, MarkTask, RejectTask,
     RequestChanges, RetryTask, SentFilter, drafts, required_message,
@@ -26,8 +26,8 @@ use crate::wire::task::{
 /// The longest deferral in seconds, about three thousand years.
 const MAX_SECONDS: i64 = 100_000_000_000;
 
-/// The fields for the changes of an edit. A request must have exactly one of them.
-const EDITS: [&str; 5] = ["modifications", "content", "text", "artifact", "artifacts"];
+/// The field with the version of one task, which a request about many tasks does not have.
+const EXPECTED_VERSION: &str = "expected_version";
 
 /// A request for an action of a person.
 pub trait Acting {
@@ -53,8 +53,30 @@ pub fn command(action: Action, fields: &Object, now_ms: i64) -> Result<TaskComma
     }
 }
 
+/// Fails if a request for an action on many tasks has a field that no action has.
+pub fn check_fields(fields: &Object) -> Result<(), Error> {
+    let actions = [
+        ApproveTask::NAMES,
+        EditTask::NAMES,
+        RejectTask::NAMES,
+        DeferTask::NAMES,
+        AskTask::NAMES,
+        RequestChanges::NAMES,
+        AnswerTask::NAMES,
+        AssignTask::NAMES,
+        RetryTask::NAMES,
+    ];
+    let mut known = ActOnTasks::NAMES.to_vec();
+    for name in actions.concat() {
+        if name != EXPECTED_VERSION && !known.contains(&name) {
+            known.push(name);
+        }
+    }
+    names::only(fields, &known)
+}
+
 fn of_many<T: FromFields>(fields: &Object) -> Result<T, Error> {
-    let own = T::NAMES.iter().filter(|name| **name != "expected_version");
+    let own = T::NAMES.iter().filter(|name| **name != EXPECTED_VERSION);
     let allowed: Vec<&str> = ActOnTasks::NAMES.iter().chain(own).copied().collect();
     names::only(fields, &allowed)?;
     Ok(T::from_fields(fields))
@@ -62,27 +84,30 @@ fn of_many<T: FromFields>(fields: &Object) -> Result<T, Error> {
 
 impl Acting for ApproveTask {
     fn command(&self, _: i64) -> Result<TaskCommand, Error> {
-        let accept_stale = self.accept_stale.flag()?.unwrap_or(false);
-        Ok(TaskCommand::Approve { comment: self.comment.text()?, accept_stale })
+        let accepted = accepted(&self.accept_stale, &self.accept_superseded)?;
+        Ok(TaskCommand::Approve { comment: self.comment.text()?, accepted })
     }
 }
 
 impl Acting for EditTask {
     fn command(&self, _: i64) -> Result<TaskCommand, Error> {
-        let accept_stale = self.accept_stale.flag()?.unwrap_or(false);
-        Ok(TaskCommand::Edit { edit: edit(self)?, comment: self.comment.text()?, accept_stale })
+        let accepted = accepted(&self.accept_stale, &self.accept_superseded)?;
+        Ok(TaskCommand::Edit { edit: edit(self)?, comment: self.comment.text()?, accepted })
     }
+}
+
+fn accepted(stale: &Sent<Option<bool>>, superseded: &Sent<Option<bool>>) -> Result<Accepted, Error> {
+    Ok(Accepted { stale: stale.flag()?.unwrap_or(false), superseded: superseded.flag()?.unwrap_or(false) })
+}
+
+/// Fails if several fields are present of which only one would be read.
+fn only_one(fields: &[(&str, bool)]) -> Result<(), Error> {
+    several(fields).map_or(Ok(()), |wrong| Err(vec![wrong].into()))
 }
 
 fn edit(sent: &EditTask) -> Result<Edit, Error> {
     let EditTask { modifications, content, text, artifact, artifacts, .. } = sent;
-    let absent =
-        [modifications.is_absent(), content.is_absent(), text.is_absent(), artifact.is_absent(), artifacts.is_absent()];
-    let given: Vec<&str> = EDITS.into_iter().zip(absent).filter(|(_, absent)| !absent).map(|(name, _)| name).collect();
-    if let [_, second, ..] = given[..] {
-        let message = format!("found {}; expected only one of {}", given.join(" and "), EDITS.join(", "));
-        return Err(Error::invalid_at(format!("/{second}"), message));
-    }
+    only_one(&[modifications.given(), content.given(), text.given(), artifact.given(), artifacts.given()])?;
     if let Some(modifications) = sent.modifications.exact() {
         let modified = modifications.as_object().filter(|modified| !modified.is_empty());
         let wrong = || sent.modifications.invalid("expected an object with fields");
@@ -110,7 +135,8 @@ impl Acting for RejectTask {
 
 impl Acting for DeferTask {
     fn command(&self, now_ms: i64) -> Result<TaskCommand, Error> {
-        Ok(TaskCommand::Defer { until: end(self, now_ms)?, reason: self.reason.text()? })
+        only_one(&[self.until.given(), self.for_seconds.given()])?;
+        TaskCommand::defer(end(self, now_ms)?, self.reason.text()?)
     }
 }
 
@@ -160,6 +186,9 @@ impl Acting for AssignTask {
 }
 
 fn new_assignee(sent: &AssignTask) -> Result<Option<Assignee>, Error> {
+    let AssignTask { assignee_type, assignee_id, agent_id, user_id, .. } = sent;
+    only_one(&[agent_id.given(), user_id.given(), assignee_id.given()])?;
+    only_one(&[agent_id.given(), user_id.given(), assignee_type.given()])?;
     if let Some(id) = sent.agent_id.text()? {
         return Ok(Some(Assignee::Agent(id.into())));
     }
@@ -173,12 +202,10 @@ fn new_assignee(sent: &AssignTask) -> Result<Option<Assignee>, Error> {
     assignee(&sent.assignee_type, &sent.assignee_id)
 }
 
-/// Returns the expected version from the body or, if the body has none, from the header `If-Match`.
+/// Returns the expected version from the body, the header `If-Match`, or both.
 pub fn expected_version(sent: &Sent<Option<u64>>, if_match: Option<&str>) -> Result<Expected, Error> {
-    match sent.value() {
-        Some(version) => read_expected(Some(ExpectedVersion(version.clone()))),
-        None => expected(if_match),
-    }
+    let stated = read_expected(sent.value().cloned().map(ExpectedVersion))?;
+    expected(stated, if_match)
 }
 
 /// Returns the agent and the claim that a request names.

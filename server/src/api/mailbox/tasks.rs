@@ -86,7 +86,8 @@ impl Api {
         let limit = Limit { tasks: limit(rows)?, bytes: page_bytes.0.0 };
         let page = access.0.list_tasks(&filter, before, limit).await?;
         let bytes = page.items.iter().map(|task| Task::new(task).listed_bytes()).sum();
-        let page = offload(bytes, || PageBody::new(page, LIST, |task| TaskBody::from(&*task)));
+        let decider = access.0.decider();
+        let page = offload(bytes, || PageBody::new(page, LIST, |task| TaskBody::from(decider.view(&task))));
         Ok(JsonResponse::large(&page, bytes))
     }
 
@@ -106,7 +107,7 @@ impl Api {
         let make = async move |writer: Writer, request| {
             let (task, repeated) = writer.create_task(NewTask { request, ..new }).await?;
             let location = format!("{}/mailbox/{}", API, task.id);
-            Ok(Outcome { body: TaskBody::from(&*task), location, repeated })
+            Ok(Outcome { body: TaskBody::from(writer.decider().view(&task)), location, repeated })
         };
         idempotent(&access.0, key.0, "create_task", &text, make).await
     }

@@ -63,7 +63,7 @@ impl Api {
         let expected = expected_version(&body.expected_version, if_match.as_deref())?;
         let mut worked = work(&access.0, &task_id, who, claim, expected).await?;
         let lease = worked.claimed()?.into();
-        let body = ClaimedBody { task: TaskBody::from(&*worked.task), lease };
+        let body = ClaimedBody { task: TaskBody::from(access.0.decider().view(&worked.task)), lease };
         Ok(Claimed::Done(JsonResponse::new(&body), etag(worked.task.version)))
     }
 
@@ -77,7 +77,7 @@ impl Api {
         let mut data = Vec::new();
         if let Some(mut worked) = access.0.claim_next(&agent_id, seconds, instance).await? {
             let lease = worked.claimed()?.into();
-            data.push(ClaimedBody { task: TaskBody::from(&*worked.task), lease });
+            data.push(ClaimedBody { task: TaskBody::from(access.0.decider().view(&worked.task)), lease });
         }
         Ok(ClaimedNext::Done(JsonResponse::new(&ClaimedTasks { data })))
     }
@@ -149,7 +149,7 @@ impl Api {
         let who = worker(&body.agent_id, &body.claim)?;
         let expected = expected_version(&body.expected_version, if_match.as_deref())?;
         let worked = work(&access.0, &task_id, who, operation, expected).await?;
-        Ok(acted(&worked.task))
+        Ok(acted(access.0.decider().view(&worked.task)))
     }
 
     /// Asks a person for input that the agent needs to continue, and releases the agent's claim.
@@ -169,7 +169,7 @@ impl Api {
         let who = worker(&body.agent_id, &body.claim)?;
         let expected = expected_version(&body.expected_version, if_match.as_deref())?;
         let worked = work(&access.0, &task_id, who, operation, expected).await?;
-        Ok(acted(&worked.task))
+        Ok(acted(access.0.decider().view(&worked.task)))
     }
 
     /// Reports that the agent failed. If the failure is retryable, the task waits for another attempt. A task has at
@@ -190,7 +190,7 @@ impl Api {
         let who = worker(&body.agent_id, &body.claim)?;
         let expected = expected_version(&body.expected_version, if_match.as_deref())?;
         let worked = work(&access.0, &task_id, who, operation, expected).await?;
-        Ok(acted(&worked.task))
+        Ok(acted(access.0.decider().view(&worked.task)))
     }
 
     /// Releases the claim and returns the task to its status before the claim.
@@ -207,7 +207,7 @@ impl Api {
         let who = worker(&body.agent_id, &body.claim)?;
         let expected = expected_version(&body.expected_version, if_match.as_deref())?;
         let worked = work(&access.0, &task_id, who, Work::Release, expected).await?;
-        Ok(acted(&worked.task))
+        Ok(acted(access.0.decider().view(&worked.task)))
     }
 
     /// Cancels the task. Only the task's creator and the workspace's owners may cancel a task.
@@ -225,7 +225,7 @@ impl Api {
         let expected = expected_version(&body.expected_version, if_match.as_deref())?;
         let writer = access.0.as_agent_writer();
         let worked = work(&writer, &task_id, Worker::default(), operation, expected).await?;
-        Ok(acted(&worked.task))
+        Ok(acted(access.0.decider().view(&worked.task)))
     }
 }
 

@@ -1,132 +1,149 @@
 //! Converts a Markdown file to the fields of an article, from its front matter, first heading and body.
 
-use pulldown_cmark::{Event, Parser, Tag, TagEnd};
 use serde_json::{Map, Value};
 
-/// The names of the fields that the import sets for every article. Of these fields, front matter can set only the title
-/// and the tags.
-const OWN_FIELDS: [&str; 6] = ["slug", "title", "body", "tags", "path", "folder"];
-/// The line number of the first line of front matter, which follows the `---` on line 1.
-const FIRST_LINE: usize = 2;
-/// The maximum length of a front matter field's name.
-const MAX_NAME: usize = 64;
+use super::front_matter::FrontMatter;
+pub use super::front_matter::Warning;
+use super::{date, slug, title};
 
-/// A line of front matter that is skipped because it cannot be parsed.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct BadLine {
-    /// The number of the line in the file, from 1.
-    pub line: usize,
-    pub reason: &'static str,
+/// The names of a description in front matter, in order of preference.
+const DESCRIPTION: [&str; 3] = ["description", "summary", "excerpt"];
+/// The names of the date of a text. `date` is that of Hugo, Jekyll, Zola and Docusaurus, `pubDate` that of Astro, and
+/// `created` that of notes in Obsidian.
+const DATE: [&str; 5] = ["date", "pubDate", "publishDate", "created", "created_at"];
+/// The names of the date of the last change.
+const UPDATED: [&str; 7] =
+    ["updated", "lastmod", "last_modified_at", "updatedDate", "modified", "updated_at", "last_update.date"];
+/// The names of tags: `taxonomies.tags` is that of Zola. A file without tags has its categories instead. Keywords are
+/// for search engines, so they are no tags.
+const TAGS: [&str; 6] = ["tags", "taxonomies.tags", "tag", "categories", "taxonomies.categories", "category"];
+/// The maximum number of characters of a description.
+const MAX_DESCRIPTION: usize = 10_000;
+/// The maximum number of tags.
+const MAX_TAGS: usize = 200;
+/// The maximum number of characters of a tag.
+const MAX_TAG: usize = 200;
+
+/// A Markdown file, split into front matter and body.
+pub struct Document<'a> {
+    front: FrontMatter,
+    body: &'a str,
 }
 
-/// Returns the fields of a file's article. Adds the lines of front matter that cannot be parsed to `bad`.
-pub fn fields(path: &str, slug: &str, text: &str, bad: &mut Vec<BadLine>) -> Map<String, Value> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let (front, body) = split_front_matter(text, bad);
-    let folders: Vec<&str> = path.rsplit_once('/').map(|(folders, _)| folders.split('/').collect()).unwrap_or_default();
-    let title = front.get("title").and_then(scalar_text).or_else(|| first_heading(body));
-    let tags =
-        front.get("tags").and_then(tag_list).unwrap_or_else(|| folders.iter().map(|&name| name.into()).collect());
-
-    let mut fields = Map::new();
-    fields.insert("slug".to_owned(), slug.into());
-    fields.insert("title".to_owned(), title.unwrap_or_else(|| stem(path).to_owned()).into());
-    fields.insert("body".to_owned(), body.into());
-    fields.insert("tags".to_owned(), tags.into());
-    fields.insert("path".to_owned(), path.into());
-    fields.insert("folder".to_owned(), folders.first().copied().unwrap_or(".").into());
-    fields.extend(front.into_iter().filter(|(name, value)| is_extra_field(name, value)));
-    fields
-}
-
-/// Splits a file into front matter and body. Text that only resembles front matter belongs to the body.
-fn split_front_matter<'a>(text: &'a str, bad: &mut Vec<BadLine>) -> (Map<String, Value>, &'a str) {
-    let parsed = find_front_matter(text)
-        .and_then(|(yaml, rest)| Some((parse_front_matter(yaml).or_else(|| read_by_entries(yaml, bad))?, rest)));
-    parsed.unwrap_or_else(|| (Map::new(), text))
-}
-
-/// Parses front matter that is not valid YAML as a whole, entry by entry, and skips bad entries. Returns `None` if the
-/// text does not begin with a name or has no valid entry. In that case, the two `---` are horizontal rules, and the
-/// text belongs to the body.
-fn read_by_entries(yaml: &str, bad: &mut Vec<BadLine>) -> Option<Map<String, Value>> {
-    let mut front = Map::new();
-    let mut left_out = Vec::new();
-    let entries = entries(yaml);
-    let (_, first) = entries.iter().find(|(_, entry)| !entry.trim().is_empty())?;
-    let (name, value) = first.split_once(':')?;
-    if name.is_empty() || name.contains(char::is_whitespace) || !value.starts_with(char::is_whitespace) {
-        return None;
+impl<'a> Document<'a> {
+    pub fn read(text: &'a str, warnings: &mut Vec<Warning>) -> Self {
+        let (front, body) = FrontMatter::split(text, warnings);
+        Self { front, body }
     }
-    for (line, entry) in entries {
-        let Some(read) = parse_front_matter(entry) else {
-            left_out.push(BadLine { line, reason: "it is not YAML of the form `name: value`" });
-            continue;
+
+    /// Returns the slug that the file asks for.
+    pub fn slug(&self) -> Option<String> {
+        self.front.get("slug").and_then(scalar_text).and_then(|text| slug::of_front_matter(&text))
+    }
+
+    /// Returns the fields of the file's article. No field that belongs to publication comes from a file.
+    pub fn into_fields(self, path: &str, slug: &str, warnings: &mut Vec<Warning>) -> Map<String, Value> {
+        let folders: Vec<&str> =
+            path.rsplit_once('/').map(|(folders, _)| folders.split('/').collect()).unwrap_or_default();
+        let title = self.title(warnings).or_else(|| title::first_heading(self.body));
+        let title = title.unwrap_or_else(|| title::one_line(stem(path)));
+        let tags = self.tags(warnings).unwrap_or_else(|| folders.iter().map(|&name| name.into()).collect());
+
+        let mut fields = Map::new();
+        fields.insert("slug".to_owned(), slug.into());
+        fields.insert("title".to_owned(), title.into());
+        fields.insert("body".to_owned(), self.body.into());
+        fields.insert("tags".to_owned(), tags.into());
+        fields.insert("path".to_owned(), path.into());
+        fields.insert("folder".to_owned(), folders.first().copied().unwrap_or(".").into());
+        let further = [
+            ("description", self.description(warnings)),
+            ("date", self.date(&DATE, warnings)),
+            ("updated", self.date(&UPDATED, warnings)),
+        ];
+        fields.extend(further.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.into()))));
+        if !self.front.values.is_empty() {
+            fields.insert("front_matter".to_owned(), Value::Object(self.front.values));
+        }
+        fields
+    }
+
+    fn title(&self, warnings: &mut Vec<Warning>) -> Option<String> {
+        let value = self.front.get("title")?;
+        let title = scalar_text(value);
+        if title.is_none() && (value.is_array() || value.is_object()) {
+            self.warn("title", "it is a list or a mapping; the first heading is the title", warnings);
+        }
+        let title = title?;
+        if title.chars().count() > title::MAX_TITLE {
+            self.warn("title", &format!("it is cut after {} characters", title::MAX_TITLE), warnings);
+        }
+        Some(title::one_line(&title)).filter(|title| !title.is_empty())
+    }
+
+    fn description(&self, warnings: &mut Vec<Warning>) -> Option<String> {
+        let (name, text) = DESCRIPTION.iter().find_map(|&name| Some((name, scalar_text(self.front.get(name)?)?)))?;
+        if text.chars().count() > MAX_DESCRIPTION {
+            let reason = format!("the field `description` is cut after {MAX_DESCRIPTION} characters");
+            self.warn(name, &reason, warnings);
+            return Some(text.chars().take(MAX_DESCRIPTION).collect());
+        }
+        Some(text)
+    }
+
+    /// Returns the first of several dates. A value that is no date is only part of the front matter.
+    fn date(&self, names: &[&str], warnings: &mut Vec<Warning>) -> Option<String> {
+        let (name, text) = names.iter().find_map(|&name| Some((name, scalar_text(self.front.get(name)?)?)))?;
+        let date = date::rfc3339(&text);
+        if date.is_none() {
+            self.warn(name, "it is not a date, so it is kept only in `front_matter`", warnings);
+        }
+        date
+    }
+
+    /// Returns the tags in a list or in comma-separated text. Repeated tags count once.
+    fn tags(&self, warnings: &mut Vec<Warning>) -> Option<Vec<Value>> {
+        let (name, value) = TAGS.iter().find_map(|&name| Some((name, self.front.get(name)?)))?;
+        let listed: Vec<String> = match value {
+            Value::Array(tags) => tags.iter().filter_map(tag_text).collect(),
+            Value::String(tags) => tags.split(',').map(str::to_owned).collect(),
+            single => tag_text(single).into_iter().collect(),
         };
-        for (name, value) in read {
-            if front.contains_key(&name) {
-                left_out.push(BadLine { line, reason: "an earlier line has the same name" });
-            } else {
-                front.insert(name, value);
+        let mut tags: Vec<Value> = Vec::new();
+        for tag in &listed {
+            // Obsidian also writes tags with the `#` that they have in a text.
+            let tag = tag.trim();
+            let tag = tag.strip_prefix('#').unwrap_or(tag);
+            if tag.is_empty() || tags.iter().any(|other| other == tag) {
+                continue;
             }
+            if tags.len() == MAX_TAGS || tag.chars().count() > MAX_TAG {
+                let limits = format!("{MAX_TAGS} tags of {MAX_TAG} characters");
+                self.warn(name, &format!("only {limits} at most become tags of the article"), warnings);
+                break;
+            }
+            tags.push(tag.into());
         }
+        Some(tags)
     }
-    if front.is_empty() {
-        return None;
+
+    fn warn(&self, name: &str, reason: &str, warnings: &mut Vec<Warning>) {
+        warnings
+            .push(Warning { line: self.front.line(name), reason: format!("`{name}` in the front matter: {reason}") });
     }
-    bad.append(&mut left_out);
-    Some(front)
 }
 
-/// Splits front matter into entries with their line numbers in the file. Indented lines, list items, comments and empty
-/// lines belong to the preceding entry.
-fn entries(yaml: &str) -> Vec<(usize, &str)> {
-    let mut entries = Vec::new();
-    let (mut start, mut end, mut first_line) = (0, 0, FIRST_LINE);
-    for (line, text) in (FIRST_LINE..).zip(yaml.split_inclusive('\n')) {
-        let begins = !text.starts_with([' ', '\t', '-', '#', '\r', '\n']);
-        if begins && end > start {
-            entries.push((first_line, yaml.get(start..end).unwrap_or_default()));
-            (start, first_line) = (end, line);
-        }
-        end += text.len();
-    }
-    entries.push((first_line, yaml.get(start..end).unwrap_or_default()));
-    entries
-}
-
-/// Returns the text between `---` on the first line and the next `---` or `...`, and the text after that second line.
-fn find_front_matter(text: &str) -> Option<(&str, &str)> {
-    let mut lines = text.split_inclusive('\n');
-    let opening = lines.next().filter(|line| line.trim_end() == "---")?;
-    let mut end = opening.len();
-    for line in lines {
-        if matches!(line.trim_end(), "---" | "...") {
-            let rest = text.get(end + line.len()..)?;
-            return Some((text.get(opening.len()..end)?, rest.trim_start_matches(['\r', '\n'])));
-        }
-        end += line.len();
-    }
-    None
-}
-
-fn parse_front_matter(yaml: &str) -> Option<Map<String, Value>> {
-    if yaml.trim().is_empty() {
-        return Some(Map::new());
-    }
-    match serde_saphyr::from_str(yaml) {
-        Ok(Value::Object(front)) => Some(front),
-        Ok(Value::Null) => Some(Map::new()),
+/// Returns whether front matter says that the article is published: `draft: false`, as of Hugo, Zola, Astro and
+/// Docusaurus, `published: true`, as of Jekyll, or `publish: true`, as of Obsidian. `None` if it says nothing about it.
+pub fn is_published(front: &Map<String, Value>) -> Option<bool> {
+    let flag = |name: &str| match front.get(name)? {
+        Value::Bool(flag) => Some(*flag),
+        Value::String(text) => text.trim().to_ascii_lowercase().parse().ok(),
         _ => None,
-    }
-}
-
-fn is_extra_field(name: &str, value: &Value) -> bool {
-    let is_name = !name.is_empty()
-        && name.len() <= MAX_NAME
-        && !name.starts_with(['_', '$'])
-        && !name.contains(|character: char| character == '.' || character.is_control());
-    is_name && !OWN_FIELDS.contains(&name) && (value.is_string() || value.is_number() || value.is_boolean())
+    };
+    let said = [flag("draft").map(|is_draft| !is_draft), flag("published"), flag("publish")];
+    // One `no` keeps the article from readers.
+    said.into_iter().flatten().reduce(|all, one| all && one)
 }
 
 /// Returns a scalar as text, or `None` if the text is empty.
@@ -140,33 +157,9 @@ fn scalar_text(value: &Value) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// Returns the tags in a list or in comma-separated text.
-fn tag_list(value: &Value) -> Option<Vec<Value>> {
-    match value {
-        Value::Array(tags) => Some(tags.iter().filter_map(scalar_text).map(Value::from).collect()),
-        Value::String(tags) => {
-            Some(tags.split(',').map(str::trim).filter(|tag| !tag.is_empty()).map(Value::from).collect())
-        }
-        _ => None,
-    }
-}
-
-/// Returns the text of the first heading that is not empty.
-fn first_heading(body: &str) -> Option<String> {
-    let mut heading: Option<String> = None;
-    for event in Parser::new(body) {
-        match (event, &mut heading) {
-            (Event::Start(Tag::Heading { .. }), _) => heading = Some(String::new()),
-            (Event::Text(text) | Event::Code(text), Some(heading)) => heading.push_str(&text),
-            (Event::SoftBreak | Event::HardBreak, Some(heading)) => heading.push(' '),
-            (Event::End(TagEnd::Heading(_)), Some(text)) if !text.trim().is_empty() => {
-                return Some(text.trim().to_owned());
-            }
-            (Event::End(TagEnd::Heading(_)), _) => heading = None,
-            _ => {}
-        }
-    }
-    None
+/// Returns the text of a tag. In Docusaurus, a tag may be an object with a label.
+fn tag_text(tag: &Value) -> Option<String> {
+    scalar_text(tag.get("label").unwrap_or(tag))
 }
 
 fn stem(path: &str) -> &str {
@@ -180,28 +173,37 @@ mod tests {
 
     use super::*;
 
+    fn fields(path: &str, text: &str, warnings: &mut Vec<Warning>) -> Value {
+        Value::Object(Document::read(text, warnings).into_fields(path, "slug", warnings))
+    }
+
     fn fields_of(path: &str, text: &str) -> Value {
-        Value::Object(fields(path, "slug", text, &mut Vec::new()))
+        fields(path, text, &mut Vec::new())
+    }
+
+    /// Returns the fields, and the lines of the warnings.
+    fn with_lines(text: &str) -> (Value, Vec<usize>) {
+        let mut warnings = Vec::new();
+        let fields = fields("a.md", text, &mut warnings);
+        (fields, warnings.iter().map(|warning| warning.line).collect())
     }
 
     #[test]
-    fn invalid_lines_of_front_matter_are_reported_and_skipped() {
-        let text =
-            "---\ntitle: One: two\ntags:\n- a\n- b\nstatus: draft\nnonsense\nopen: [\nstatus: twice\n---\n# Heading\n";
-        let mut bad = Vec::new();
-        let fields = fields("a.md", "slug", text, &mut bad);
-        assert_eq!((&fields["title"], &fields["tags"]), (&json!("Heading"), &json!(["a", "b"])));
-        assert_eq!((&fields["status"], &fields["body"]), (&json!("draft"), &json!("# Heading\n")));
-        assert_eq!(bad.iter().map(|bad| bad.line).collect::<Vec<_>>(), [2, 7, 8, 9]);
-    }
-
-    #[test]
-    fn front_matter_gives_title_tags_and_further_scalars() {
-        let text = "---\ntitle: A title\ntags: [one, 2]\nstatus: draft\nweight: 3\ndate: 2024-01-02\n_hidden: x\n\
-                    $odd: x\na.b: x\nslug: other\nnested: {a: 1}\n---\n\n# Heading\n\nBody.\n";
+    fn usual_names_are_fields_and_everything_is_in_front_matter() {
+        let text = "---\ntitle: A title\ntags: [one, 2]\nstatus: 1\npublished_at: 2024-02-25 00:00\n\
+                    published_version: v2\nweight: 3\ndate: 2024-01-02\nlastmod: 2024-03-04 05:06:07 +0100\n\
+                    description: What it is\na.b: x\n$odd: y\nslug: other\npath: /x\nfolder: y\naliases: [/old]\n\
+                    menu:\n  main: {weight: 1}\n---\n\n# Heading\n\nBody.\n";
         let expected = json!({
             "slug": "slug", "title": "A title", "body": "# Heading\n\nBody.\n", "tags": ["one", "2"],
-            "path": "docs/guide/a.md", "folder": "docs", "status": "draft", "weight": 3, "date": "2024-01-02",
+            "path": "docs/guide/a.md", "folder": "docs", "description": "What it is",
+            "date": "2024-01-02T00:00:00.000Z", "updated": "2024-03-04T04:06:07.000Z",
+            "front_matter": {
+                "title": "A title", "tags": ["one", 2], "status": 1, "published_at": "2024-02-25 00:00",
+                "published_version": "v2", "weight": 3, "date": "2024-01-02", "lastmod": "2024-03-04 05:06:07 +0100",
+                "description": "What it is", "a.b": "x", "$odd": "y", "slug": "other", "path": "/x", "folder": "y",
+                "aliases": ["/old"], "menu": {"main": {"weight": 1}},
+            },
         });
         assert_eq!(fields_of("docs/guide/a.md", text), expected);
     }
@@ -218,17 +220,57 @@ mod tests {
     }
 
     #[test]
-    fn tags_may_be_separated_by_commas() {
-        assert_eq!(fields_of("a.md", "---\ntags: one, two ,\n---\n")["tags"], json!(["one", "two"]));
+    fn tags_have_several_forms() {
+        for (front, tags) in [
+            ("tags: one, two ,", json!(["one", "two"])),
+            ("tags: [a, '#b', a, '', null]", json!(["a", "b"])),
+            ("Tags: [a]", json!(["a"])),
+            ("tag: a", json!(["a"])),
+            ("tags: 2024", json!(["2024"])),
+            ("tags: [{label: A, permalink: /a}]", json!(["A"])),
+            ("categories: [a]\ntags: []", json!([])),
+            ("categories: [a]", json!(["a"])),
+            ("taxonomies:\n  tags: [a]\n  categories: [b]", json!(["a"])),
+            ("keywords: [a]", json!(["docs"])),
+            ("tags:", json!(["docs"])),
+        ] {
+            assert_eq!(fields_of("docs/a.md", &format!("---\n{front}\n---\n"))["tags"], tags, "{front}");
+        }
     }
 
     #[test]
-    fn text_that_only_resembles_front_matter_stays_in_the_body() {
-        for text in ["---\n\nA rule above.\n\n---\nmore", "---\ntitle: never closed\n", "---\na: [\n---\nx", "--- \r\n"]
-        {
-            assert_eq!(fields_of("a.md", text)["body"], json!(text));
+    fn values_that_do_not_fit_a_field_are_reported() {
+        let many = (0..500).map(|tag| tag.to_string()).collect::<Vec<_>>().join(", ");
+        let (fields, lines) = with_lines(&format!("---\ntitle: [WIP]\ndate: soon\ntags: {many}\n---\n# Heading\n"));
+        assert_eq!((&fields["title"], lines), (&json!("Heading"), vec![2, 4, 3]));
+        assert_eq!((fields.get("date"), &fields["front_matter"]["date"]), (None, &json!("soon")));
+        assert_eq!(fields["tags"].as_array().map(Vec::len), Some(MAX_TAGS));
+        let long = "x".repeat(300_000);
+        let (fields, lines) = with_lines(&format!("---\ntitle: {long}\ndescription: y\n---\n"));
+        assert_eq!((fields["title"].as_str().map(str::len), lines), (Some(title::MAX_TITLE), vec![2, 2]));
+        assert_eq!((&fields["front_matter"]["title"], &fields["description"]), (&json!(long), &json!("y")));
+    }
+
+    #[test]
+    fn a_file_says_its_slug_and_whether_it_is_published() {
+        for (front, slug, is_published) in [
+            ("slug: my-post\ndraft: false", Some("my-post"), Some(true)),
+            ("slug: /Some Page/\ndraft: true", Some("some-page"), Some(false)),
+            ("slug: 2024\npublished: true", Some("2024"), Some(true)),
+            ("slug: [a]\npublish: 'True'", None, Some(true)),
+            ("published: true\ndraft: true", None, Some(false)),
+            ("status: published\npublished_version: 1", None, None),
+        ] {
+            let text = format!("---\n{front}\n---\n");
+            let document = Document::read(&text, &mut Vec::new());
+            assert_eq!(document.slug().as_deref(), slug, "{front}");
+            assert_eq!(super::is_published(&document.front.values), is_published, "{front}");
         }
-        assert_eq!(fields_of("a.md", "---\r\ntitle: t\r\n---\r\nx\r\n")["body"], json!("x\r\n"));
-        assert_eq!(fields_of("a.md", "---\n---\nx")["body"], json!("x"));
+    }
+
+    #[test]
+    fn statements_of_mdx_stay_in_the_body() {
+        let text = "---\ntitle: T\n---\nimport Tabs from '@theme/Tabs';\nexport const x = 1;\n\n<Tabs/>\n";
+        assert!(fields_of("a.mdx", text)["body"].as_str().is_some_and(|body| body.starts_with("import Tabs")));
     }
 }

@@ -1,160 +1,115 @@
-//! Converts the changes of a history to events. The ids of the events are the same in every import.
+//! The events of an import, before they are sent.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap, HashSet};
 
-use git2::{Oid, Repository};
+use git2::Oid;
 use jiff::Timestamp;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::article::{self, BadLine};
-use super::history::{Act, Change, History};
-use crate::cli::batch::Origin;
+use super::history::Commit;
 use crate::cli::event::Event;
 
 /// The namespace of the ids of articles and events. With another namespace, repeated imports would create a second copy
 /// of every article.
 const GIT_NAMESPACE: Uuid = Uuid::from_u128(0x3b8e_52f1_c7d4_4a06_8f19_5d02_ae64_7c38);
-/// The earliest time that the server accepts: 0000-01-01T00:00:00Z.
-const YEAR_0000: Timestamp = Timestamp::constant(-62_167_219_200, 0);
-/// The maximum size in bytes of a file that is imported as an article.
-const MAX_FILE_BYTES: usize = 512 * 1024;
+/// The maximum size in bytes of an event as JSON. A request's body of 1 MiB has space for it.
+const MAX_EVENT_BYTES: usize = (1 << 20) - (16 << 10);
 
-/// A converter of the changes of a history to events, in order.
-pub struct Writer<'a> {
-    repository: &'a Repository,
-    history: &'a History,
-    project: &'a str,
-    /// The digests of the latest field values of each existing article, by the article's index in the history.
-    known: HashMap<usize, Digests>,
-    /// The invalid lines of front matter that were reported, with their paths. Each line is reported once, even if its
-    /// file changes often.
-    warned: HashSet<(String, BadLine)>,
+/// What an event belongs to: a commit, or a comparison with the files.
+#[derive(Clone, Debug, Default)]
+pub struct Moment {
+    pub commit: Option<Commit>,
+    /// The time of the commit, but never before that of the commit before it.
+    pub at: Option<Timestamp>,
+    /// Whether the event brings the project to the files in one step, instead of commit by commit.
+    pub reconciled: bool,
 }
 
-type Digests = BTreeMap<String, [u8; 32]>;
+/// The change of one article.
+pub struct Change<'a> {
+    pub id: &'a str,
+    pub path: &'a str,
+    pub verb: &'static str,
+    pub payload: Map<String, Value>,
+    /// Whether the article belongs to this import from this event on.
+    pub is_new: bool,
+    /// The content of the file, unless it is removed.
+    pub blob: Option<Oid>,
+    /// The time of the article's last event, before which the event does not occur.
+    pub after: Option<Timestamp>,
+}
 
-impl<'a> Writer<'a> {
-    /// Creates a writer that starts at the beginning of a history.
-    pub fn new(repository: &'a Repository, history: &'a History, project: &'a str) -> Self {
-        Self { repository, history, project, known: HashMap::new(), warned: HashSet::new() }
+/// An event to send. The sender adds its id.
+#[derive(Debug)]
+pub struct Prepared {
+    /// The event as JSON, without an id.
+    pub json: String,
+    pub aggregate_id: String,
+    pub path: String,
+    pub commit: String,
+    /// Whether the article belongs to this import from this event on.
+    pub is_new: bool,
+}
+
+impl Moment {
+    /// Returns the id of the commit, or the empty string.
+    pub fn commit_id(&self) -> String {
+        self.commit.as_ref().map(|commit| commit.id.to_string()).unwrap_or_default()
+    }
+}
+
+impl Change<'_> {
+    /// Returns the time at which the event occurs.
+    pub fn time(&self, moment: &Moment) -> Option<Timestamp> {
+        moment.at.map(|at| self.after.map_or(at, |after| at.max(after)))
     }
 
-    /// Passes the event of a change to `put`. A change that does not affect the article produces no event.
-    pub fn write(
-        &mut self,
-        change: &Change,
-        note: &dyn Fn(&str),
-        put: impl FnOnce(&Event<'_>, Origin) -> anyhow::Result<()>,
-    ) -> anyhow::Result<()> {
-        let (Some(commit), Some(birth)) =
-            (self.history.commits.get(change.commit), self.history.articles.get(change.article))
-        else {
-            return Ok(());
-        };
-        let Some((event_type, payload)) = self.payload(change, note)? else { return Ok(()) };
-        let id = commit.id.to_string();
-        let aggregate_id = self.aggregate_id(&birth.path, birth.commit);
-        let metadata = json!({"source": "git", "commit": id, "subject": commit.subject, "path": change.path});
+    /// Returns the event, or the reason why it cannot be sent.
+    pub fn prepare(self, project: &str, moment: &Moment) -> anyhow::Result<Result<Prepared, String>> {
+        let occurred_at = self.time(moment).map(|time| Cow::Owned(time_text(time)));
+        let mut metadata = json!({"source": "folder", "path": self.path});
+        if let Some(commit) = &moment.commit {
+            metadata = json!({
+                "source": "git", "commit": commit.id.to_string(), "subject": commit.subject, "path": self.path,
+                "commit_time": commit.time.map(time_text),
+            });
+        }
+        if let Some(blob) = self.blob {
+            metadata["blob"] = blob.to_string().into();
+        }
+        if moment.reconciled {
+            metadata["reconciled"] = true.into();
+        }
         let metadata: Box<RawValue> = to_raw_value(&metadata)?;
-        let payload: Box<RawValue> = to_raw_value(&payload)?;
+        let payload: Box<RawValue> = to_raw_value(&self.payload)?;
         let event = Event {
-            event_id: Some(Cow::Owned(name_id(&[&aggregate_id, &id]))),
-            aggregate_id: Cow::Owned(aggregate_id),
+            event_id: None,
+            aggregate_id: Cow::Borrowed(self.id),
             aggregate_type: Cow::Borrowed("article"),
-            event_type: Cow::Borrowed(event_type),
-            project_id: Some(Cow::Borrowed(self.project)),
+            event_type: Cow::Owned(format!("article.{}", self.verb)),
+            project_id: Some(Cow::Borrowed(project)),
             payload: &payload,
             metadata: Some(&metadata),
-            occurred_at: time_text(commit.seconds).map(Cow::Owned),
+            occurred_at,
             restore: None,
         };
-        put(&event, Origin::Commit { id, path: change.path.clone() })
-    }
-
-    /// Returns the event type and payload for a change, or `None` if the file cannot be an article.
-    fn payload(
-        &mut self,
-        change: &Change,
-        note: &dyn Fn(&str),
-    ) -> anyhow::Result<Option<(&'static str, Map<String, Value>)>> {
-        let (blob, slug) = match &change.act {
-            Act::Remove => {
-                let was_known = self.known.remove(&change.article).is_some();
-                return Ok(was_known.then(|| ("article.deleted", Map::new())));
-            }
-            Act::Write { blob, slug } => (*blob, slug),
-        };
-        let text = match self.text(blob)? {
-            Ok(text) => text,
-            Err(reason) => {
-                let commit = self.history.commits.get(change.commit).map(|commit| commit.id.to_string());
-                let commit = commit.unwrap_or_default();
-                note(&format!("warning: {} at commit {commit:.10} is skipped: {reason}", change.path));
-                return Ok(None);
-            }
-        };
-        let mut bad = Vec::new();
-        let fields = article::fields(&change.path, slug, &text, &mut bad);
-        for bad in bad {
-            let (path, line, reason) = (&change.path, bad.line, bad.reason);
-            if self.warned.insert((path.clone(), bad)) {
-                note(&format!("warning: {path}:{line}: the line of front matter is skipped: {reason}"));
-            }
+        let json = event.to_json()?;
+        if json.len() > MAX_EVENT_BYTES {
+            return Ok(Err(format!("its event has {} bytes, and a request has at most 1 MiB", json.len())));
         }
-        let digests = digests(&fields);
-        Ok(Some(match self.known.insert(change.article, digests.clone()) {
-            None => ("article.created", fields),
-            Some(before) => ("article.updated", difference(fields, &before, &digests)),
-        }))
-    }
-
-    /// Returns the text of a blob, or the reason why the blob cannot be an article.
-    fn text(&self, blob: Oid) -> anyhow::Result<Result<String, &'static str>> {
-        let (size_bytes, _) = self.repository.odb()?.read_header(blob)?;
-        if size_bytes > MAX_FILE_BYTES {
-            return Ok(Err("it is larger than 512 KiB"));
-        }
-        let blob = self.repository.find_blob(blob)?;
-        Ok(match std::str::from_utf8(blob.content()) {
-            Ok(text) if !text.contains('\0') => Ok(text.to_owned()),
-            _ => Err("it is not UTF-8 text"),
-        })
-    }
-
-    /// Returns the id of the article for a file. The id depends on the path and the commit of the file's creation.
-    fn aggregate_id(&self, first_path: &str, first_commit: Oid) -> String {
-        let root = self.history.commits.first().map(|commit| commit.id.to_string()).unwrap_or_default();
-        name_id(&[&root, first_path, &first_commit.to_string()])
+        let (aggregate_id, path) = (self.id.to_owned(), self.path.to_owned());
+        Ok(Ok(Prepared { json, aggregate_id, path, commit: moment.commit_id(), is_new: self.is_new }))
     }
 }
 
-fn name_id(parts: &[&str]) -> String {
+/// Returns the id that is derived from names.
+pub fn name_id(parts: &[&str]) -> String {
     Uuid::new_v5(&GIT_NAMESPACE, parts.join("\0").as_bytes()).to_string()
 }
 
-fn digests(fields: &Map<String, Value>) -> Digests {
-    fields.iter().map(|(name, value)| (name.clone(), Sha256::digest(value.to_string().as_bytes()).into())).collect()
-}
-
-/// Returns the changed fields of an article. The names of removed fields are in the field `$unset`.
-fn difference(fields: Map<String, Value>, before: &Digests, after: &Digests) -> Map<String, Value> {
-    let removed: Vec<Value> =
-        before.keys().filter(|name| !after.contains_key(*name)).map(|name| name.as_str().into()).collect();
-    let mut changed: Map<String, Value> =
-        fields.into_iter().filter(|(name, _)| before.get(name) != after.get(name)).collect();
-    if !removed.is_empty() {
-        changed.insert("$unset".to_owned(), Value::Array(removed));
-    }
-    changed
-}
-
-/// Returns a commit's time as RFC 3339 with milliseconds.
-fn time_text(seconds: i64) -> Option<String> {
-    // The server accepts times in the years 0000 to 9999.
-    let time = Timestamp::from_second(seconds).ok().filter(|time| *time >= YEAR_0000)?;
-    Some(time.strftime("%Y-%m-%dT%H:%M:%S.000Z").to_string())
+/// Returns a time as RFC 3339 with milliseconds, as the server writes it.
+pub fn time_text(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
 }

@@ -1,116 +1,295 @@
-//! Imports the Markdown history of a git repository. Each file becomes an article, and each commit that changes the
-//! file becomes an event.
+//! Imports Markdown files: the history of a git repository, or the files of a folder. Each file becomes an article.
+//!
+//! An import is a reconciliation. A record in the log says which commit was imported last. The commits after it are
+//! followed along first parents, each as the events of the articles that it changes. If HEAD does not descend from it
+//! so, one step brings the project to HEAD. In the end the articles are compared with HEAD, and what differs is
+//! appended.
 
 mod article;
+#[cfg(test)]
+mod continued;
+mod date;
 mod events;
+mod front_matter;
+mod held;
+#[cfg(test)]
+mod histories;
 mod history;
+#[cfg(test)]
+mod modelled;
 mod origin;
+mod outbox;
+mod publishing;
+mod reading;
+mod record;
+mod report;
+mod sending;
+#[cfg(test)]
+mod served;
 mod slug;
+mod source;
+mod state;
 #[cfg(test)]
 mod tests;
+mod title;
+mod walk;
+mod watching;
 
-use std::path::{Path, PathBuf};
+use std::collections::HashSet;
+use std::fmt;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::thread;
 
 use anyhow::{Context, anyhow};
-
-use git2::{ErrorCode, Repository};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
-use reqwest::StatusCode;
+use jiff::Timestamp;
+use tokio::sync::mpsc;
 
-use self::events::Writer;
-use self::history::History;
-use super::client::{CallError, Client};
+use self::held::{Loaded, Reader};
+pub use self::reading::Place;
+use self::reading::{Reading, Summary};
+use self::sending::{Sender, Superseded};
+use self::source::Source;
+pub use self::watching::watch;
+use super::client::Client;
 use super::progress::Progress;
-use super::sender::{Outlet, Tally, deliver};
 
-/// The Markdown history of a git repository, from the first commit to HEAD along first parents.
-#[derive(clap::Args, Debug)]
-pub struct Arguments {
-    /// A folder in the repository.
-    pub repo: PathBuf,
+/// The number of batches that are buffered while a request is in flight.
+const QUEUE_CAPACITY: usize = 2;
+/// The maximum number of times that an import begins again because another one has changed the project meanwhile.
+const MAX_STARTS: usize = 3;
+/// The exit code with `--strict` if a file is left out.
+const LEFT_OUT: u8 = 2;
+
+/// What is imported, and into which project.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub struct Options {
     /// Only files that were ever at a matching path, such as `docs/**`; the default is every Markdown file.
     #[arg(long = "path", value_name = "GLOB")]
     pub paths: Vec<String>,
-    /// The slug of the project for the articles; the default is the name of the repository's folder.
+    /// The slug of the project for the articles; the default is the name of the folder.
     #[arg(long, value_name = "SLUG")]
     pub project: Option<String>,
+    /// Exits with 2 if a file is left out.
+    #[arg(long)]
+    pub strict: bool,
+    /// Publishes the articles whose front matter has `draft: false` or `published: true`, and unpublishes those with
+    /// the opposite.
+    #[arg(long)]
+    pub publish: bool,
+    /// Imports again whenever HEAD or the files change, until the command is stopped.
+    #[arg(long)]
+    pub watch: bool,
 }
 
-/// Imports a repository's history. Events that the server already has are not appended again.
-pub async fn import(client: &Client, progress: &Progress, arguments: Arguments) -> anyhow::Result<Tally> {
-    let globs = glob_set(&arguments.paths)?;
-    progress.say("reading the history");
-    let bar = progress.clone();
-    deliver(client, progress, move |outlet| {
-        let repository = open(&arguments.repo)?;
-        let project = arguments.project.unwrap_or_else(|| project_slug(&repository));
-        write_events(&repository, &globs, &project, &bar, outlet)
-    })
-    .await
-    .map_err(explain)
+/// The history of a git repository.
+#[derive(clap::Args, Clone, Debug)]
+pub struct Arguments {
+    /// A folder in the repository.
+    pub repo: PathBuf,
+    #[command(flatten)]
+    pub options: Options,
 }
 
-/// Opens the repository that a folder belongs to.
-pub fn open(folder: &Path) -> anyhow::Result<Repository> {
-    Repository::discover(folder).map_err(|error| match error.code() {
-        ErrorCode::NotFound if !folder.exists() => anyhow!("{} does not exist", folder.display()),
-        ErrorCode::NotFound => anyhow!("{} is not in a git repository", folder.display()),
-        _ => anyhow!("the git repository of {} cannot be read: {}", folder.display(), error.message()),
-    })
+/// A folder of files.
+#[derive(clap::Args, Clone, Debug)]
+pub struct FolderArguments {
+    /// The folder, such as an Obsidian vault.
+    pub folder: PathBuf,
+    #[command(flatten)]
+    pub options: Options,
 }
 
-/// Returns the default slug of the project for a repository's articles: the name of its folder.
-pub fn project_slug(repository: &Repository) -> String {
-    let folder = repository.workdir().unwrap_or_else(|| repository.path());
-    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-    let name = folder.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-    match slug::slugify(name.strip_suffix(".git").unwrap_or(&name)) {
-        slug if slug.is_empty() => "repository".to_owned(),
-        slug => slug,
+/// The outcome of an import.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// The slug of the project.
+    pub project: String,
+    /// The number of events that were appended.
+    pub appended: u64,
+    /// The number of articles.
+    pub articles: usize,
+    /// The number of files without an article.
+    pub missing: usize,
+}
+
+/// Brings a project to the files of a source, and publishes its articles if the options say so.
+pub async fn import(client: &Client, progress: &Progress, place: &Place, options: &Options) -> anyhow::Result<Outcome> {
+    let outcome = reconcile(client, progress, place, options).await?;
+    if options.publish {
+        publishing::publish(client, progress, &outcome.project).await?;
     }
+    Ok(outcome)
 }
 
-/// Adds a likely cause to a conflict error: the articles were imported into another project, or an imported event would
-/// change.
-fn explain(error: anyhow::Error) -> anyhow::Error {
-    let code = error.chain().find_map(|cause| match cause.downcast_ref::<CallError>()? {
-        CallError::Refused(refusal) if refusal.status == StatusCode::CONFLICT => refusal.body.get("code")?.as_str(),
-        _ => None,
-    });
-    let hint = match code {
-        Some("project_mismatch") => {
-            Some("this history was imported before into another project: set --project to that one")
+/// Brings a project to the files of a source.
+async fn reconcile(client: &Client, progress: &Progress, place: &Place, options: &Options) -> anyhow::Result<Outcome> {
+    let globs = glob_set(&options.paths)?;
+    let import = Import { client, progress, place, options, globs: &globs };
+    let mut version = None;
+    for _ in 1..MAX_STARTS {
+        match import.run(version).await {
+            Err(error) if error.is::<Superseded>() => {
+                version = error.downcast_ref::<Superseded>().map(|Superseded { current_version }| *current_version);
+            }
+            done => return done,
         }
-        Some("event_id_conflict") => {
-            Some("this history was imported before by a version of this program that read the file differently")
+    }
+    import.run(version).await
+}
+
+/// Returns the default slug of the project for a source: the name of its folder.
+pub fn project_slug(source: &Source) -> String {
+    Some(slug::slugify(&source.name())).filter(|slug| !slug.is_empty()).unwrap_or_else(|| "repository".to_owned())
+}
+
+/// An import that begins.
+struct Import<'a> {
+    client: &'a Client,
+    progress: &'a Progress,
+    place: &'a Place,
+    options: &'a Options,
+    globs: &'a GlobSet,
+}
+
+impl Import<'_> {
+    /// Imports the source. `version` is that of a record which the server does not list, because it is deleted.
+    async fn run(&self, version: Option<u64>) -> anyhow::Result<Outcome> {
+        self.progress.say("reading the history");
+        let source = self.place.open()?;
+        if let Some(repository) = source.as_repository()
+            && history::head(repository)?.is_none()
+        {
+            self.progress.note("warning: the repository has no commit yet, so there is nothing to import");
+            return Ok(Outcome::default());
         }
-        _ => None,
-    };
-    match hint {
-        Some(hint) => error.context(hint),
-        None => error,
+        self.warn_of_clone(&source);
+        let mut loaded = self.load(&source, self.options.project.as_deref()).await?;
+        if let Some(version) = version.filter(|_| !loaded.record.exists) {
+            (loaded.record.version, loaded.held.salt) = (version, version);
+        }
+        let mut sender = self.sender(&loaded);
+        let first = self.pass(loaded, &mut sender, false).await?;
+        if sender.refused.is_empty() {
+            return Ok(self.outcome(&sender, &first));
+        }
+        // Events that follow a refused one were not sent. What the server does hold is compared with HEAD again.
+        sender.broken.clear();
+        sender.refused.clear();
+        sender.reported.extend(first.reported);
+        let loaded = self.load(&source, Some(&sender.project)).await?;
+        sender.record = loaded.record.clone();
+        let last = self.pass(loaded, &mut sender, true).await?;
+        Ok(self.outcome(&sender, &last))
+    }
+
+    async fn load(&self, source: &Source, project: Option<&str>) -> anyhow::Result<Loaded> {
+        let (identity, note) = (source.identity()?, |text: &str| self.progress.note(text));
+        let knows = |commit: &str| source.has_commit(commit);
+        let reader = Reader { client: self.client, note: &note, source: &identity, knows: &knows };
+        reader.load(project, &project_slug(source)).await
+    }
+
+    fn sender(&self, loaded: &Loaded) -> Sender<'_> {
+        let Loaded { project, record, is_typed, .. } = loaded;
+        Sender {
+            client: self.client,
+            progress: self.progress,
+            project: project.clone(),
+            record: record.clone(),
+            is_typed: *is_typed,
+            has_project: false,
+            appended: 0,
+            broken: HashSet::new(),
+            refused: HashSet::new(),
+            reported: HashSet::new(),
+        }
+    }
+
+    /// Reads the source in a thread, and sends its events meanwhile.
+    async fn pass(&self, loaded: Loaded, sender: &mut Sender<'_>, only_compare: bool) -> anyhow::Result<Summary> {
+        let (base, towards) = loaded.record.commits();
+        let reading = Reading {
+            place: self.place.clone(),
+            project: loaded.project,
+            held: loaded.held,
+            base,
+            towards,
+            mark: loaded.record.mark,
+            globs: self.globs.clone(),
+            is_everything: self.options.paths.is_empty(),
+            only_compare,
+            reported: sender.reported.clone(),
+            now: Timestamp::now(),
+        };
+        let (full, mut batches) = mpsc::channel(QUEUE_CAPACITY);
+        let bar = self.progress.clone();
+        let reader = thread::Builder::new().name("import".to_owned()).spawn(move || {
+            reading.run(&bar, &mut |batch| full.blocking_send(batch).map_err(|_| anyhow!("the sender has stopped")))
+        })?;
+        let mut sent = Ok(());
+        while let Some(batch) = batches.recv().await {
+            sent = sender.send(batch).await;
+            if sent.is_err() {
+                break;
+            }
+        }
+        drop(batches);
+        let read = reader.join().unwrap_or_else(|_| Err(anyhow!("the source cannot be read to its end")));
+        sent.and(read)
+    }
+
+    fn outcome(&self, sender: &Sender<'_>, summary: &Summary) -> Outcome {
+        if summary.reconciled > 0 && matches!(self.place, Place::Git(_)) {
+            let events = summary.reconciled;
+            self.progress.note(&format!("{events} articles differed from HEAD, and are as in HEAD now"));
+        }
+        let missing: HashSet<&String> = summary.missing.iter().chain(&sender.refused).collect();
+        let missing = missing.len();
+        if missing > 0 {
+            self.progress.note(&format!("warning: {missing} files are missing in project `{}`", sender.project));
+        }
+        let (project, appended) = (sender.project.clone(), sender.appended);
+        let articles = summary.articles.saturating_sub(sender.refused.len());
+        Outcome { project, appended, articles, missing }
+    }
+
+    fn warn_of_clone(&self, source: &Source) {
+        let Some(repository) = source.as_repository() else { return };
+        if repository.is_shallow() {
+            self.progress.note(
+                "warning: the clone is shallow; articles begin at its oldest commit, and a full clone gives other \
+                 ids",
+            );
+        }
+        let promises = repository.config().and_then(|config| config.get_bool("remote.origin.promisor"));
+        if promises.unwrap_or(false) {
+            self.progress.note(
+                "warning: the clone is partial; files whose content it lacks are left out, and `git fetch --refetch \
+                 --no-filter` completes it",
+            );
+        }
     }
 }
 
-fn write_events(
-    repository: &Repository,
-    globs: &GlobSet,
-    project: &str,
-    progress: &Progress,
-    outlet: &mut Outlet,
-) -> anyhow::Result<()> {
-    let note = |text: &str| progress.note(text);
-    if repository.is_shallow() {
-        note("warning: the clone is shallow; articles begin at its oldest commit, and a full clone gives other ids");
+impl Outcome {
+    /// Returns the exit code of the command.
+    pub fn exit_code(&self, options: &Options) -> ExitCode {
+        if options.strict && self.missing > 0 { ExitCode::from(LEFT_OUT) } else { ExitCode::SUCCESS }
     }
-    let Some(history) = History::read(repository, &note)? else { return Ok(()) };
-    let changes = history.changes_of(globs);
-    progress.set_total(changes.len() as u64);
-    let mut writer = Writer::new(repository, &history, project);
-    for (read, change) in (1..).zip(changes) {
-        writer.write(change, &note, |event, place| outlet.push(event, place, read))?;
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = |count: u64| if count == 1 { "" } else { "s" };
+        let Self { appended, articles, missing, .. } = self;
+        write!(f, "{appended} event{} ({articles} article{}", plural(*appended), plural(*articles as u64))?;
+        match missing {
+            0 => f.write_str(")"),
+            missing => write!(f, ", {missing} file{} missing)", plural(*missing as u64)),
+        }
     }
-    Ok(())
 }
 
 /// Returns the set of globs for `paths`. A plain folder matches all files in the folder. An empty list matches every

@@ -19,25 +19,20 @@ const MAX_KNOWN: usize = 500_000;
 const MAX_RENAMES: usize = 256;
 
 /// A search for the creations of files, with a cache of the results.
-pub struct Origins<'r> {
-    repository: &'r Repository,
+#[derive(Default)]
+pub struct Origins {
     /// Maps a commit and a path in the commit to the commit and the path of the file's creation.
     known: HashMap<(Oid, String), (Oid, String)>,
     /// Maps a parent and its child commit to the renames between them: the old path by the new path.
     renames: HashMap<(Oid, Oid), HashMap<String, String>>,
 }
 
-impl<'r> Origins<'r> {
-    /// Creates a finder for a repository.
-    pub fn new(repository: &'r Repository) -> Self {
-        Self { repository, known: HashMap::new(), renames: HashMap::new() }
-    }
-
+impl Origins {
     /// Returns the commit and the path at which a file was created. The file exists in `commit`, but not in the first
     /// parent of `commit`. If `commit` is a merge, the creation is an earlier commit.
-    pub fn of(&mut self, commit: Oid, path: &str) -> Result<Birth, git2::Error> {
+    pub fn of(&mut self, repository: &Repository, commit: Oid, path: &str) -> Result<Birth, git2::Error> {
         let own = Birth { path: path.to_owned(), commit };
-        if self.repository.find_commit(commit)?.parent_count() < 2 {
+        if repository.find_commit(commit)?.parent_count() < 2 {
             return Ok(own);
         }
         let (mut at, mut path) = (commit, path.to_owned());
@@ -50,7 +45,7 @@ impl<'r> Origins<'r> {
                 return Ok(own);
             }
             walked.push((at, path.clone()));
-            match self.before(at, &path)? {
+            match self.before(repository, at, &path)? {
                 Some(before) => (at, path) = before,
                 None => break (at, path),
             }
@@ -65,40 +60,50 @@ impl<'r> Origins<'r> {
 
     /// Returns a parent of a commit in which a file exists, and the path of the file in the parent. Returns `None` if
     /// no parent has the file. The result does not depend on the order of the parents.
-    fn before(&mut self, commit: Oid, path: &str) -> Result<Option<(Oid, String)>, git2::Error> {
-        let mut parents: Vec<Oid> = self.repository.find_commit(commit)?.parent_ids().collect();
+    fn before(
+        &mut self,
+        repository: &Repository,
+        commit: Oid,
+        path: &str,
+    ) -> Result<Option<(Oid, String)>, git2::Error> {
+        let mut parents: Vec<Oid> = repository.find_commit(commit)?.parent_ids().collect();
         parents.sort_unstable();
         // Ignores parents that a shallow clone does not have.
-        parents.retain(|parent| self.repository.find_commit(*parent).is_ok());
+        parents.retain(|parent| repository.find_commit(*parent).is_ok());
         for parent in &parents {
-            if self.has_file(*parent, path)? {
+            if Self::has_file(repository, *parent, path)? {
                 return Ok(Some((*parent, path.to_owned())));
             }
         }
         for parent in parents {
-            if let Some(before) = self.renames_of(parent, commit)?.get(path) {
+            if let Some(before) = self.renames_of(repository, parent, commit)?.get(path) {
                 return Ok(Some((parent, before.clone())));
             }
         }
         Ok(None)
     }
 
-    fn has_file(&self, commit: Oid, path: &str) -> Result<bool, git2::Error> {
-        let tree = self.repository.find_commit(commit)?.tree()?;
+    fn has_file(repository: &Repository, commit: Oid, path: &str) -> Result<bool, git2::Error> {
+        let tree = repository.find_commit(commit)?.tree()?;
         // Excludes symbolic links, whose mode is 120000.
         Ok(tree
             .get_path(Path::new(path))
             .is_ok_and(|entry| entry.kind() == Some(ObjectType::Blob) && entry.filemode() != 0o120_000))
     }
 
-    fn renames_of(&mut self, parent: Oid, commit: Oid) -> Result<&HashMap<String, String>, git2::Error> {
+    fn renames_of(
+        &mut self,
+        repository: &Repository,
+        parent: Oid,
+        commit: Oid,
+    ) -> Result<&HashMap<String, String>, git2::Error> {
         if self.renames.len() >= MAX_RENAMES && !self.renames.contains_key(&(parent, commit)) {
             self.renames.clear();
         }
         let renames = match self.renames.entry((parent, commit)) {
             std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
             std::collections::hash_map::Entry::Vacant(place) => {
-                let steps = steps(self.repository, Some(parent), commit, &|_| {})?;
+                let steps = steps(repository, Some(parent), commit)?;
                 place.insert(steps.into_iter().filter_map(|step| step.rename()).collect())
             }
         };

@@ -1,8 +1,11 @@
-//! Slugs of articles, derived from paths. No two articles have the same slug at the same time.
+//! Slugs of articles, derived from front matter and paths. No two articles have the same slug at the same time.
 
 use std::collections::HashMap;
 
+use foldwork_engine::model::slug as rules;
 use sha2::{Digest, Sha256};
+use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::is_combining_mark;
 
 /// The maximum length of a slug in bytes.
 const MAX_LEN: usize = 200;
@@ -14,17 +17,42 @@ pub struct Slugs {
 }
 
 impl Slugs {
+    /// Assigns a slug to the article of a file: the slug that the file asks for if it is free, or else the slug of the
+    /// path.
+    pub fn assign(&mut self, wanted: Option<&str>, path: &str, article: usize) -> String {
+        match wanted.filter(|slug| self.is_free(slug, article)) {
+            Some(slug) => {
+                self.holders.insert(slug.to_owned(), article);
+                slug.to_owned()
+            }
+            None => self.take(path, article),
+        }
+    }
+
     /// Assigns the slug of a path to an article. If another article has the slug, a number is appended.
     pub fn take(&mut self, path: &str, article: usize) -> String {
         let base = of_path(path);
         let mut slug = base.clone();
         let mut number: u32 = 2;
-        while self.holders.get(&slug).is_some_and(|&holder| holder != article) {
-            slug = format!("{base}-{number}");
+        while !self.is_free(&slug, article) {
+            let ending = format!("-{number}");
+            // With its number, the slug must not be longer than a slug may be.
+            let stem = base.get(..MAX_LEN - ending.len()).unwrap_or(&base);
+            slug = format!("{stem}{ending}");
             number = number.saturating_add(1);
         }
         self.holders.insert(slug.clone(), article);
         slug
+    }
+
+    /// Returns whether no other article has a slug.
+    pub fn is_free(&self, slug: &str, article: usize) -> bool {
+        self.holders.get(slug).is_none_or(|&holder| holder == article)
+    }
+
+    /// Records the slug that an article has.
+    pub fn hold(&mut self, slug: &str, article: usize) {
+        self.holders.insert(slug.to_owned(), article);
     }
 
     /// Releases a slug, so that another article can use the slug.
@@ -39,16 +67,63 @@ pub fn of_path(path: &str) -> String {
     let mut slug = slugify(stem);
     slug.truncate(MAX_LEN);
     if slug.is_empty() {
-        let digest = format!("{:x}", Sha256::digest(path.as_bytes()));
-        return format!("article-{}", digest.get(..8).unwrap_or_default());
+        return format!("article-{}", digest(path));
     }
     slug.trim_end_matches('-').to_owned()
 }
 
-/// Returns text in lower case, with a `-` in place of each sequence of characters other than ASCII letters and digits.
+/// Returns whether a slug is that of a path, or has a number after it. So is the slug without the letters other than
+/// ASCII, which articles of earlier versions have: an article does not lose its slug while its path stays.
+pub fn is_of_path(slug: &str, path: &str) -> bool {
+    let stem = path.rsplit_once('.').map_or(path, |(stem, _)| stem);
+    let earlier = match words(stem) {
+        empty if empty.is_empty() => format!("article-{}", digest(path)),
+        words => words,
+    };
+    rules::is_numbered(slug, &of_path(path)) || rules::is_numbered(slug, &earlier)
+}
+
+/// Returns the slug for a slug or a path of a page that front matter has. Returns `None` if no slug can be derived.
+pub fn of_front_matter(text: &str) -> Option<String> {
+    let text = text.trim().trim_matches('/');
+    if rules::is_valid(text) && text.contains(|letter: char| letter.is_ascii_alphanumeric()) {
+        return Some(text.to_owned());
+    }
+    let mut slug = slugify(text);
+    slug.truncate(MAX_LEN);
+    let slug = slug.trim_end_matches('-').to_owned();
+    rules::is_valid(&slug).then_some(slug)
+}
+
+/// Returns text in lower case, with a `-` in place of each sequence of other characters than letters and digits.
+/// Letters other than ASCII are written in ASCII, each part of a path by itself.
 pub fn slugify(text: &str) -> String {
+    let parts = text.split('/').map(slugify_part).filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join("-")
+}
+
+fn slugify_part(part: &str) -> String {
+    if part.is_ascii() {
+        return words(part);
+    }
+    // Symbols such as emoji have names, but are no part of a slug.
+    let is_kept = |letter: char| letter.is_ascii() || letter.is_alphanumeric() || is_combining_mark(letter);
+    let letters: String = part.nfc().map(|letter| if is_kept(letter) { letter } else { ' ' }).collect();
+    match rules::slugify(&letters) {
+        // Without the digest, all names in a script without a transcription would have the same slug.
+        slug if slug.is_empty() && letters.contains(char::is_alphanumeric) => digest(part),
+        slug => slug,
+    }
+}
+
+/// Returns the ASCII letters and digits of a text in lower case, with a `-` in place of each sequence of others.
+fn words(text: &str) -> String {
     let words = text.split(|character: char| !character.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     words.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-")
+}
+
+fn digest(text: &str) -> String {
+    format!("{:x}", Sha256::digest(text.as_bytes())).get(..8).unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]
@@ -65,9 +140,70 @@ mod tests {
         ] {
             assert_eq!(of_path(path), slug);
         }
-        assert!(of_path("日本.md").starts_with("article-"));
-        assert_ne!(of_path("日本.md"), of_path("本日.md"));
+        assert!(of_path("🎉.md").starts_with("article-"));
         assert!(of_path(&"x/".repeat(500)).len() <= MAX_LEN);
+    }
+
+    #[test]
+    fn letters_of_other_scripts_are_written_in_ascii() {
+        for (path, slug) in [
+            ("notes/Über uns.md", "notes-uber-uns"),
+            ("notes/U\u{308}ber uns.md", "notes-uber-uns"),
+            ("Заметки/Привет мир.md", "zametki-privet-mir"),
+            ("日本.md", "ri-ben"),
+            ("ノート/メモ.md", "noto-memo"),
+            ("🎉 party.md", "party"),
+        ] {
+            assert_eq!(of_path(path), slug);
+        }
+        let arabic = ["ar/مقدمة.md", "ar/دليل.md", "ar/أسئلة 57.md"].map(of_path);
+        assert!(arabic.iter().all(|slug| rules::is_valid(slug) && slug.starts_with("ar-")), "{arabic:?}");
+        assert!(arabic[0] != arabic[1] && arabic[2].ends_with("-57") && arabic[2] != "ar-57");
+        // No transcription is known of these letters.
+        assert_ne!(of_path("x/\u{13000}.md"), of_path("x/\u{13001}.md"));
+        assert_eq!(slugify("\u{13000}").len(), 8);
+    }
+
+    #[test]
+    fn an_article_keeps_the_slug_of_an_earlier_version() {
+        for slug in ["uber", "ber", "ber-57"] {
+            assert!(is_of_path(slug, "über.md"), "{slug}");
+        }
+        assert!(!is_of_path("other", "über.md") && !is_of_path("", "über.md"));
+    }
+
+    #[test]
+    fn a_slug_in_front_matter_is_made_valid() {
+        for (text, slug) in [
+            ("my-post", Some("my-post")),
+            ("My_Post.1", Some("My_Post.1")),
+            ("/docs/Getting started/", Some("docs-getting-started")),
+            ("привет", Some("privet")),
+            ("/", None),
+            ("", None),
+            ("..", None),
+            ("\u{0}", None),
+        ] {
+            assert_eq!(of_front_matter(text).as_deref(), slug, "{text}");
+        }
+        assert!(of_front_matter(&"é ".repeat(10_000)).is_some_and(|slug| slug.len() <= MAX_LEN));
+    }
+
+    #[test]
+    fn a_wanted_slug_is_assigned_if_it_is_free() {
+        let mut slugs = Slugs::default();
+        assert_eq!(slugs.assign(Some("intro"), "a.md", 0), "intro");
+        assert_eq!(slugs.assign(Some("intro"), "a.md", 0), "intro");
+        assert_eq!(slugs.assign(Some("intro"), "b.md", 1), "b");
+        assert_eq!(slugs.assign(None, "intro.md", 2), "intro-2");
+    }
+
+    #[test]
+    fn a_numbered_slug_is_no_longer_than_a_slug_may_be() {
+        let mut slugs = Slugs::default();
+        for article in 0..12 {
+            assert!(rules::is_valid(&slugs.take(&format!("{}.md", "x".repeat(300)), article)));
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@ use super::lines::{Definition, Project, Workspace};
 use super::store::OpenStore;
 use crate::cli::client::{CallError, Client, Success};
 use crate::cli::export::Selection;
+use crate::cli::pages;
 use crate::cli::projects::Projects;
 use crate::cli::retry;
 use crate::wire::event::EventBody;
@@ -136,8 +137,7 @@ impl Source<'_> {
     pub async fn type_names(&self) -> anyhow::Result<Vec<String>> {
         match self {
             Self::Server(client, note) => {
-                let types: Value = get(client, note, &["aggregate-types"]).await?.json()?;
-                let types = types.get("data").and_then(Value::as_array).cloned().unwrap_or_default();
+                let types = pages::rows(client, &["aggregate-types"], Some(*note)).await?;
                 let names = types.iter().filter_map(|found| found.get("type_name")?.as_str());
                 Ok(names.map(str::to_owned).collect())
             }

@@ -17,7 +17,8 @@ pub struct ClaimTask {
     pub instance: SentText,
     #[oai(nullable)]
     pub expected_version: Sent<Option<u64>>,
-    #[oai(skip)]
+    /// The number of the claim to renew.
+    #[oai(nullable)]
     pub claim: Sent<Option<u64>>,
 }
 
@@ -55,9 +56,11 @@ pub struct AddMessage {
     pub in_reply_to: SentText,
     #[oai(nullable)]
     pub expected_version: Sent<Option<u64>>,
-    #[oai(skip)]
+    /// Another spelling of `text`.
+    #[oai(nullable)]
     pub message: SentText,
-    #[oai(skip)]
+    /// Another spelling of `text`.
+    #[oai(nullable)]
     pub content: SentText,
 }
 
@@ -91,9 +94,11 @@ pub struct AddArtifact {
     pub effect: Sent<Option<AnyObject>>,
     #[oai(nullable)]
     pub expected_version: Sent<Option<u64>>,
-    #[oai(skip)]
+    /// Another spelling of `supersedes`.
+    #[oai(nullable)]
     pub id: SentText,
-    #[oai(skip)]
+    /// The content: a text, or any other value as `data`.
+    #[oai(nullable)]
     pub content: Sent<Option<AnyValue>>,
 }
 
@@ -131,11 +136,13 @@ pub struct CompleteTask {
     pub review: Sent<Option<bool>>,
     #[oai(nullable)]
     pub expected_version: Sent<Option<u64>>,
-    #[oai(skip)]
+    /// Another spelling of `message`.
+    #[oai(nullable)]
     pub text: SentText,
-    #[oai(skip)]
+    /// The message as parts instead of text. Each part is `{text}`, `{data}` or `{file}`.
+    #[oai(nullable)]
     pub parts: Sent<Option<Vec<AnyObject>>>,
-    #[oai(skip)]
+    #[oai(nullable)]
     pub in_reply_to: SentText,
 }
 
@@ -166,13 +173,16 @@ pub struct RequestInput {
     pub schema: Sent<Option<AnyObject>>,
     #[oai(nullable)]
     pub expected_version: Sent<Option<u64>>,
-    #[oai(skip)]
+    /// Another spelling of `message`.
+    #[oai(nullable)]
     pub question: SentText,
-    #[oai(skip)]
+    /// Another spelling of `message`.
+    #[oai(nullable)]
     pub text: SentText,
-    #[oai(skip)]
+    /// The message as parts instead of text. Each part is `{text}`, `{data}` or `{file}`.
+    #[oai(nullable)]
     pub parts: Sent<Option<Vec<AnyObject>>>,
-    #[oai(skip)]
+    #[oai(nullable)]
     pub in_reply_to: SentText,
 }
 
@@ -185,16 +195,20 @@ pub struct FailTask {
     pub agent_id: SentText,
     #[oai(nullable)]
     pub claim: Sent<Option<u64>>,
-    pub error: Sent<String>,
+    /// The reason of the failure. Required, in one of its spellings.
+    #[oai(nullable)]
+    pub error: SentText,
     /// Whether another attempt may succeed.
     #[oai(nullable)]
     pub retryable: Sent<Option<bool>>,
     #[oai(nullable)]
     pub expected_version: Sent<Option<u64>>,
-    #[oai(skip)]
-    pub message: Sent<String>,
-    #[oai(skip)]
-    pub reason: Sent<String>,
+    /// Another spelling of `error`.
+    #[oai(nullable)]
+    pub message: SentText,
+    /// Another spelling of `error`.
+    #[oai(nullable)]
+    pub reason: SentText,
 }
 
 from_fields!(only FailTask { agent_id, claim, error, retryable, expected_version, message, reason });
@@ -219,9 +233,11 @@ pub struct CancelTask {
     pub reason: SentText,
     #[oai(nullable)]
     pub expected_version: Sent<Option<u64>>,
-    #[oai(skip)]
+    /// Another spelling of `reason`.
+    #[oai(nullable)]
     pub message: SentText,
-    #[oai(skip)]
+    /// Another spelling of `reason`.
+    #[oai(nullable)]
     pub comment: SentText,
 }
 

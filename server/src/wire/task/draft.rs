@@ -11,10 +11,12 @@ use foldwork_engine::model::violation::{Violation, Violations};
 use super::AddArtifact;
 use crate::wire::json::{AnyObject, AnyValue};
 use crate::wire::names;
-use crate::wire::received::{FromFields, Sent, SentText, exact, first, from_fields};
+use crate::wire::received::{FromFields, Sent, SentText, exact, first, from_fields, several};
 
 /// The maximum number of parts in a message or artifact.
 const MAX_PARTS: usize = 100;
+/// The fields of a part.
+const PART_FIELDS: [&str; 4] = ["text", "data", "file", "media_type"];
 /// The maximum number of artifacts in a request.
 const MAX_ARTIFACTS: usize = 100;
 
@@ -25,6 +27,9 @@ pub type SentParts = Sent<Option<Vec<AnyObject>>>;
 /// neither parts nor a text.
 pub fn message(parts: &SentParts, in_reply_to: &SentText, texts: &[&SentText]) -> Result<Option<Message>, Error> {
     let mut violations = Violations::default();
+    let given: Vec<(&str, bool)> =
+        std::iter::once(parts.given()).chain(texts.iter().map(|text| text.given())).collect();
+    several(&given).into_iter().for_each(|wrong| violations.add(wrong.pointer, wrong.message));
     let in_reply_to = in_reply_to.text_or_violation(&mut violations);
     let message = match parts.value() {
         Some(value) => {
@@ -93,9 +98,7 @@ fn read_draft(value: &Value, at: &str) -> Result<Draft, Vec<Violation>> {
         return Err(violations.into_vec());
     };
     // Rejects unknown fields, because an artifact with a misspelt `effect` would append nothing when it is approved.
-    let mut inner = Violations::default();
-    names::add_unknown(sent, SentDraft::NAMES, &mut inner);
-    violations.add_below(at, inner);
+    names::add_unknown(sent, SentDraft::NAMES, at, &mut violations);
     violations.finish(())?;
     SentDraft::from_fields(sent).read(at)
 }
@@ -112,6 +115,10 @@ impl SentDraft {
     /// Checks the artifact. `at` is its JSON pointer.
     fn read(self, at: &str) -> Result<Draft, Vec<Violation>> {
         let mut inner = Violations::default();
+        let content = [self.parts.given(), self.text.given(), self.data.given(), self.content.given()];
+        for fields in [&content[..], &[self.supersedes.given(), self.id.given()]] {
+            several(fields).into_iter().for_each(|wrong| inner.add(wrong.pointer, wrong.message));
+        }
         let id = self.id.text_or_violation(&mut inner);
         let supersedes = self.supersedes.text_or_violation(&mut inner);
         let name = self.name.text_or_violation(&mut inner);
@@ -160,7 +167,7 @@ fn read_effect(value: &Value, at: &str, violations: &mut Violations) -> Option<E
     };
     let mut inner = Violations::default();
     // Rejects unknown fields, because an effect with a misspelt `expected_version` would be appended at any version.
-    names::add_unknown(sent, SentEffect::NAMES, &mut inner);
+    names::add_unknown(sent, SentEffect::NAMES, "", &mut inner);
     let sent = SentEffect::from_fields(sent);
     let aggregate_id = sent.aggregate_id.text_or_violation(&mut inner);
     let event_type = sent.event_type.text_or_violation(&mut inner);
@@ -213,6 +220,8 @@ fn read_parts(value: &Value, at: &str, violations: &mut Violations) -> Vec<Value
         let is_typed = part.get("media_type").is_none_or(|media_type| media_type.as_str().is_some());
         if kinds != 1 || !is_text || !is_file || !is_typed {
             violations.add(format!("{at}/{number}"), "expected {text}, {data} or {file}, with an optional media_type");
+        } else if let Some(fields) = part.as_object() {
+            names::add_unknown(fields, &PART_FIELDS, &format!("{at}/{number}"), violations);
         }
         depth::check(part, MAX_CONTENT_DEPTH, format!("{at}/{number}"), violations);
     }

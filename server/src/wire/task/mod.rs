@@ -13,6 +13,7 @@ use foldwork_engine::model::task::view::{EffectView, TaskView, WholeTask};
 use foldwork_engine::workspace::mailbox::actions::ActedTask;
 use foldwork_engine::workspace::mailbox::approval::Approval;
 use foldwork_engine::workspace::mailbox::batch::Outcome;
+use foldwork_engine::workspace::mailbox::decider::Decider;
 use foldwork_engine::workspace::mailbox::work::HeldLease;
 use poem_openapi::{ApiResponse, Object};
 use serde::Serialize;
@@ -57,7 +58,7 @@ pub struct TaskBody {
     /// The final action: `{action, by, at}` and the comment, reason or error given with the action.
     #[oai(nullable)]
     resolution: Option<AnyObject>,
-    /// The actions that a person may take now.
+    /// The actions that the caller may take now. In feeds of agents, the actions that a person may take.
     allowed_actions: Vec<OneOf<TaskActions>>,
     /// The number of the current or next attempt, from 1.
     attempt: u64,
@@ -243,23 +244,25 @@ struct ActedOn {
     error: Option<AnyObject>,
 }
 
-impl From<Vec<Outcome>> for ActedBody {
-    fn from(outcomes: Vec<Outcome>) -> ActedBody {
+impl ActedBody {
+    /// Returns the results of an action, as the caller who took it sees the tasks.
+    pub fn new(outcomes: Vec<Outcome>, decider: &Decider) -> ActedBody {
         let succeeded = outcomes.iter().filter(|outcome| outcome.result.is_ok()).count();
         ActedBody {
             succeeded: succeeded as u64,
             failed: (outcomes.len() - succeeded) as u64,
-            results: outcomes.into_iter().map(ActedOn::from).collect(),
+            results: outcomes.into_iter().map(|outcome| ActedOn::new(outcome, decider)).collect(),
         }
     }
 }
 
-impl From<Outcome> for ActedOn {
-    fn from(Outcome { id, result }: Outcome) -> ActedOn {
+impl ActedOn {
+    fn new(Outcome { id, result }: Outcome, decider: &Decider) -> ActedOn {
         match result {
             Ok(ActedTask { task, appended }) => {
                 let appended = appended.into_iter().map(EffectBody::appended).collect();
-                ActedOn { id, status: 200, task: Some(TaskBody::from(&*task)), appended, error: None }
+                let task = TaskBody::from(decider.view(&task));
+                ActedOn { id, status: 200, task: Some(task), appended, error: None }
             }
             Err(error) => {
                 let ApiError { status, body, .. } = ApiError::from(error);
@@ -283,8 +286,9 @@ pub enum Acted {
 }
 
 /// Returns the response to an action: the task after the action.
-pub fn acted(task: &Aggregate) -> Acted {
-    Acted::Done(JsonResponse::new(&TaskBody::from(task)), etag(task.version))
+pub fn acted(task: TaskView) -> Acted {
+    let tag = etag(task.version);
+    Acted::Done(JsonResponse::new(&TaskBody::from(task)), tag)
 }
 
 #[derive(ApiResponse)]
@@ -295,10 +299,10 @@ pub enum Approved {
 }
 
 /// Returns the response to an approval.
-pub fn approved(acted: ActedTask) -> Approved {
+pub fn approved(acted: ActedTask, decider: &Decider) -> Approved {
     let ActedTask { task, appended } = acted;
     let bytes = task.size_bytes() + appended.iter().map(EffectView::size_bytes).sum::<usize>();
     let appended = appended.into_iter().map(EffectBody::appended).collect();
-    let body = ApprovedBody { task: TaskBody::from(&*task), appended };
+    let body = ApprovedBody { task: TaskBody::from(decider.view(&task)), appended };
     Approved::Done(JsonResponse::large(&body, bytes), etag(task.version))
 }

@@ -45,7 +45,8 @@ pub struct CreateTask {
     /// A key chosen by the client. A later request with the same key returns the first task. The key never expires.
     #[oai(nullable)]
     pub idempotency_key: SentText,
-    #[oai(skip)]
+    /// An initial artifact, before those in `artifacts`.
+    #[oai(nullable)]
     pub artifact: Sent<Option<AnyObject>>,
 }
 
@@ -72,11 +73,14 @@ pub struct ApproveTask {
     /// Whether effects may overwrite an aggregate that has changed since their author read it.
     #[oai(nullable)]
     pub accept_stale: Sent<Option<bool>>,
+    /// Whether output from before the last `request_changes` may be approved.
+    #[oai(nullable)]
+    pub accept_superseded: Sent<Option<bool>>,
     #[oai(nullable)]
     pub expected_version: Sent<Option<u64>>,
 }
 
-from_fields!(only ApproveTask { comment, accept_stale, expected_version });
+from_fields!(only ApproveTask { comment, accept_stale, accept_superseded, expected_version });
 
 /// Approves the task's output with changes. The changes are one of `modifications`, `content`, `text`, `artifact` and
 /// `artifacts`.
@@ -100,11 +104,24 @@ pub struct EditTask {
     /// Whether effects may overwrite an aggregate that has changed since their author read it.
     #[oai(nullable)]
     pub accept_stale: Sent<Option<bool>>,
+    /// Whether output from before the last `request_changes` may be approved.
+    #[oai(nullable)]
+    pub accept_superseded: Sent<Option<bool>>,
     #[oai(nullable)]
     pub expected_version: Sent<Option<u64>>,
 }
 
-from_fields!(only EditTask { modifications, content, text, artifact, artifacts, comment, accept_stale, expected_version });
+from_fields!(only EditTask {
+    modifications,
+    content,
+    text,
+    artifact,
+    artifacts,
+    comment,
+    accept_stale,
+    accept_superseded,
+    expected_version,
+});
 
 /// Rejects the task's output. `message` and `comment` are synonyms of `reason`.
 #[derive(Object)]
@@ -113,9 +130,11 @@ pub struct RejectTask {
     pub reason: SentText,
     #[oai(nullable)]
     pub expected_version: Sent<Option<u64>>,
-    #[oai(skip)]
+    /// Another spelling of `reason`.
+    #[oai(nullable)]
     pub message: SentText,
-    #[oai(skip)]
+    /// Another spelling of `reason`.
+    #[oai(nullable)]
     pub comment: SentText,
 }
 
@@ -150,9 +169,11 @@ pub struct AskTask {
     pub in_reply_to: SentText,
     #[oai(nullable)]
     pub expected_version: Sent<Option<u64>>,
-    #[oai(skip)]
+    /// Another spelling of `message`.
+    #[oai(nullable)]
     pub question: SentText,
-    #[oai(skip)]
+    /// Another spelling of `message`.
+    #[oai(nullable)]
     pub text: SentText,
 }
 
@@ -171,7 +192,8 @@ pub struct RequestChanges {
     pub in_reply_to: SentText,
     #[oai(nullable)]
     pub expected_version: Sent<Option<u64>>,
-    #[oai(skip)]
+    /// Another spelling of `message`.
+    #[oai(nullable)]
     pub text: SentText,
 }
 
@@ -189,9 +211,11 @@ pub struct AnswerTask {
     pub in_reply_to: SentText,
     #[oai(nullable)]
     pub expected_version: Sent<Option<u64>>,
-    #[oai(skip)]
+    /// Another spelling of `message`.
+    #[oai(nullable)]
     pub answer: SentText,
-    #[oai(skip)]
+    /// Another spelling of `message`.
+    #[oai(nullable)]
     pub text: SentText,
 }
 

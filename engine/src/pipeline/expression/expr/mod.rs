@@ -96,14 +96,21 @@ pub enum Outcome<'e> {
     Decimal,
     /// Neither a date nor a decimal.
     Plain,
+    /// One of the values of [`Expr::choices`], or of the items of their arrays.
+    Choice(&'e Expr),
     Any,
 }
 
 /// The operators that return dates.
-const OF_DATES: [&str; 6] = ["$dateAdd", "$dateFromParts", "$dateFromString", "$dateSubtract", "$dateTrunc", "$toDate"];
+pub const OF_DATES: [&str; 6] =
+    ["$dateAdd", "$dateFromParts", "$dateFromString", "$dateSubtract", "$dateTrunc", "$toDate"];
 /// Common operators that return strings or numbers. They return neither dates nor decimals.
 const OF_TEXTS: [&str; 9] =
     ["$concat", "$dateToString", "$substr", "$substrBytes", "$substrCP", "$toLower", "$toString", "$toUpper", "$type"];
+
+/// Operators that return one of their arguments, an item of one, or some of its items.
+const CHOOSING: [&str; 9] =
+    ["$arrayElemAt", "$cond", "$first", "$ifNull", "$last", "$max", "$min", "$reverseArray", "$slice"];
 
 /// The result of an evaluation. `None` represents a missing field.
 type Answer = Result<Option<Value>>;
@@ -169,8 +176,22 @@ impl Expr {
             Node::Call(call) if OF_DATES.contains(&call.name()) => Outcome::Date,
             Node::Call(call) if call.name() == "$toDecimal" => Outcome::Decimal,
             Node::Call(call) if OF_TEXTS.contains(&call.name()) => Outcome::Plain,
+            Node::Call(call) if CHOOSING.contains(&call.name()) => Outcome::Choice(self),
             Node::Missing | Node::Variable(..) | Node::System(..) | Node::Array(_) | Node::Call(_) => Outcome::Any,
         }
+    }
+
+    /// Returns the arguments of an operator in [`CHOOSING`] that it may return. A constant null is left out.
+    pub fn choices(&self) -> Vec<&Expr> {
+        let Node::Call(call) = &self.node else { return Vec::new() };
+        let (skipped, taken) = match call.name() {
+            // The first argument is the condition.
+            "$cond" => (1, usize::MAX),
+            "$arrayElemAt" | "$slice" => (0, 1),
+            _ => (0, usize::MAX),
+        };
+        let arguments = call.arguments().skip(skipped).take(taken);
+        arguments.filter(|argument| !matches!(argument.node, Node::Constant(Value::Null))).collect()
     }
 
     /// Returns the fields of the object that the expression builds, or `None` if the expression does not build an

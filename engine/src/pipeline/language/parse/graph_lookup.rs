@@ -8,7 +8,8 @@ use crate::pipeline::expression::expr;
 use crate::pipeline::expression::expr::Scope;
 use crate::pipeline::expression::filter::Filter;
 use crate::pipeline::language::ast::{From, GraphLookup, Pipeline};
-use crate::pipeline::language::rows::{Rows, constants};
+use crate::pipeline::language::rows::Rows;
+use crate::pipeline::language::rows::constants::{self, Place};
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::hint;
 use crate::pipeline::value::number::whole;
@@ -120,7 +121,8 @@ fn restriction(object: &Object, rows: &Rows, surroundings: &Surroundings) -> Res
     match object.get("restrictSearchWithMatch") {
         None => Ok(None),
         Some(spec @ Value::Object(_)) => {
-            let converted = constants::filter(spec, rows, surroundings.query)?;
+            let place = Place::new(rows, surroundings.query, &[], &[]);
+            let converted = constants::filter(spec, place).map_err(|error| error.within("restrictSearchWithMatch"))?;
             let root = Scope::root(surroundings.query);
             Filter::parse(converted.as_ref().unwrap_or(spec), &root).map(Some)
         }

@@ -66,6 +66,7 @@ pub fn parse(value: &Value, surroundings: &Surroundings) -> Result<Lookup> {
     let rows = Rows::begin(&from, stages.unwrap_or_default());
     let mut inside = surroundings.inside(Within::Lookup, rows.clone())?;
     inside.variables.extend(variables.iter().map(|(name, _)| name.clone()));
+    inside.kinds.extend(variables.iter().map(|(_, value)| surroundings.rows.of_expr(value, surroundings.query)));
     let pipeline = match stages {
         Some(stages) => inside.pipeline(stages).map_err(|error| error.within("pipeline"))?,
         None if object.contains("let") => {

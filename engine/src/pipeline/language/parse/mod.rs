@@ -95,18 +95,18 @@ fn typed(
     surroundings: &Surroundings,
     scope: &Scope,
 ) -> Result<(Value, Stage)> {
-    let Surroundings { query, rows, .. } = surroundings;
+    let rows = &surroundings.rows;
     let as_written = |value: &Value| stage(name, value, position, surroundings, scope);
     if name == "$match" {
         // The filter itself may name the aggregate types, which determine the types of its constants.
         let written = as_written(value)?;
         let Stage::Match(filter) = &written else { return Ok((value.clone(), written)) };
-        return match constants::filter(value, &rows.clone().narrowed(filter), query)? {
+        return match constants::filter(value, surroundings.place(&rows.clone().narrowed(filter)))? {
             Some(converted) => Ok((converted.clone(), as_written(&converted)?)),
             None => Ok((value.clone(), written)),
         };
     }
-    let value = constants::of_stage(name, value, rows, query)?.unwrap_or_else(|| value.clone());
+    let value = constants::of_stage(name, value, surroundings.place(rows))?.unwrap_or_else(|| value.clone());
     let stage = as_written(&value)?;
     Ok((value, stage))
 }

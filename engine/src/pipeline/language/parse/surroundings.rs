@@ -5,7 +5,8 @@ use std::sync::Arc;
 use crate::model::value::Value;
 use crate::pipeline::expression::expr::Scope;
 use crate::pipeline::language::ast::Pipeline;
-use crate::pipeline::language::rows::Rows;
+use crate::pipeline::language::rows::constants::Place;
+use crate::pipeline::language::rows::{Kind, Rows};
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::{Error, Result};
 
@@ -19,6 +20,8 @@ pub struct Surroundings<'q> {
     pub query: &'q Context<'q>,
     /// The names of the variables of the enclosing `$lookup` stages, the outermost first.
     pub variables: Vec<Arc<str>>,
+    /// The kinds of the values of these variables.
+    pub kinds: Vec<Kind>,
     pub within: Within,
     /// Whether a `$facet` encloses the pipeline at any level.
     pub facet: bool,
@@ -50,6 +53,7 @@ impl<'q> Surroundings<'q> {
         Surroundings {
             query,
             variables: Vec::new(),
+            kinds: Vec::new(),
             within: Within::Request,
             facet: false,
             depth: 0,
@@ -62,6 +66,11 @@ impl<'q> Surroundings<'q> {
     /// Returns the scope of the expressions in the pipeline's stages.
     pub fn scope(&self) -> Scope<'q> {
         Scope::root(self.query).with(self.variables.iter().cloned())
+    }
+
+    /// Returns the place of constants in a stage over rows.
+    pub fn place<'s>(&'s self, rows: &'s Rows) -> Place<'s, 'q> {
+        Place::new(rows, self.query, &self.variables, &self.kinds)
     }
 
     /// Returns the scope of the expression of a `$redact` stage.

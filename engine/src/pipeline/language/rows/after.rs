@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Base, Kind, MAX_DEPTH, Rows};
+use super::{Base, Kind, MAX_DEPTH, Rows, one_of};
 use crate::pipeline::expression::accumulator::Accumulator;
 use crate::pipeline::expression::expr::{Expr, Outcome};
 use crate::pipeline::expression::filter::Filter;
-use crate::pipeline::expression::projection::{self, Projection};
+use crate::pipeline::expression::projection::{self, Branch, Projection};
 use crate::pipeline::language::ast::{Stage, Windows};
 use crate::pipeline::source::streams::StreamFilter;
 use crate::pipeline::value::context::Context;
@@ -34,8 +34,8 @@ impl Rows {
             Stage::Bucket(bucket) => self.grouped(&bucket.by, &bucket.fields, query),
             // The key is an object with the limits of the bucket.
             Stage::BucketAuto(bucket) => self.grouped(&bucket.by, &bucket.fields, query).with("_id", Kind::Any),
-            Stage::SortByCount(by) => self.grouped(by, &[], query).with("count", Kind::Plain),
-            Stage::Count(name) => Rows::new(Base::Empty).with(name, Kind::Plain),
+            Stage::SortByCount(by) => self.grouped(by, &[], query).with("count", Kind::Number),
+            Stage::Count(name) => Rows::new(Base::Empty).with(name, Kind::Number),
             Stage::Unwind(unwind) => match &unwind.index {
                 Some(index) => self.with_path(index, Kind::Plain),
                 None => self,
@@ -114,18 +114,37 @@ impl Rows {
                 Field::Drop => Kind::Absent,
                 Field::Computed(expr) => self.of_expr(expr, query),
                 Field::Branch(_) if projection.kind == Projecting::Exclusion => continue,
-                // The declared fields inside keep their kinds. The others are not known, whether they are kept or not.
-                Field::Branch(branch) if branch.fields.iter().all(|(_, field)| matches!(field, Field::Keep)) => {
-                    match self.whole(name, query) {
-                        Kind::Rows(rows) => Kind::Rows(rows),
-                        _ => Kind::Any,
-                    }
-                }
-                Field::Branch(_) => Kind::Any,
+                Field::Branch(branch) => self.branched(&self.whole(name, query), branch, projection.kind, query),
             };
             changed.insert(name.clone(), kind);
         }
         rows
+    }
+
+    /// Returns the kind of a field after a projection of the fields inside it. The expressions read the whole row.
+    fn branched(&self, before: &Kind, branch: &Branch, kind: projection::Kind, query: &Context) -> Kind {
+        use projection::{Field, Kind as Projecting};
+        let inner = match before {
+            Kind::Rows(rows) => Rows::clone(rows),
+            _ => Rows::new(Base::Any),
+        };
+        let mut rows = match kind {
+            Projecting::Inclusion => Rows { depth: self.depth, ..Rows::new(Base::Empty) },
+            Projecting::Exclusion | Projecting::Set => Rows { depth: self.depth.max(inner.depth), ..inner.clone() },
+        };
+        for (name, field) in &branch.fields {
+            let kind = match field {
+                Field::Keep => match inner.whole(name, query) {
+                    Kind::Absent => Kind::Any,
+                    kind => kind,
+                },
+                Field::Drop => Kind::Absent,
+                Field::Computed(expr) => self.of_expr(expr, query),
+                Field::Branch(branch) => self.branched(&inner.whole(name, query), branch, kind, query),
+            };
+            rows = rows.with(name, kind);
+        }
+        rows.within()
     }
 
     /// Returns the known fields of rows to which window functions have added fields.
@@ -159,7 +178,7 @@ impl Rows {
                 ("$mergeObjects" | "$concatArrays" | "$setUnion", _) => Kind::Any,
                 ("$sum" | "$avg", Some(input)) => match self.of_expr(input, query) {
                     Kind::Decimal => Kind::Decimal,
-                    _ => Kind::Plain,
+                    _ => Kind::Number,
                 },
                 (_, Some(_)) => Kind::Plain,
                 (_, None) => Kind::Any,
@@ -170,7 +189,7 @@ impl Rows {
     }
 
     /// Returns the kind of an expression's values.
-    fn of_expr(&self, expr: &Expr, query: &Context) -> Kind {
+    pub fn of_expr(&self, expr: &Expr, query: &Context) -> Kind {
         match expr.outcome() {
             Outcome::Row => self.within(),
             Outcome::Path(path) => match self.whole(&path.segments().join("."), query) {
@@ -185,6 +204,10 @@ impl Rows {
                 Rows { base: Base::Empty, changed: Arc::new(fields.collect()), depth: self.depth }.within()
             }
             Outcome::Any => Kind::Any,
+            Outcome::Choice(expr) => {
+                let kinds = expr.choices().into_iter().map(|choice| self.of_expr(choice, query)).collect();
+                one_of(kinds).unwrap_or(Kind::Any)
+            }
         }
     }
 

@@ -2,55 +2,129 @@
 //! equal no value.
 //!
 //! A client writes a date or a decimal as a string, and may write the slug of a project for its id. Only the types of the
-//! compared fields show what a string represents. The conversion changes the specification of a stage before the stage is parsed, so
-//! every way of execution sees the same constants.
+//! compared fields show what a string represents. The conversion changes the specification of a stage before the stage
+//! is parsed, so every way of execution sees the same constants.
 
 use std::sync::Arc;
 
+use super::comparison::Compared;
+use super::expressions::{Bound, expression, path, warn_of_field};
 use super::{Kind, Rows};
-use crate::model::date::parse_date;
-use crate::model::decimal;
 use crate::model::excerpt::{excerpt, excerpt_of};
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;
 
-/// The expressions that compare their two arguments.
-const COMPARISONS: [&str; 7] = ["$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$cmp"];
-/// The accumulators of numbers, which ignore strings.
-const OF_NUMBERS: [&str; 4] = ["$sum", "$avg", "$stdDevPop", "$stdDevSamp"];
-/// The accumulators that accept values of every type.
-const OF_VALUES: [&str; 6] = ["$min", "$max", "$first", "$last", "$push", "$addToSet"];
+/// The names of operators of filters, without the dollar sign.
+const OPERATORS: [&str; 16] = [
+    "all",
+    "elemMatch",
+    "eq",
+    "exists",
+    "gt",
+    "gte",
+    "in",
+    "lt",
+    "lte",
+    "mod",
+    "ne",
+    "nin",
+    "not",
+    "regex",
+    "size",
+    "type",
+];
 
 /// A value after the conversion, or `None` if the conversion does not change the value.
-type Converted = Result<Option<Value>>;
+pub type Converted = Result<Option<Value>>;
+
+/// The place of constants: a stage over rows, and the variables that are visible there.
+#[derive(Clone, Copy)]
+pub struct Place<'p, 'q> {
+    pub rows: &'p Rows,
+    pub query: &'p Context<'q>,
+    /// The variables of the enclosing `$lookup` stages, and the kinds of their values.
+    names: &'p [Arc<str>],
+    kinds: &'p [Kind],
+    pub bound: Option<&'p Bound<'p>>,
+}
+
+impl<'p, 'q> Place<'p, 'q> {
+    pub fn new(rows: &'p Rows, query: &'p Context<'q>, names: &'p [Arc<str>], kinds: &'p [Kind]) -> Place<'p, 'q> {
+        Place { rows, query, names, kinds, bound: None }
+    }
+
+    /// Returns the same place inside an operator that binds variables.
+    pub fn binding<'i>(self, bound: &'i Bound<'i>) -> Place<'i, 'q>
+    where
+        'p: 'i,
+    {
+        Place { bound: Some(bound), ..self }
+    }
+
+    /// Returns the kind of the values at a path of an expression, which is written after a dollar sign. The path of a
+    /// variable begins with another dollar sign.
+    pub fn kind(self, path: &str) -> Option<Kind> {
+        let Some(variable) = path.strip_prefix('$') else {
+            return (!path.is_empty()).then(|| self.rows.kind(path, self.query));
+        };
+        let (name, rest) = variable.split_once('.').unwrap_or((variable, ""));
+        let of_lookup = || {
+            let place = self.names.iter().rposition(|known| **known == *name)?;
+            self.kinds.get(place)
+        };
+        match (name, rest) {
+            ("NOW", "") => Some(Kind::Date),
+            ("ROOT" | "CURRENT", rest) if !rest.is_empty() => Some(self.rows.kind(rest, self.query)),
+            (name, rest) => match (self.bound.and_then(|bound| bound.kind(name)).or_else(of_lookup)?, rest) {
+                (kind, "") => Some(kind.clone()),
+                (Kind::Rows(rows), rest) => Some(rows.kind(rest, self.query)),
+                _ => None,
+            },
+        }
+    }
+}
 
 /// Converts the constants in the specification of a stage. A `$match` is converted by [`filter`].
-pub fn of_stage(name: &str, spec: &Value, rows: &Rows, query: &Context) -> Converted {
+pub fn of_stage(name: &str, spec: &Value, place: Place) -> Converted {
     match (name, spec) {
         (
             "$project" | "$set" | "$addFields" | "$replaceRoot" | "$replaceWith" | "$sortByCount" | "$bucketAuto"
             | "$setWindowFields" | "$fill",
             _,
-        ) => expression(spec, rows, query),
+        ) => expression(spec, place),
         ("$group", Value::Object(group)) => {
             if let Some(Value::String(text)) = group.get("_id") {
-                warn_of_field("the key of $group", text, rows, query);
+                warn_of_field("the key of $group", text, place);
             }
-            expression(spec, rows, query)
+            expression(spec, place)
         }
         ("$bucket", Value::Object(bucket)) => {
             let path = bucket.get("groupBy").and_then(path);
             fields(bucket, |name, value| match (name, value, path) {
                 ("boundaries", Value::Array(items), Some(path)) => {
-                    each(items, |item| constant(path, item, rows, query))
+                    each(items, |item| constant(path, item, true, place))
                 }
                 ("default", _, _) => Ok(None),
-                _ => expression(value, rows, query),
+                _ => expression(value, place),
+            })
+        }
+        ("$densify", Value::Object(densify)) => {
+            let path = densify.get("field").and_then(Value::as_str);
+            fields(densify, |name, value| match (name, value, path) {
+                ("range", Value::Object(range), Some(path)) => fields(range, |name, value| match (name, value) {
+                    ("bounds", Value::Array(items)) => each(items, |item| constant(path, item, true, place)),
+                    _ => Ok(None),
+                }),
+                _ => Ok(None),
             })
         }
         ("$lookup", Value::Object(lookup)) => fields(lookup, |name, value| match name {
-            "let" => expression(value, rows, query),
+            "let" => expression(value, place),
+            _ => Ok(None),
+        }),
+        ("$graphLookup", Value::Object(lookup)) => fields(lookup, |name, value| match name {
+            "startWith" => expression(value, place),
             _ => Ok(None),
         }),
         _ => Ok(None),
@@ -58,49 +132,54 @@ pub fn of_stage(name: &str, spec: &Value, rows: &Rows, query: &Context) -> Conve
 }
 
 /// Converts the constants of a filter.
-pub fn filter(spec: &Value, rows: &Rows, query: &Context) -> Converted {
-    below(spec, "", rows, query)
+pub fn filter(spec: &Value, place: Place) -> Converted {
+    below(spec, "", place)
 }
 
 /// Converts the constants of a filter over the objects at a path; the empty path denotes the whole row.
-fn below(spec: &Value, above: &str, rows: &Rows, query: &Context) -> Converted {
+fn below(spec: &Value, above: &str, place: Place) -> Converted {
     let Value::Object(object) = spec else { return Ok(None) };
     fields(object, |name, value| {
-        query.tick()?;
+        place.query.tick()?;
         match (name, value) {
-            ("$and" | "$or" | "$nor", Value::Array(filters)) => {
-                each(filters, |filter| below(filter, above, rows, query))
+            ("$and" | "$or" | "$nor", Value::Array(filters)) => each(filters, |filter| below(filter, above, place)),
+            ("$expr", _) => {
+                if let Some(name) = operator_without_dollar(value) {
+                    place.query.warn(format!("the object in $expr is always true: write \"${name}\" for the operator"));
+                }
+                expression(value, place)
             }
-            ("$expr", _) => expression(value, rows, query),
             _ if name.starts_with('$') => Ok(None),
-            _ if above.is_empty() => of_field(name, value, rows, query),
-            _ => of_field(&format!("{above}.{name}"), value, rows, query),
+            _ if above.is_empty() => of_field(name, value, place),
+            _ => of_field(&format!("{above}.{name}"), value, place),
         }
     })
 }
 
 /// Converts the condition of one field: a value, or an object of operators.
-fn of_field(path: &str, condition: &Value, rows: &Rows, query: &Context) -> Converted {
+fn of_field(path: &str, condition: &Value, place: Place) -> Converted {
     let operators = match condition {
         Value::Object(object) if object.keys().next().is_some_and(|name| name.starts_with('$')) => object,
-        _ => return compared(path, condition, rows, query),
+        _ if warns_of_object(path, condition, place) => return Ok(None),
+        _ => return compared(path, condition, false, place),
     };
     fields(operators, |name, value| match (name, value) {
-        ("$eq" | "$ne" | "$gt" | "$gte" | "$lt" | "$lte", _) => compared(path, value, rows, query),
+        ("$eq" | "$ne", _) => compared(path, value, false, place),
+        ("$gt" | "$gte" | "$lt" | "$lte", _) => compared(path, value, true, place),
         ("$in" | "$nin" | "$all", Value::Array(items)) => each(items, |item| match item {
-            Value::Object(_) => of_field(path, item, rows, query),
-            _ => compared(path, item, rows, query),
+            Value::Object(_) => of_field(path, item, place),
+            _ => compared(path, item, false, place),
         }),
-        ("$not", Value::Object(_)) => of_field(path, value, rows, query),
+        ("$not", Value::Object(_)) => of_field(path, value, place),
         ("$elemMatch", Value::Object(inner)) => match inner.keys().next().map(|name| &**name) {
-            Some("$and" | "$or" | "$nor") => below(value, path, rows, query),
-            Some(name) if name.starts_with('$') => of_field(path, value, rows, query),
-            _ => below(value, path, rows, query),
+            Some("$and" | "$or" | "$nor") => below(value, path, place),
+            Some(name) if name.starts_with('$') => of_field(path, value, place),
+            _ => below(value, path, place),
         },
         ("$regex", Value::String(_)) => {
-            if matches!(rows.kind(path, query), Kind::Date) {
+            if matches!(place.rows.kind(path, place.query), Kind::Date) {
                 let path = excerpt_of(path);
-                query.warn(format!("'{path}' is a date, which no pattern matches: compare it with $gte and $lt"));
+                place.query.warn(format!("'{path}' is a date, which no pattern matches: compare it with $gte and $lt"));
             }
             Ok(None)
         }
@@ -108,153 +187,57 @@ fn of_field(path: &str, condition: &Value, rows: &Rows, query: &Context) -> Conv
     })
 }
 
-/// Converts a constant that a filter compares with the values at a path, and warns if it is of another type.
-fn compared(path: &str, value: &Value, rows: &Rows, query: &Context) -> Converted {
-    if value.is_number() && matches!(rows.kind(path, query), Kind::Date) {
-        let (path, number) = (excerpt_of(path), excerpt(value));
-        query.warn(format!("'{path}' is a date, which no number equals: write {{\"$date\": {number}}}"));
+/// Warns about an object in place of a condition, such as `{"gte": 5}`. Returns whether there is a warning.
+fn warns_of_object(path: &str, condition: &Value, place: Place) -> bool {
+    let Some(name) = operator_without_dollar(condition) else { return false };
+    let is_field = match place.rows.kind(path, place.query) {
+        Kind::Rows(rows) => rows.path_of(name, place.query).is_some(),
+        Kind::Field(source) => source.may_contain(name, place.query),
+        _ => false,
+    };
+    if !is_field {
+        let (path, object) = (excerpt_of(path), excerpt(condition));
+        place.query.warn(format!("'{path}' is compared with the object {object}: write \"${name}\" for the operator"));
     }
+    !is_field
+}
+
+/// Returns the first name of an object whose names are all those of operators, but without the dollar sign.
+fn operator_without_dollar(value: &Value) -> Option<&str> {
+    let names = || value.as_object().into_iter().flat_map(Object::keys);
+    let first = names().next()?;
+    names().all(|name| OPERATORS.contains(&&**name)).then_some(&**first)
+}
+
+/// Converts a constant that a filter compares with the values at a path.
+fn compared(path: &str, value: &Value, is_order: bool, place: Place) -> Converted {
     match value {
         // Objects and arrays are compared as a whole, and so are the dates and decimals in them.
         Value::Object(object) => fields(object, |name, inner| {
-            query.tick_many(1 + path.len() / 64)?;
+            place.query.tick_many(1 + path.len() / 64)?;
             match name.starts_with('$') {
                 true => Ok(None),
-                false => compared(&format!("{path}.{name}"), inner, rows, query),
+                false => compared(&format!("{path}.{name}"), inner, is_order, place),
             }
         }),
-        Value::Array(items) => each(items, |item| compared(path, item, rows, query)),
-        _ => constant(path, value, rows, query),
+        Value::Array(items) => each(items, |item| compared(path, item, is_order, place)),
+        _ => constant(path, value, is_order, place),
     }
 }
 
-/// Converts a string or a number that is compared with the values at a path.
-fn constant(path: &str, value: &Value, rows: &Rows, query: &Context) -> Converted {
-    if !matches!(value, Value::String(_) | Value::Double(_)) {
+/// Converts a constant that is compared with the values at a path.
+fn constant(path: &str, value: &Value, is_order: bool, place: Place) -> Converted {
+    if value.is_null() || matches!(value, Value::Date(_)) {
         return Ok(None);
     }
-    query.tick()?;
-    let shown = || (excerpt_of(path), excerpt(value));
-    let warning = match (rows.kind(path, query), value) {
-        (Kind::Date, Value::String(text)) => match parse_date(text) {
-            Some(ms) => return Ok(Some(Value::Date(ms))),
-            None => {
-                let (path, text) = shown();
-                format!(
-                    "'{path}' is a date, and {text} is none: dates are RFC 3339 texts such as \
-                     \"2026-12-01T00:00:00Z\" or \"2026-12-01\""
-                )
-            }
-        },
-        (Kind::Project, Value::String(text)) => {
-            let id = query.projects.and_then(|id_of| id_of(text));
-            return Ok(id.map(Value::String));
-        }
-        (Kind::Decimal, _) => match decimal::decimal_of(value, None) {
-            Some(number) => return Ok(Some(Value::Decimal(number))),
-            None if value.is_number() => return Ok(None),
-            None => {
-                let (path, text) = shown();
-                format!("'{path}' is a decimal, and {text} is none: decimals are texts such as \"12.30\", or numbers")
-            }
-        },
-        (Kind::Mixed | Kind::Any, Value::String(text)) if parse_date(text).is_some() => {
-            let (path, text) = shown();
-            format!(
-                "'{path}' may be a date here, and {text} is compared as a text: write {{\"$date\": {text}}} to compare \
-                 dates"
-            )
-        }
-        (Kind::Mixed, Value::String(text)) if decimal::parse(text).is_some() => {
-            let (path, text) = shown();
-            format!(
-                "'{path}' may be a decimal here, and {text} is compared as a text: write {{\"$numberDecimal\": {text}}} \
-                 to compare numbers"
-            )
-        }
-        _ => return Ok(None),
-    };
-    query.warn(warning);
-    Ok(None)
-}
-
-/// Converts the constants in an expression, and in an object or array of expressions.
-fn expression(spec: &Value, rows: &Rows, query: &Context) -> Converted {
-    match spec {
-        Value::Array(items) => each(items, |item| expression(item, rows, query)),
-        Value::Object(object) => {
-            query.tick()?;
-            fields(object, |name, argument| call(name, argument, rows, query))
-        }
-        _ => Ok(None),
-    }
-}
-
-/// Converts the arguments of an operator, or the value of a field.
-fn call(name: &str, argument: &Value, rows: &Rows, query: &Context) -> Converted {
-    match argument {
-        _ if name == "$literal" => Ok(None),
-        // A `$let` that binds `CURRENT` makes plain paths begin at another value than the row.
-        _ if name == "$let" && argument.get("vars").and_then(|vars| vars.get("CURRENT")).is_some() => Ok(None),
-        Value::Array(pair) if COMPARISONS.contains(&name) && pair.len() == 2 => {
-            let side = |own: &Value, other: &Value| match path(other) {
-                Some(path) if is_constant(own) => constant(path, own, rows, query),
-                _ => expression(own, rows, query),
-            };
-            replaced(pair, vec![side(&pair[0], &pair[1])?, side(&pair[1], &pair[0])?])
-        }
-        Value::Array(pair) if name == "$in" && pair.len() == 2 => match (path(&pair[0]), &pair[1]) {
-            (Some(path), Value::Array(items)) => {
-                let items = each(items, |item| match is_constant(item) {
-                    true => constant(path, item, rows, query),
-                    false => expression(item, rows, query),
-                })?;
-                replaced(pair, vec![None, items])
-            }
-            (None, list) if is_constant(&pair[0]) => match path(list) {
-                Some(path) => replaced(pair, vec![constant(path, &pair[0], rows, query)?, None]),
-                None => expression(argument, rows, query),
-            },
-            _ => expression(argument, rows, query),
-        },
-        Value::String(text) => {
-            if OF_NUMBERS.contains(&name) && !text.starts_with('$') {
-                let (shown, path) = (excerpt_of(text), rows.path_of(text, query));
-                let path = path.map_or_else(|| shown.clone(), excerpt_of);
-                query.warn(format!(
-                    "{name} reads the text \"{shown}\", which is no number: write \"${path}\" for a field"
-                ));
-            } else if OF_VALUES.contains(&name) {
-                warn_of_field(name, text, rows, query);
-            }
-            Ok(None)
-        }
-        _ => expression(argument, rows, query),
-    }
-}
-
-/// Warns about a constant string that equals the name of a field.
-fn warn_of_field(what: &str, text: &Arc<str>, rows: &Rows, query: &Context) {
-    if let Some(path) = (!text.starts_with('$')).then(|| rows.path_of(text, query)).flatten() {
-        let (text, path) = (excerpt_of(text), excerpt_of(path));
-        query.warn(format!("{what} is the text \"{text}\": write \"${path}\" for the field"));
-    }
-}
-
-/// Returns the path if an expression reads exactly one path of the row.
-fn path(spec: &Value) -> Option<&str> {
-    spec.as_str()?.strip_prefix('$').filter(|path| !path.starts_with('$') && !path.is_empty())
-}
-
-/// Returns whether an expression is a number, or a string that is not a path.
-fn is_constant(spec: &Value) -> bool {
-    spec.is_number() || spec.as_str().is_some_and(|text| !text.starts_with('$'))
+    let kind = place.rows.kind(path, place.query);
+    Compared { kind: &kind, name: path, is_order }.convert(value, place.query)
 }
 
 /// Converts the values of an object.
-fn fields(object: &Object, mut convert: impl FnMut(&str, &Value) -> Converted) -> Converted {
-    let converted: Vec<Option<Value>> =
-        object.iter().map(|(name, value)| convert(name, value)).collect::<Result<_>>()?;
+pub fn fields(object: &Object, mut convert: impl FnMut(&str, &Value) -> Converted) -> Converted {
+    let within = |(name, value): (&Arc<str>, &Value)| convert(name, value).map_err(|error| error.within(name.clone()));
+    let converted: Vec<Option<Value>> = object.iter().map(within).collect::<Result<_>>()?;
     if converted.iter().all(Option::is_none) {
         return Ok(None);
     }
@@ -265,12 +248,13 @@ fn fields(object: &Object, mut convert: impl FnMut(&str, &Value) -> Converted) -
 }
 
 /// Converts the items of an array.
-fn each(items: &[Value], convert: impl FnMut(&Value) -> Converted) -> Converted {
-    let converted = items.iter().map(convert).collect::<Result<_>>()?;
+pub fn each(items: &[Value], mut convert: impl FnMut(&Value) -> Converted) -> Converted {
+    let within = |(place, item): (usize, &Value)| convert(item).map_err(|error| error.within(place.to_string()));
+    let converted = items.iter().enumerate().map(within).collect::<Result<_>>()?;
     replaced(items, converted)
 }
 
-fn replaced(items: &[Value], converted: Vec<Option<Value>>) -> Converted {
+pub fn replaced(items: &[Value], converted: Vec<Option<Value>>) -> Converted {
     if converted.iter().all(Option::is_none) {
         return Ok(None);
     }

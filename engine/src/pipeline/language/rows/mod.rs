@@ -2,10 +2,13 @@
 //! ids of projects.
 //!
 //! As in MongoDB, reading a missing field is not an error, and neither a date nor a decimal equals a string. The known
-//! fields only serve to convert constants and to warn. They never cause the rejection of a pipeline.
+//! fields serve to convert constants and to warn. A pipeline is rejected only if it compares a date with a string that
+//! is none, because such a filter would match nothing or everything.
 
 mod after;
+mod comparison;
 pub mod constants;
+mod expressions;
 mod read;
 
 use std::collections::BTreeMap;
@@ -17,7 +20,7 @@ use crate::model::excerpt::excerpt_of;
 use crate::model::value::Value;
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::hint;
-use crate::pipeline::value::known_types::{FieldKind, TypeNames, is_index};
+use crate::pipeline::value::known_types::{FieldKind, Form, TypeNames, is_index};
 
 /// The fields that the engine adds to states, in addition to the fields of their types.
 const STATE_FIELDS: [&str; 11] = [
@@ -69,6 +72,10 @@ pub enum Kind {
     Mixed,
     /// The id of a project.
     Project,
+    /// A number that the engine or a stage counts.
+    Number,
+    /// The values of a field that are none of the above, which the types may describe further.
+    Field(Source),
     /// None of the above.
     Plain,
     /// Anything.
@@ -77,6 +84,22 @@ pub enum Kind {
     Absent,
     /// A row, or several rows.
     Rows(Arc<Rows>),
+}
+
+/// The field of aggregates from which values come.
+#[derive(Debug, Clone)]
+pub struct Source {
+    types: TypeNames,
+    path: Arc<str>,
+    form: Form,
+}
+
+impl Source {
+    /// Returns whether the values may be objects with a field of this name.
+    fn may_contain(&self, name: &str, query: &Context) -> bool {
+        let path = format!("{}.{name}", self.path);
+        query.types.as_ref().is_some_and(|known| known.declares(&self.types, &path))
+    }
 }
 
 impl Rows {
@@ -118,7 +141,9 @@ impl Rows {
             Some(kind) if ends => kind.clone(),
             Some(Kind::Any | Kind::Mixed) => Kind::Any,
             Some(Kind::Absent) => Kind::Absent,
-            Some(Kind::Date | Kind::Decimal | Kind::Project | Kind::Plain) => Kind::Plain,
+            Some(Kind::Date | Kind::Decimal | Kind::Project | Kind::Number | Kind::Field(_) | Kind::Plain) => {
+                Kind::Plain
+            }
             None => self.base.kind(path, query),
         }
     }
@@ -178,9 +203,14 @@ impl Base {
         match self {
             Base::Events(_) | Base::States(_) if path == "project_id" => Kind::Project,
             Base::Events(_) if matches!(path, "occurred_at" | "recorded_at") => Kind::Date,
+            Base::Events(_) if matches!(path, "version" | "position") => Kind::Number,
+            Base::Events(types) if first == "payload" && !rest.is_empty() => {
+                Kind::Field(Source { types: types.clone(), path: rest.into(), form: Form::Payload })
+            }
             Base::Events(_) => Kind::Plain,
             Base::States(types) => match first {
                 "_created_at" | "_last_event_at" if rest.is_empty() => Kind::Date,
+                "_version" | "_position" | "_distance" if rest.is_empty() => Kind::Number,
                 "_events" if !after_indexes(rest).is_empty() => {
                     Base::Events(types.clone()).kind(after_indexes(rest), query)
                 }
@@ -191,6 +221,25 @@ impl Base {
             Base::Any => Kind::Any,
         }
     }
+}
+
+/// Returns the kind of a value that is of one of these kinds, as far as known.
+fn one_of(mut kinds: Vec<Kind>) -> Option<Kind> {
+    let all = |is_kind: fn(&Kind) -> bool| !kinds.is_empty() && kinds.iter().all(is_kind);
+    if all(|kind| matches!(kind, Kind::Date)) {
+        return Some(Kind::Date);
+    }
+    if all(|kind| matches!(kind, Kind::Decimal)) {
+        return Some(Kind::Decimal);
+    }
+    if all(|kind| matches!(kind, Kind::Number)) {
+        return Some(Kind::Number);
+    }
+    if kinds.len() == 1 {
+        return kinds.pop();
+    }
+    let is_mixed = kinds.iter().any(|kind| matches!(kind, Kind::Date | Kind::Decimal | Kind::Mixed));
+    is_mixed.then_some(Kind::Mixed)
 }
 
 /// Removes the array indexes from the beginning of a path.
@@ -210,7 +259,7 @@ fn field_kind(types: &TypeNames, path: &str, query: &Context) -> Kind {
         FieldKind::Decimal => Kind::Decimal,
         FieldKind::Mixed => Kind::Mixed,
         FieldKind::Objects => Kind::Rows(Arc::new(Rows::new(Base::Objects(types.clone(), path.into())))),
-        FieldKind::Plain => Kind::Plain,
+        FieldKind::Plain => Kind::Field(Source { types: types.clone(), path: path.into(), form: Form::State }),
     }
 }
 
@@ -239,17 +288,20 @@ fn of_state(types: &TypeNames, first: &str, path: &str, query: &Context) -> Opti
     }
 }
 
-/// Returns a warning if no aggregate of these types has had the field at the beginning of a path, or no type declares
-/// the rest of the path, but there is a field with a similar name. `before` is the path of the fields in the rows.
+/// Returns a warning if no aggregate of these types has had the field at the beginning of a path, or if no type declares
+/// the rest of the path, but a field with a similar name. `before` is the path of the fields in the rows.
 fn misspelt(types: &TypeNames, path: &str, before: &str, query: &Context) -> Option<String> {
     let known = query.types.as_ref()?;
     let first = path.split('.').next().unwrap_or(path);
     if known.has_field(types, first) {
         return misspelt_inside(types, path, query).map(|nearest| undeclared(path, &nearest, before));
     }
-    let nearest = known.nearest_field(types, first)?;
-    let name = excerpt_of(first);
-    Some(format!("no aggregate has the field '{before}{name}': did you mean '{before}{nearest}'?"))
+    // There is another warning about types that do not exist.
+    if !known.has_any(types) {
+        return None;
+    }
+    let hint = known.nearest_field(types, first).map(|nearest| format!(": did you mean '{before}{nearest}'?"));
+    Some(format!("no aggregate has the field '{before}{}'{}", excerpt_of(first), hint.unwrap_or_default()))
 }
 
 /// Returns the declared path that is similar to a path at which no value may be.

@@ -1,7 +1,7 @@
 // One agent: its card, what it works on, the keys that act for it, and how its program connects.
 
 import { html, useEffect, useState } from "../../vendor/ui.js";
-import { API, get } from "../../api/client.js";
+import { API, get, getAll } from "../../api/client.js";
 import { listen } from "../../api/feed.js";
 import { session } from "../../api/session.js";
 import { moment } from "../../state/route.js";
@@ -66,7 +66,7 @@ const state = ({ id, name, description, status, ...rest }) => Object.fromEntries
 
 /** @param {{agent: any}} props */
 function Keys({ agent }) {
-  const { value, error, reload } = useLoad((abort) => get("/keys", {}, abort), [agent.id]);
+  const { value, error, reload } = useLoad((abort) => getAll("/keys", abort), [agent.id]);
   const [isCreating, setCreating] = useState(false);
   const keys = (value?.data ?? []).filter((/** @type {any} */ key) => (key.agent_ids ?? []).includes(agent.id));
   const refused = refusal();

@@ -2,19 +2,22 @@
 
 import { html, useEffect, useState } from "../../vendor/ui.js";
 import { call, get } from "../../api/client.js";
-import { parse } from "../../api/json.js";
+import { parse, stringify } from "../../api/json.js";
 import { go, to } from "../../state/route.js";
 import { say } from "../../state/toasts.js";
 import { Failure } from "../../parts/basic.js";
 import { Dialog } from "../../parts/dialog.js";
 
-/** @param {{id?: string, type: string, version: number, close: () => void, done?: () => void}} props Without an id, the event begins an aggregate. */
-export function Append({ id = "", type, version, close, done }) {
+/**
+ * @param {{id?: string, type: string, version: number, close: () => void, done?: () => void, begin?: {event_type: string, payload: any, event_id: string}, children?: any}} props
+ * Without an id, the event begins an aggregate. `begin` is an event that the new one repeats, until somebody edits it.
+ */
+export function Append({ id = "", type, version, close, done, begin, children }) {
   const [known, setKnown] = useState(/** @type {string[]} */ ([]));
   const [base, setBase] = useState(version);
   const [target, setTarget] = useState(id);
-  const [name, setName] = useState(id ? `${type}.updated` : `${type}.created`);
-  const [text, setText] = useState("{\n  \n}");
+  const [name, setName] = useState(begin?.event_type ?? (id ? `${type}.updated` : `${type}.created`));
+  const [text, setText] = useState(() => (begin ? stringify(begin.payload, 2) : "{\n  \n}"));
   const [error, setError] = useState(/** @type {any} */ (null));
   const [isSending, setSending] = useState(false);
   useEffect(() => { get(`/aggregate-types/${encodeURIComponent(type)}/schema`).then((schema) => setKnown(schema.event_schemas.map((/** @type {any} */ event) => event.event_type)), () => {}); }, [type]);
@@ -28,7 +31,7 @@ export function Append({ id = "", type, version, close, done }) {
     const subject = target || crypto.randomUUID();
     try {
       const made = await call("POST", `/aggregates/${encodeURIComponent(subject)}/events`, {
-        body: { aggregate_type: type, event_type: name, payload: parse(text) }, headers: id ? { "If-Match": `"${base}"` } : { "Idempotency-Key": crypto.randomUUID() },
+        body: { aggregate_type: type, event_type: name, payload: parse(text), ...(begin ? { metadata: { caused_by: begin.event_id } } : {}) }, headers: id ? { "If-Match": `"${base}"` } : { "Idempotency-Key": crypto.randomUUID() },
       });
       say(`${name} is appended as version ${made.version}`);
       close();
@@ -41,7 +44,8 @@ export function Append({ id = "", type, version, close, done }) {
     }
     setSending(false);
   };
-  return html`<${Dialog} title=${id ? "Append an event" : `New ${type}`} close=${close} class="wide"><form onSubmit=${send}>
+  return html`<${Dialog} title=${begin ? "Append again, edited" : id ? "Append an event" : `New ${type}`} close=${close} class="wide"><form onSubmit=${send}>
+    ${children}
     ${!id && html`<label>Id (optional) <input value=${target} onInput=${(/** @type {any} */ event) => setTarget(event.target.value)} /></label>`}
     <label>Event type <input list="event-types" required value=${name} onInput=${(/** @type {any} */ event) => setName(event.target.value)} autofocus /></label>
     <datalist id="event-types">${known.map((one) => html`<option key=${one} value=${one}></option>`)}</datalist>

@@ -4,13 +4,13 @@ import { get, query as run } from "../../api/client.js";
 
 const PAGE = 100;
 
-/** @typedef {{types: string, type: string, project: string, actor: string, from: string, to: string, by: string, start: string}} Filter */
+/** @typedef {{types: string, except: string, type: string, project: string, actor: string, text: string, from: string, to: string, by: string, start: string}} Filter */
 
 /** Reads the filter of an address. @param {URLSearchParams} query @returns {Filter} */
 export function filterOf(query) {
   const text = (/** @type {string} */ name) => (query.get(name) ?? "").trim();
   return {
-    types: text("types"), type: text("type"), project: text("project"), actor: text("actor"),
+    types: text("types"), except: text("except"), type: text("type"), project: text("project"), actor: text("actor"), text: text("text"),
     from: text("from"), to: text("to"), by: text("by") === "occurred" ? "occurred" : "recorded", start: text("start"),
   };
 }
@@ -18,25 +18,50 @@ export function filterOf(query) {
 /** @param {string} types */
 const patterns = (types) => types.split(",").map((pattern) => pattern.trim()).filter(Boolean);
 
+/** Whether only a pipeline applies the filter: the list of events knows types, and neither patterns nor texts. @param {Filter} filter */
+const needsPipeline = ({ types, except, text }) => types.includes("*") || except !== "" || text !== "";
+
+/** @param {string[]} known @param {string} type */
+const fits = (known, type) => known.some((pattern) => (pattern.endsWith("*") ? type.startsWith(pattern.slice(0, -1)) : type === pattern));
+
+/** @param {string} text */
+const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+
 /** Whether an event passes. @param {any} event @param {Filter} filter */
-export function passes(event, { types, type, project, actor }) {
+export function passes(event, { types, except, type, project, actor, text }) {
   const wanted = patterns(types);
-  if (wanted.length > 0 && !wanted.some((pattern) => (pattern.endsWith("*") ? event.event_type.startsWith(pattern.slice(0, -1)) : event.event_type === pattern))) return false;
+  if (wanted.length > 0 && !fits(wanted, event.event_type)) return false;
+  if (fits(patterns(except), event.event_type)) return false;
+  if (text && !textsOf(event).some((known) => String(known).toLowerCase().includes(text.toLowerCase()))) return false;
   if (type && event.aggregate_type !== type) return false;
   if (project && event.project_id !== project) return false;
   return !actor || event.actor === actor;
 }
 
+/** What the text of a filter is looked for in: the same as in the stage. @param {any} event */
+const textsOf = (event) => [event.aggregate_id, event.event_type, event.actor, ...Object.values(event.payload ?? {}).filter((value) => ["string", "number", "boolean"].includes(typeof value))];
+
+/** The stage's condition for a text: in the ids, the type, the actor, or a value of the payload. @param {string} text */
+function containing(text) {
+  const regex = escaped(text);
+  const value = { $convert: { input: "$$field.v", to: "string", onError: "", onNull: "" } };
+  const inPayload = { $map: { input: { $objectToArray: "$payload" }, as: "field", in: { $regexMatch: { input: value, regex, options: "i" } } } };
+  return { $or: [...["aggregate_id", "event_type", "actor"].map((name) => ({ [name]: { $regex: regex, $options: "i" } })), { $expr: { $anyElementTrue: [inPayload] } }] };
+}
+
+/** A regular expression for patterns of event types. @param {string[]} known */
+const anyOf = (known) => `^(${known.map((pattern) => (pattern.endsWith("*") ? `${escaped(pattern.slice(0, -1))}.*` : escaped(pattern))).join("|")})$`;
+
 /** The filter as a stage. @param {Filter} filter @param {number | null} before @returns {Record<string, any>} */
 export function matched(filter, before) {
-  const { types, type, project, actor, from, to, by } = filter;
-  const wanted = patterns(types);
-  const escaped = wanted.map((pattern) => pattern.replace(/[.+?^${}()|[\]\\]/g, "\\$&").replace(/\*$/, ".*"));
+  const { types, except, type, project, actor, text, from, to, by } = filter;
+  const wanted = patterns(types), unwanted = patterns(except);
+  const excluded = unwanted.length ? { $not: { $regex: anyOf(unwanted) } } : {};
   const time = { ...(from ? { $gte: from } : {}), ...(to ? { $lt: to } : {}) };
   return {
-    ...(wanted.length === 1 && !wanted[0].includes("*") ? { event_type: wanted[0] } : wanted.length ? { event_type: { $regex: `^(${escaped.join("|")})$` } } : {}),
+    ...(wanted.length === 1 && !wanted[0].includes("*") && !unwanted.length ? { event_type: wanted[0] } : wanted.length || unwanted.length ? { event_type: { ...(wanted.length ? { $regex: anyOf(wanted) } : {}), ...excluded } } : {}),
     ...(type ? { aggregate_type: type } : {}), ...(project ? { project_id: project } : {}), ...(actor ? { actor } : {}),
-    ...(from || to ? { [`${by}_at`]: time } : {}), ...(before ? { position: { $lt: before } } : {}),
+    ...(from || to ? { [`${by}_at`]: time } : {}), ...(before ? { position: { $lt: before } } : {}), ...(text ? containing(text) : {}),
   };
 }
 
@@ -52,9 +77,29 @@ export const pipelineOf = (filter, before = null) => [{ $match: matched(filter, 
  */
 export async function page(filter, before, abort) {
   const { types, type, project, actor, from, to } = filter;
-  if (types.includes("*") || from || to) return viaPipeline(filter, before, abort);
+  if (needsPipeline(filter) || from || to) return viaPipeline(filter, before, abort);
   const found = await get("/events", { direction: "desc", before, limit: PAGE, types, aggregate_type: type, project_id: project, actor }, abort);
   return { events: found.data, isEnd: found.data.length < PAGE && !found.next_cursor };
+}
+
+/**
+ * Counts the events that pass the filter in equal parts of the time of the log.
+ *
+ * @param {Filter} filter @param {number} buckets @param {AbortSignal} abort
+ * @returns {Promise<any>} null if no event passes
+ */
+export async function counted(filter, buckets, abort) {
+  const { by, type, project, actor, text } = filter;
+  const types = await exactTypes(filter, abort);
+  if (types === null) return null;
+  const found = await get("/events/histogram", { buckets, by, types, aggregate_type: type, project_id: project, actor }, abort);
+  if (!text || found.total === 0) return found;
+  // The histogram does not know texts, so a pipeline counts within its parts.
+  const boundaries = [...found.buckets.map((/** @type {any} */ bucket) => bucket.at), "9999-12-31T23:59:59Z"];
+  const { results } = await run([{ $match: matched({ ...filter, from: "", to: "" }, null) }, { $bucket: { groupBy: `$${by}_at`, boundaries } }], {}, abort);
+  const counts = new Map(results.map((/** @type {any} */ row) => [Date.parse(row._id), row.count]));
+  const own = found.buckets.map((/** @type {any} */ bucket) => ({ ...bucket, count: counts.get(Date.parse(bucket.at)) ?? 0 }));
+  return { ...found, buckets: own, total: own.reduce((/** @type {number} */ sum, /** @type {any} */ { count }) => sum + count, 0) };
 }
 
 /**
@@ -62,9 +107,9 @@ export async function page(filter, before, abort) {
  *
  * @param {Filter} filter @param {AbortSignal} abort @returns {Promise<string | null>} null if no event has such a type
  */
-export async function exactTypes(filter, abort) {
-  if (!filter.types.includes("*")) return filter.types;
-  const { results } = await run([{ $match: matched({ ...filter, from: "", to: "" }, null) }, { $group: { _id: "$event_type" } }], {}, abort);
+async function exactTypes(filter, abort) {
+  if (!filter.types.includes("*") && !filter.except) return filter.types;
+  const { results } = await run([{ $match: matched({ ...filter, text: "", from: "", to: "" }, null) }, { $group: { _id: "$event_type" } }], {}, abort);
   return results.map((/** @type {any} */ row) => row._id).join(",") || null;
 }
 

@@ -1,21 +1,23 @@
 // The fields of the filter: each changes the address, so that a filtered list can be shared.
 
 import { html, useEffect, useState } from "../../vendor/ui.js";
-import { get } from "../../api/client.js";
+import { get, getAll } from "../../api/client.js";
 import { change } from "../../state/route.js";
 import { useLoad } from "../../parts/load.js";
 
 /** @param {{filter: import("./filter.js").Filter}} props */
 export function Filters({ filter }) {
   const { value } = useLoad(async (abort) => {
-    const [types, projects] = await Promise.all([get("/aggregate-types", {}, abort), get("/projects", { limit: 200 }, abort)]);
+    const [types, projects] = await Promise.all([getAll("/aggregate-types", abort), get("/projects", { limit: 200 }, abort)]);
     return { types: types.data, projects: projects.data };
   }, []);
   const set = (/** @type {string} */ name) => (/** @type {any} */ event) => change({ [name]: event.target.value.trim() || null });
   const events = (value?.types ?? []).flatMap((/** @type {any} */ type) => [`${type.type_name}.*`, ...Object.keys(type.events ?? {})]);
-  const isFiltered = filter.types || filter.type || filter.project || filter.actor || filter.from || filter.to;
+  const isFiltered = filter.types || filter.except || filter.text || filter.type || filter.project || filter.actor || filter.from || filter.to;
   return html`<div class="filters" role="search" aria-label="Filter of the events">
     <${Field} label="Event types" list="event-types" value=${filter.types} placeholder="article.*, task.created" change=${(/** @type {string} */ text) => change({ types: text || null })} />
+    <${Field} label="Except types" list="event-types" value=${filter.except} placeholder="task.*" change=${(/** @type {string} */ text) => change({ except: text || null })} />
+    <${Field} label="Text" value=${filter.text} placeholder="in ids, actors and payloads" change=${(/** @type {string} */ text) => change({ text: text || null })} />
     <datalist id="event-types">${events.map((/** @type {string} */ name) => html`<option value=${name}></option>`)}</datalist>
     <label>Aggregate type <select value=${filter.type} onChange=${set("type")}><option value="">all</option>
       ${(value?.types ?? []).map((/** @type {any} */ type) => html`<option value=${type.type_name}>${type.type_name}</option>`)}
@@ -25,7 +27,7 @@ export function Filters({ filter }) {
       ${filter.project && !value?.projects.some((/** @type {any} */ project) => project.id === filter.project) && html`<option value=${filter.project}>${filter.project}</option>`}</select></label>
     <${Field} label="Actor" value=${filter.actor} placeholder="user:…, key:…, plugin:…" change=${(/** @type {string} */ text) => change({ actor: text || null })} />
     <${Start} start=${filter.start} />
-    ${isFiltered && html`<button class="quiet" onClick=${() => change({ types: null, type: null, project: null, actor: null, from: null, to: null })}>Clear the filter</button>`}
+    ${isFiltered && html`<button class="quiet" onClick=${() => change({ types: null, except: null, text: null, type: null, project: null, actor: null, from: null, to: null })}>Clear the filter</button>`}
   </div>`;
 }
 

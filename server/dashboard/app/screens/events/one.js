@@ -14,7 +14,9 @@ export function One({ id }) {
   if (error) return html`<div class="page">${heading}<h1>Event</h1><${Failure} error=${error} retry=${reload} /></div>`;
   if (!event) return html`<div class="page">${heading}<h1>Event</h1><${Loading} /></div>`;
   const { metadata = {}, caused = [] } = event;
-  const isDerived = metadata.source === "plugin" && typeof metadata.caused_by === "string";
+  const cause = typeof metadata.caused_by === "string" ? metadata.caused_by : "";
+  const isDerived = metadata.source === "plugin" && cause;
+  const causing = html`<${Link} to=${`/events/${encodeURIComponent(cause)}`}><code>${cause}</code><//>`;
   return html`<div class="page event">${heading}
     <header class="bar"><h1>${event.event_type}</h1> <span class="dim">position ${event.position}</span> <${Copy} text=${() => stringify(event, 2)}>copy JSON<//>
       <span class="grow"></span><${Link} to="/events" query=${{ start: `@${event.position}` }}>in the log<//></header>
@@ -30,7 +32,8 @@ export function One({ id }) {
         ${Object.keys(metadata).length > 0 && html`<h2>Metadata</h2><${Value} value=${metadata} />`}</section>
       <section>
         <h2>Cause</h2>
-        ${isDerived ? html`<p>Derived by the plugin <${Link} to=${`/plugins/${metadata.plugin}`}>${metadata.plugin}<//> from the event <${Link} to=${`/events/${encodeURIComponent(metadata.caused_by)}`}><code>${metadata.caused_by}</code><//>.</p>`
+        ${isDerived ? html`<p>Derived by the plugin <${Link} to=${`/plugins/${metadata.plugin}`}>${metadata.plugin}<//> from the event ${causing}.</p>`
+          : cause ? html`<p>Appended by <bdi>${event.actor}</bdi>, who named the event ${causing} as the cause.</p>`
           : html`<p>Appended by <bdi>${event.actor}</bdi>. No plugin derived it from another event.</p>`}
         <h2>Consequences</h2>
         ${caused.length === 0 && html`<${Empty}>No other event, edge or task is known to follow from this one.<//>`}

@@ -7,6 +7,7 @@ import { Difference, StateDiff, TextDiff } from "../../parts/diff.js";
 import { Markdown } from "../../parts/markdown.js";
 import { Value } from "../../parts/value.js";
 import { nameOf } from "./people.js";
+import { Sides, sides } from "./sides.js";
 
 /** The versions that no later one replaces. @param {any[]} artifacts */
 export const current = (artifacts) => artifacts.filter((one) => !artifacts.some((other) => other.supersedes === one.id));
@@ -25,20 +26,23 @@ export function Output({ task }) {
       ${artifact.patch && html`<details><summary>The edit as a JSON patch</summary><${Value} value=${artifact.patch} /></details>`}</article>`)}`;
 }
 
-/** @param {{task: any, effects: any[], before: any[], isPast: boolean}} props */
-export function Changes({ task, effects, before, isPast }) {
+/** @param {{task: any, effects: any[], before: any[], appended: any[], isPast: boolean}} props */
+export function Changes({ task, effects, before, appended, isPast }) {
+  const found = sides(task, current(task.artifacts), [...effects, ...appended]);
   const replaced = current(task.artifacts).flatMap((/** @type {any} */ artifact) => {
     const earlier = task.artifacts.find((/** @type {any} */ other) => other.id === artifact.supersedes);
     return earlier ? [{ artifact, earlier }] : [];
   });
-  return html`${isPast && html`<p class="dim">What approval would have changed is not known for the past.</p>`}
+  return html`${found.map(({ artifact, proposed, edited, effect, rows }) => html`<article class="artifact" key=${artifact.id}><h3>${artifact.name}${effect && html` <code>${effect.event_type}</code>`}</h3>
+      <${Sides} label=${`Proposed, edited and effective: ${artifact.name}`} rows=${rows} heads=${[`Proposed by ${nameOf(proposed.created_by)}`, edited ? `Edited by ${nameOf(edited.created_by)}` : "Edited", appended.length > 0 ? "Appended" : "Would be appended"]} /></article>`)}
+    ${isPast && html`<p class="dim">What approval would have changed is not known for the past.</p>`}
     ${effects.map((effect, index) => html`<article class="effect" key=${effect.artifact_id}>
       <h3><${Link} to=${`/a/${encodeURIComponent(effect.aggregate_id)}`}><bdi title=${effect.aggregate_id}>${label(effect.state) || effect.aggregate_id}</bdi><//> <span class="dim">version ${effect.version - 1} now, version ${effect.version} after approval</span></h3>
       ${effect.state ? html`<${StateDiff} before=${before[index] ?? {}} after=${effect.state} none="The event changes no field of the state." />` : html`<p class="dim">The state after the event is too large to show.</p>`}
     </article>`)}
     ${replaced.map(({ artifact, earlier }) => html`<article class="artifact" key=${artifact.id}><h3>${artifact.name} <span class="dim">version ${earlier.version} → ${artifact.version}</span></h3>
       <${TextDiff} before=${textOf(earlier)} after=${textOf(artifact)} /></article>`)}
-    ${!isPast && effects.length === 0 && replaced.length === 0 && html`<${Empty}>Approval changes no aggregate, and the output has one version.<//>`}`;
+    ${!isPast && effects.length === 0 && replaced.length === 0 && found.length === 0 && html`<${Empty}>Approval changes no aggregate, and the output has one version.<//>`}`;
 }
 
 /** @param {{task: any, effects: any[], isPast: boolean}} props */
@@ -48,8 +52,8 @@ export function Effects({ task, effects, isPast }) {
     return carried.length === 0 ? html`<${Empty}>The output had no effects.<//>` : carried.map((/** @type {any} */ artifact) => html`<article class="effect" key=${artifact.id}><h3>${artifact.effect.event_type}</h3><${Value} value=${artifact.effect} /></article>`);
   }
   if (effects.length === 0) return html`<${Empty}>Approval appends nothing but the task's own event.<//>`;
-  return effects.map((effect) => html`<article class="effect" key=${effect.artifact_id}>
-    <h3>${effect.event_type} → <${Link} to=${`/a/${encodeURIComponent(effect.aggregate_id)}`}><bdi title=${effect.aggregate_id}>${label(effect.state) || effect.aggregate_id}</bdi><//> <span class="dim">becomes version ${effect.version}</span></h3>
+  return effects.map((effect) => html`<article class="effect" key=${effect.artifact_id ?? effect.event_id}>
+    <h3>${effect.event_type} → <${Link} to=${`/a/${encodeURIComponent(effect.aggregate_id)}`}><bdi title=${effect.aggregate_id}>${label(effect.state) || effect.aggregate_id}</bdi><//> <span class="dim">${effect.position ? "became" : "becomes"} version ${effect.version}</span></h3>
     ${effect.stale && html`<${Stale} effect=${effect} />`}
     <h4>Payload</h4><${Value} value=${effect.payload} />
     ${effect.state && html`<details><summary>The state after it</summary><${Value} value=${effect.state} /></details>`}

@@ -15,7 +15,9 @@ import { people, readPeople } from "./people.js";
 
 /** Sends a form with Ctrl+Enter from any of its fields. @param {KeyboardEvent} event */
 export function sendKeys(event) {
-  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) /** @type {HTMLElement} */ (event.target).closest("form")?.requestSubmit();
+  if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+  event.preventDefault();
+  /** @type {HTMLElement} */ (event.target).closest("form")?.requestSubmit();
 }
 
 /** @param {{action: string, tasks: any[], problem?: any, close: () => void, nextAfter: (gone: any[]) => () => void}} given */
@@ -122,7 +124,7 @@ function Defer({ close, decide, what }) {
   };
   return html`<${Dialog} title=${`Defer ${what}`} close=${close}><div onKeyDown=${keys}>
     <div class="choices">${DURATIONS.map(([key, label, seconds], index) => html`<button key=${key} type="button" autofocus=${index === 0} onClick=${() => choose({ until: new Date(Date.now() + seconds * 1_000).toISOString() })}><kbd>${key}</kbd> ${label}</button>`)}
-      <button type="button" onClick=${() => choose({})}>until somebody acts on it</button></div>
+      <button type="button" onClick=${() => choose({ reason: "until somebody acts on it" })}>until somebody acts on it</button></div>
     <form onSubmit=${send}><label>Until <input type="datetime-local" name="until" required /></label><label>Reason (optional) <input name="reason" /></label>
       <footer><button type="button" class="quiet" onClick=${close}>Cancel</button><button class="primary">Defer</button></footer></form></div>
   <//>`;

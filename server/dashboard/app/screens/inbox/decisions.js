@@ -3,9 +3,9 @@
 import { computed, signal } from "../../vendor/ui.js";
 import { call, get } from "../../api/client.js";
 import { afterUndo, complain, detailOf, say } from "../../state/toasts.js";
+import { waitingOn } from "../../state/waiting.js";
 import { nameOf, readPeople } from "./people.js";
 import { act, expect, idle, isMine, ownVersion, put, settle } from "./tasks.js";
-import { waitingOn } from "./views.js";
 
 /** The keys of the actions, in the order of the buttons. @type {Record<string, {key: string, label: string, done: string}>} */
 export const ACTIONS = {
@@ -25,6 +25,8 @@ const FINAL = new Set(["approve", "edit", "reject"]);
 const AT_ONCE = 500;
 /** The refused tasks for which the timeline is read, to say who was first. */
 const EXPLAINED = 50;
+/** How long a message leads to the event of an approval. */
+const SHOWN_MS = 12_000;
 
 /** What is being asked before an action. @type {import("../../vendor/ui.js").Signal<{action: string, tasks: any[], problem?: any} | null>} */
 export const asking = signal(null);
@@ -93,7 +95,7 @@ export async function decide(action, some, body = {}) {
     const refused = await (able.length === 1 ? one(able[0], action, body, leaving) : many(able, action, body, leaving));
     for (const id of ids) busy.delete(id);
     settle(ids);
-    if (refused.length > 0) await explain(refused, action, body);
+    if (refused.length > 0) await explain(refused, action, body, able.length);
     return refused.length === 0;
   };
   if (!FINAL.has(action)) {
@@ -126,7 +128,10 @@ function mark(ids, isPending) {
 /** Returns the refused task with the error. @param {any} task @param {string} action @param {object} body @param {boolean} leaving */
 async function one(task, action, body, leaving) {
   try {
-    put(await act(task, action, body, leaving));
+    const { appended, ...changed } = await act(task, action, body, leaving);
+    put(changed);
+    const [event] = appended ?? [];
+    if (event?.event_id && !leaving) say(`${task.title}: ${appended.length === 1 ? `appended ${event.event_type}` : `appended ${appended.length.toLocaleString("en")} events`}`, { link: { to: `/events/${encodeURIComponent(event.event_id)}`, text: "Show the event" } }, SHOWN_MS);
     return [];
   } catch (/** @type {any} */ error) {
     return [{ task, error }];
@@ -158,8 +163,8 @@ async function many(some, action, body, leaving) {
   return refused;
 }
 
-/** Restores refused tasks as the server has them now, and says who was first. @param {{task: any, error: any}[]} refused @param {string} action @param {any} body */
-async function explain(refused, action, body) {
+/** Restores refused tasks as the server has them now, and says who was first. @param {{task: any, error: any}[]} refused @param {string} action @param {any} body @param {number} count of all tasks */
+async function explain(refused, action, body, count) {
   await readPeople();
   const told = await Promise.all(refused.map(async ({ task, error }, index) => {
     if (error.status !== 409 || index >= EXPLAINED) return { task, action, error, body, who: "" };
@@ -170,9 +175,9 @@ async function explain(refused, action, body) {
   const ids = new Set(told.map(({ task }) => task.id));
   refusals.value = [...told, ...refusals.peek().filter(({ task }) => !ids.has(task.id))];
   const [first] = told;
-  if (told.length === 1 && first.who) say(`${first.task.title}: ${first.who}`, { kind: "error", detail: detailOf(first.error) }, 15_000);
-  else if (told.length === 1) complain(first.error, first.task.title);
-  else say(`${told.length.toLocaleString("en")} tasks were refused. The list says why.`, { kind: "error" }, 15_000);
+  if (count === 1 && first.who) say(`${first.task.title}: ${first.who}`, { kind: "error", detail: detailOf(first.error) }, 15_000);
+  else if (count === 1) complain(first.error, first.task.title);
+  else say(`${told.length.toLocaleString("en")} of ${count.toLocaleString("en")} tasks were refused, and the list says why.${told.length < count ? ` The others are ${ACTIONS[action].done}.` : ""}`, { kind: "error" }, 15_000);
 }
 
 /** What others have done with a task since a version, in words. @param {any} task @param {number} version */

@@ -5,11 +5,11 @@ import { get } from "../../api/client.js";
 import { parse, stringify } from "../../api/json.js";
 import { Failure, Loading } from "../../parts/basic.js";
 import { Dialog } from "../../parts/dialog.js";
-import { TextDiff } from "../../parts/diff.js";
-import { isEqual, Value } from "../../parts/value.js";
+import { Value } from "../../parts/value.js";
 import { current, Stale } from "./content.js";
 import { sendKeys } from "./decide.js";
 import { draftOf, drafts, shown } from "./decisions.js";
+import { Sides, typedRow } from "./sides.js";
 
 /** @typedef {{key: string, label: string, isJson: boolean, before: string, value: string, artifact: any, part?: number, field?: string}} Field */
 
@@ -72,6 +72,21 @@ function followers(part, fields) {
   return fields.filter((field) => field.artifact === part.artifact && field.field !== undefined && !isChanged(field) && field.before === part.before);
 }
 
+/** A value as it is typed, also while it is not JSON yet. @param {Field} field @param {"before" | "value"} which */
+function valueOf(field, which) {
+  if (!field.isJson) return field[which];
+  try { return parse(field[which]); } catch { return field[which]; }
+}
+
+/** The sides of an artifact as the form has them now. @param {Field[]} own */
+function typedSides(own) {
+  return own.map((field) => {
+    const leader = field.field === undefined ? undefined : own.find((part) => isChanged(part) && followers(part, own).includes(field));
+    const now = valueOf(leader ?? field, "value");
+    return typedRow({ name: field.field ?? (own.filter((one) => one.part !== undefined).length > 1 ? `content, part ${(field.part ?? 0) + 1}` : "content"), before: valueOf(field, "before"), now, ...(field.field === undefined ? {} : { effective: now }) });
+  });
+}
+
 /** @param {import("./decide.js").Props} props */
 export function Edit({ tasks: [task], problem, close, decide }) {
   const [whole, setWhole] = useState(/** @type {any} */ (shown.peek()?.id === task.id ? shown.peek() : null));
@@ -128,6 +143,7 @@ export function Edit({ tasks: [task], problem, close, decide }) {
         ${own.filter((field) => field.part !== undefined).map((field) => html`<${Input} key=${field.key} field=${field} write=${write} followers=${followers(field, fields)} />`)}
         ${artifact.effect && html`<details class="card" open=${mustName || own.some((field) => field.field !== undefined && isChanged(field))}><summary>Effect: <code>${artifact.effect.event_type}</code> <span class="dim">follows the content unless it is changed here</span></summary>
           ${own.filter((field) => field.field !== undefined).map((field) => html`<${Input} key=${field.key} field=${field} write=${write} rows=${field.value.length > 80 ? 5 : 2} />`)}</details>`}
+        ${own.some(isChanged) && html`<${Sides} label=${`Proposed, edited and effective: ${artifact.name}`} rows=${typedSides(own)} heads=${["Proposed", "Edited", "Will be appended"]} />`}
       </section>`)}
       ${stale.map((/** @type {any} */ effect) => html`<${Stale} key=${effect.artifact_id} effect=${effect} />`)}
       ${(stale.length > 0 || problem?.code === "stale") && html`<label class="check"><input type="checkbox" checked=${accepts} required onChange=${(/** @type {any} */ event) => setAccepts(event.target.checked)} /> approve although the aggregate has changed</label>`}
@@ -145,6 +161,5 @@ function Input({ field, write, followers: follow = [], rows = 10 }) {
     <textarea id=${id} rows=${rows} class=${field.isJson ? "code" : ""} dir=${field.isJson ? "ltr" : "auto"} spellcheck=${!field.isJson} value=${field.value} aria-invalid=${problem !== ""} aria-describedby=${`${id}-problem`}
       onInput=${(/** @type {any} */ event) => write(field.key, event.target.value)}></textarea>
     <p class="error" id=${`${id}-problem`}>${problem}</p>
-    ${isChanged(field) && follow.length > 0 && html`<p class="dim">The effect's ${follow.map((one) => one.label).join(", ")} changes as well.</p>`}
-    ${isChanged(field) && !problem && !(field.isJson && isEqual(parse(field.before), parse(field.value))) && html`<details open><summary>Difference</summary><${TextDiff} before=${field.before} after=${field.value} /></details>`}`;
+    ${isChanged(field) && follow.length > 0 && html`<p class="dim">The effect's ${follow.map((one) => one.label).join(", ")} changes as well.</p>`}`;
 }

@@ -2,15 +2,16 @@
 
 import { html, useEffect, useState } from "../../vendor/ui.js";
 import { post, query as run } from "../../api/client.js";
-import { change, fold, go, to } from "../../state/route.js";
+import { change, fold, go, isCompared, moment, to } from "../../state/route.js";
 import { complain, say } from "../../state/toasts.js";
+import { groups } from "../../state/waiting.js";
 import { Link } from "../../parts/basic.js";
 import { Ask } from "../../parts/dialog.js";
 import { refusal } from "../../parts/refused.js";
 import { Typed } from "../../parts/typed.js";
 import { me, people } from "./people.js";
 import { compared, status, tasks, total } from "./tasks.js";
-import { FILTERS, parameters, pipeline, PRIORITIES, STATUSES, VIEWS } from "./views.js";
+import { countOf, FILTERS, parameters, pipeline, PRIORITIES, STATUSES, VIEWS } from "./views.js";
 
 /** @param {{query: URLSearchParams}} props */
 export function Filters({ query }) {
@@ -29,6 +30,8 @@ export function Filters({ query }) {
   const current = saved.find((view) => view.description === here)?._id ?? query.get("view") ?? "waiting";
   const isMore = status.value.next !== null && total.value === null;
   const count = status.value.next ? Math.max(total.value ?? 0, tasks.value.length) : tasks.value.length;
+  // The past of these counts is not kept.
+  const counts = moment.value || isCompared.value ? null : groups.value;
   const agents = people.value.filter((person) => person.type === "agent");
   const save = async (/** @type {string} */ name) => {
     const payload = { name, description: here, pipeline: pipeline(parameters(query, me.value), {}) };
@@ -43,7 +46,7 @@ export function Filters({ query }) {
   return html`<header class="filters">
     <div class="bar"><h1>Inbox</h1>
       <select aria-label="View" value=${current} onChange=${choose}>
-        ${Object.entries(VIEWS).map(([name, { label }]) => html`<option key=${name} value=${name}>${label}</option>`)}
+        ${Object.entries(VIEWS).map(([name, { label }]) => html`<option key=${name} value=${name}>${label}${counts ? ` (${countOf(name, counts).toLocaleString("en")})` : ""}</option>`)}
         ${saved.length > 0 && html`<optgroup label="Saved">${saved.map((view) => html`<option key=${view._id} value=${view._id}>${view.name}</option>`)}</optgroup>`}
       </select>
       <select aria-label="Assignee" value=${query.get("assignee") ?? ""} onChange=${set("assignee")}>

@@ -1,7 +1,7 @@
 // The names of people and agents, read once for all tasks.
 
 import { signal } from "../../vendor/ui.js";
-import { get } from "../../api/client.js";
+import { get, getAll } from "../../api/client.js";
 import { has } from "../../api/session.js";
 
 /** @typedef {{type: "user" | "agent", id: string, name: string, status: string}} Person */
@@ -21,7 +21,7 @@ export function readPeople() {
 async function load() {
   const quietly = (/** @type {Promise<any>} */ page) => page.catch(() => ({ data: [] }));
   const [members, agents, profile] = await Promise.all([
-    quietly(get("/members")), quietly(get("/agents", { limit: 200 })),
+    quietly(getAll("/members")), quietly(get("/agents", { limit: 200 })),
     has("profile:read") ? get("/profile").catch(() => null) : null,
   ]);
   const named = (/** @type {any[]} */ rows, /** @type {"user" | "agent"} */ type) => rows.map((row) => ({ type, id: row.id, name: row.name || row.email || (row.role ? `the ${row.role}` : row.id), status: row.status }));

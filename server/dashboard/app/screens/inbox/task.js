@@ -1,7 +1,7 @@
 // One task: what it is about, what can be done with it, and its tabs.
 
 import { html, useEffect, useRef } from "../../vendor/ui.js";
-import { get } from "../../api/client.js";
+import { get, query as run } from "../../api/client.js";
 import { listen } from "../../api/feed.js";
 import { change, moment, parametersAt, route } from "../../state/route.js";
 import { Badge, Failure, label, Link, Loading, Time } from "../../parts/basic.js";
@@ -11,20 +11,32 @@ import { Reason } from "../../parts/refused.js";
 import { arrows } from "../../parts/tabs.js";
 import { Raw, Value } from "../../parts/value.js";
 import { ACTIONS, blocked, markRead, offers, pending, shown, stale } from "./decisions.js";
-import { Changes, Effects, Output, Timeline } from "./content.js";
+import { Changes, current, Effects, Output, Timeline } from "./content.js";
 import { nameOf, readPeople } from "./people.js";
 import { rowOf } from "./views.js";
 
 const QUIET_MS = 200;
 /** The events of a timeline that are shown. */
 const TIMELINE = 200;
+/** The events of an approval that are shown. */
+const APPENDED = 100;
 
 /** A task with all its content, and the states that its effects would change. @param {string} id @param {AbortSignal} abort */
 async function load(id, abort) {
   const whole = await get(`/mailbox/${encodeURIComponent(id)}`, { timeline: TIMELINE }, abort);
   const before = await Promise.all(whole.would_append.map((/** @type {any} */ effect) => (effect.version <= 1 ? null
     : get(`/aggregates/${encodeURIComponent(effect.aggregate_id)}`, { version: effect.version - 1 }, abort).catch(() => null))));
-  return { whole, before };
+  return { whole, before, appended: await appendedOf(whole, abort) };
+}
+
+/** The events that approval has appended for the artifacts of a task. @param {any} whole @param {AbortSignal} abort @returns {Promise<any[]>} */
+async function appendedOf(whole, abort) {
+  if (whole.status !== "approved") return [];
+  const effects = current(whole.artifacts).flatMap((artifact) => artifact.effect ?? []);
+  const ids = [...new Set(effects.map((effect) => effect.aggregate_id ?? whole.source?.aggregate_id).filter(Boolean))];
+  if (ids.length === 0) return [];
+  const found = await run([{ $match: { aggregate_id: { $in: ids }, "metadata.task_id": whole.id, "metadata.source": "task" } }], { limit: APPENDED }, abort).catch(() => ({ results: [] }));
+  return found.results;
 }
 
 /** A task as it was: its state folded at the moment, and its events up to there. @param {string} id @param {import("../../state/route.js").Moment} when @param {AbortSignal} abort */
@@ -37,7 +49,7 @@ async function loadPast(id, when, abort) {
     messages: (event.payload.messages ?? []).map((/** @type {any} */ message) => message.id), artifacts: (event.payload.artifacts ?? []).map((/** @type {any} */ artifact) => artifact.id),
   }));
   const empty = { artifacts: [], messages: [], source: {}, metadata: {}, attempt: 1 };
-  return { whole: { ...empty, ...rowOf(state), timeline, would_append: [], would_refuse: null }, before: [] };
+  return { whole: { ...empty, ...rowOf(state), timeline, would_append: [], would_refuse: null }, before: [], appended: [] };
 }
 
 /** @param {{id: string, row: any, may: (action: string) => boolean, begin: (action: string) => void, refused: string, close: () => void}} props */
@@ -52,9 +64,9 @@ export function Task({ id, row, may, begin, refused, close }) {
   const back = html`<button class="quiet back" onClick=${close}>← Inbox</button>`;
   if (error && !value) return html`<section class="detail" aria-label="Task" tabindex="-1">${back}<${Failure} error=${error} retry=${reload} /></section>`;
   if (!value) return html`<section class="detail" aria-label="Task" tabindex="-1" ref=${element}>${back}${row && html`<h2 dir="auto">${row.title}</h2>`}<${Loading} /></section>`;
-  const { whole, before } = value;
+  const { whole, before, appended } = value;
   const task = { ...whole, ...(row && row.version >= whole.version ? { allowed_actions: row.allowed_actions, unread: row.unread } : {}) };
-  const effects = whole.would_append.length;
+  const effects = (appended.length > 0 ? appended : whole.would_append).length;
   const tab = route.value.query.get("tab") ?? "output";
   const tabs = [["output", "Output"], ["diff", "Diff"], ["effect", `Effect${effects ? ` (${effects})` : ""}`], ["timeline", "Timeline"], ["raw", "JSON"]];
   return html`<section class="detail" aria-label="Task" tabindex="-1" ref=${element}>
@@ -62,6 +74,7 @@ export function Task({ id, row, may, begin, refused, close }) {
     <header><h2 dir="auto">${whole.title}</h2><${About} task=${task} /></header>
     ${pending.value.has(id) && html`<p class="banner">A decision on this task is about to be sent. <kbd>z</kbd> takes it back.</p>`}
     ${!now && html`<${Consequence} whole=${whole} show=${() => change({ tab: "diff" }, { replace: true })} />`}
+    ${appended.length > 0 && html`<div class="consequence"><ul class="plain">${appended.map((event) => html`<li key=${event.event_id}>Approval appended <${Link} to=${`/events/${encodeURIComponent(event.event_id)}`}><code>${event.event_type}</code><//> to <${Link} to=${`/a/${encodeURIComponent(event.aggregate_id)}`} query=${{ v: event.version }}><bdi>${event.aggregate_id}</bdi> v${event.version}<//></li>`)}</ul></div>`}
     ${!now && html`<div class="actions" role="toolbar" aria-label="Actions">${Object.entries(ACTIONS).map(([action, { key, label }]) => offers(task, action) && html`
       <button key=${action} class=${action === "approve" ? "primary" : ""} disabled=${!may(action)} title=${refused || (action === "approve" && blocked(task) ? `Approval would be refused: ${blocked(task).error}` : `${label} (${key})`)} onClick=${() => begin(action)}>${label} <kbd>${key}</kbd></button>`)}
       <button class="quiet" disabled=${refused !== ""} title=${refused || "Mark as read or unread (u)"} onClick=${() => markRead(task, !task.unread)}>${task.unread ? "Mark as read" : "Mark as unread"} <kbd>u</kbd></button></div>`}
@@ -72,8 +85,8 @@ export function Task({ id, row, may, begin, refused, close }) {
       onClick=${() => change({ tab: name === "output" ? null : name }, { replace: true })} onKeyDown=${arrows}>${text}</button>`)}</div>
     <div role="tabpanel" id="tab-panel" aria-labelledby=${`tab-${tab}`}>
       ${tab === "output" && html`<${Output} task=${whole} />`}
-      ${tab === "diff" && html`<${Changes} task=${whole} effects=${whole.would_append} before=${before} isPast=${now !== null} />`}
-      ${tab === "effect" && html`<${Effects} task=${whole} effects=${whole.would_append} isPast=${now !== null} />`}
+      ${tab === "diff" && html`<${Changes} task=${whole} effects=${whole.would_append} before=${before} appended=${appended} isPast=${now !== null} />`}
+      ${tab === "effect" && html`<${Effects} task=${whole} effects=${appended.length > 0 ? appended : whole.would_append} isPast=${now !== null} />`}
       ${tab === "timeline" && html`<${Timeline} task=${whole} />`}
       ${tab === "raw" && html`<${Raw} value=${whole} />`}
     </div>

@@ -1,5 +1,7 @@
 // Which tasks the inbox shows: views and filters as they stand in the address, for the mailbox, for a pipeline, and for a row.
 
+import { waitingOn } from "../../state/waiting.js";
+
 /** The open statuses of a task. */
 const OPEN = ["pending", "in_progress", "input_required", "review", "awaiting_reply", "deferred"];
 export const STATUSES = [...OPEN, "approved", "rejected", "completed", "failed", "canceled"];
@@ -62,14 +64,6 @@ const WAITING = {
   none: [{ status: { $in: ["deferred", "approved", "rejected", "completed", "canceled"] } }, { status: "failed", unread: { $ne: true } }],
 };
 
-/** Whom the state of a task waits for. @param {any} state */
-export function waitingOn({ status, assignee_type: type, unread }) {
-  if (status === "in_progress") return "agent";
-  if (status === "pending" || status === "awaiting_reply") return type === "agent" ? "agent" : "human";
-  if (status === "input_required" || status === "review" || (status === "failed" && unread)) return "human";
-  return "none";
-}
-
 /**
  * The same selection as a pipeline, newest first.
  *
@@ -94,3 +88,6 @@ export function pipeline(wanted, fold) {
 export function rowOf(state) {
   return { allowed_actions: [], priority: "normal", ...state, id: state._id, version: state._version, updated_at: state._last_event_at, created_at: state._created_at, waiting_on: waitingOn(state) };
 }
+
+/** The number of tasks of a view without further filters. @param {string} name @param {import("../../state/waiting.js").Group[]} groups */
+export const countOf = (name, groups) => groups.reduce((sum, group) => (matches({ ...group, waiting_on: waitingOn(group) }, VIEWS[name].query) ? sum + group.count : sum), 0);

@@ -14,6 +14,36 @@ const COLUMNS = 3;
 /** @param {{title: string, to?: string, kind?: string, q?: any[], isNow?: boolean, children?: any}} props `q` is the pipeline that the card shows */
 const Card = ({ title, to, kind = "", q, isNow, children }) => html`<section class=${`card ${kind}`}><h2>${to ? html`<${Link} to=${to}>${title}<//>` : title}${isNow && html`<${OfNow} />`}${q && html` <${Link} to="/pipelines" query=${{ q: JSON.stringify(q) }} class="pipeline-link" title="Open as a pipeline" aria-label=${`Open as a pipeline: ${title}`}>{ }<//>`}</h2>${children}</section>`;
 
+/** The events behind from which a consumer counts as behind. Fewer are the ones that were appended just now. */
+const BEHIND = 100;
+/** The share of the storage from which it counts as full. */
+const FULL = 0.9;
+
+/** What needs somebody, each with the screen that mends it. @param {any} found @param {number} failed the failed tasks that nobody has looked at @returns {[string, string][]} */
+function problems({ workspace, consumers, plugins, parked, storage }, failed) {
+  const many = (/** @type {number} */ count, /** @type {string} */ one, /** @type {string} */ some) => `${count.toLocaleString("en")} ${count === 1 ? one : some}`;
+  const stopped = (plugins.data ?? []).filter((/** @type {any} */ plugin) => plugin.status !== "running").length;
+  const steps = (parked.data ?? []).reduce((/** @type {number} */ sum, /** @type {any} */ group) => sum + group.count, 0);
+  const behind = consumers.consumers.filter((/** @type {any} */ consumer) => consumer.lag > BEHIND);
+  const share = storage.quota_bytes ? Number(String(storage.used_bytes)) / Number(String(storage.quota_bytes)) : 0;
+  return /** @type {[string, string][]} */ ([
+    workspace.delete_at && ["/settings/workspace", "This workspace is about to be deleted"],
+    stopped > 0 && ["/plugins", many(stopped, "plugin is stopped", "plugins are stopped")],
+    steps > 0 && ["/parked", many(steps, "step is parked", "steps are parked")],
+    ...behind.map((/** @type {any} */ consumer) => ["/settings/server", `${consumer.name} is ${many(consumer.lag, "event", "events")} behind`]),
+    failed > 0 && ["/inbox?view=failed", many(failed, "task has failed", "tasks have failed")],
+    share >= FULL && ["/files", `${Math.round(100 * share)} % of the storage is used`],
+  ].filter(Boolean));
+}
+
+/** Whether all is well, in one line. @param {{found: any, failed: number}} props */
+export function Verdict({ found, failed }) {
+  const wrong = problems(found, failed);
+  const unread = [found.plugins, found.parked, found.storage].some((part) => part.error);
+  if (wrong.length === 0) return html`<p class="verdict" role="status">${unread ? "Not everything could be read. What could be read is well." : html`<strong>All is well.</strong> <span class="dim">No plugin is stopped, no step is parked, no task has failed, and every consumer is up to date.</span>`}</p>`;
+  return html`<div class="verdict wrong" role="status"><ul class="plain" aria-label="What needs somebody">${wrong.map(([to, text]) => { const [path, query = ""] = to.split("?"); return html`<li key=${text}><${Link} to=${path} query=${Object.fromEntries(new URLSearchParams(query))}>${text}<//></li>`; })}</ul></div>`;
+}
+
 /** @param {{plugins: any}} props */
 export function Stopped({ plugins }) {
   const stopped = (plugins.data ?? []).filter((/** @type {any} */ plugin) => plugin.status !== "running");

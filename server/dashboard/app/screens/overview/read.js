@@ -1,6 +1,6 @@
 // What the first screen shows, now or at an earlier moment, and what of it is of now in any case.
 
-import { get, query as run } from "../../api/client.js";
+import { get, getAll, query as run } from "../../api/client.js";
 import { foldAt, moment } from "../../state/route.js";
 import { rosterAt } from "../agents/past.js";
 import { beginning } from "../events/filter.js";
@@ -32,7 +32,7 @@ async function tasksAt(when, abort) {
 
 /** @param {Moment} when @param {AbortSignal} abort */
 async function agentsAt(when, abort) {
-  if (!when) return get("/agents/roster", {}, abort);
+  if (!when) return getAll("/agents/roster", abort);
   const { agents, work } = await rosterAt(when, TASKS, abort);
   return { data: agents.map((/** @type {any} */ agent) => ({ agent_id: agent.id, name: agent.name, pending: 0, in_progress: 0, review: 0, ...work.get(agent.id) })) };
 }

@@ -8,6 +8,7 @@ import { Badge, Failure, Link, Loading, Time } from "../../parts/basic.js";
 import { Dialog } from "../../parts/dialog.js";
 import { useLoad } from "../../parts/load.js";
 import { Table } from "../../parts/table.js";
+import { Again } from "./again.js";
 import { deleteGroup, deleteStep, dryRun, readSteps, replayGroup, replayStep } from "./groups.js";
 
 /** Why parked steps cannot be changed now, or an empty text. */
@@ -41,7 +42,7 @@ export function Group({ group, reload, isLone = false }) {
   };
   return html`<section class="card group" aria-label=${title}>
     <header class="bar"><h2>${isLone ? title : html`<${Link} to=${`/plugins/${plugin}`}>${plugin}<//> · ${hook}${line ? ` · line ${line}` : ""}`}</h2> <${Badge} kind="failed">${kind.replaceAll("_", " ")}<//> <strong>${steps(count)}</strong>
-      <span class="dim">first <${Time} at=${first.parked_at} />, last <${Time} at=${last.parked_at} /></span></header>
+      <span class="dim">first <${Time} at=${first.parked_at} />, last <${Time} at=${last.parked_at} />${first.retry_at && html`, next retry ${Date.parse(first.retry_at) > Date.now() ? html`<${Time} at=${first.retry_at} />` : "now"}`}</span></header>
     <pre class="reason">${message}</pre>
     <div class="actions">
       <button disabled=${!has("api:write")} title=${has("api:write") ? "Calls the plugin again and writes nothing" : why} onClick=${attempt}>Dry run</button>
@@ -71,6 +72,7 @@ export function Confirm({ title, action, act, close, children }) {
 /** @param {{group: import("./groups.js").Group, reload: () => void, why: string}} props */
 function Steps({ group, reload, why }) {
   const [more, setMore] = useState(/** @type {any} */ ({ steps: [], next: undefined }));
+  const [edited, setEdited] = useState(/** @type {any} */ (null));
   const { value, error, reload: again } = useLoad((abort) => readSteps(group, null, abort), [group]);
   if (error) return html`<${Failure} error=${error} retry=${again} />`;
   if (!value) return html`<${Loading} />`;
@@ -78,10 +80,12 @@ function Steps({ group, reload, why }) {
   const next = more.next === undefined ? value.next : more.next;
   const older = () => { if (next) readSteps(group, next).then((page) => setMore({ steps: [...more.steps, ...page.steps], next: page.next }), complain); };
   const each = (/** @type {Promise<any>} */ call, /** @type {string} */ told) => call.then(() => { say(told); reload(); }, complain);
-  return html`<${Table} class="step-rows" label="Steps" count=${all.length} reachedEnd=${older} width="46rem"
-    head=${html`<th>Position</th><th>Event</th><th>Aggregate</th><th>Attempts</th><th>Parked</th><th>Action</th>`}
+  return html`<${Table} class="step-rows" label="Steps" count=${all.length} reachedEnd=${older} width="58rem"
+    head=${html`<th>Position</th><th>Event</th><th>Aggregate</th><th>Attempts</th><th>Parked</th><th>Next retry</th><th class="action">Action</th>`}
     row=${(/** @type {number} */ index) => { const step = all[index]; return html`<tr key=${step.id} aria-rowindex=${index + 2}>
       <td class="number"><${Link} to=${`/events/${encodeURIComponent(step.event_id)}`}>${step.position}<//></td><td>${step.event_type}</td><td><${Link} to=${`/a/${encodeURIComponent(step.aggregate_id)}`}><bdi>${step.aggregate_id}</bdi><//></td>
-      <td class="number">${step.attempts}</td><td class="dim"><${Time} at=${step.parked_at} /></td>
-      <td><button class="quiet" disabled=${Boolean(why)} title=${why} aria-label=${`Replay the step at ${step.position}`} onClick=${() => each(replayStep(step), "Replayed")}>replay</button><button class="quiet" disabled=${Boolean(why)} title=${why} aria-label=${`Give up the step at ${step.position}`} onClick=${() => each(deleteStep(step), "Given up")}>give up</button></td></tr>`; }} />`;
+      <td class="number">${step.attempts}</td><td class="dim"><${Time} at=${step.parked_at} /></td><td class="dim">${step.retry_at ? html`<${Time} at=${step.retry_at} />` : "none"}</td>
+      <td><button class="quiet" disabled=${Boolean(why)} title=${why} aria-label=${`Replay the step at ${step.position}`} onClick=${() => each(replayStep(step), "Replayed")}>replay</button><button class="quiet" disabled=${Boolean(why)} title=${why} aria-label=${`Give up the step at ${step.position}`} onClick=${() => each(deleteStep(step), "Given up")}>give up</button><button
+        class="quiet" disabled=${Boolean(why)} title=${why || "Append the event again, edited"} aria-label=${`Edit the event at ${step.position} and append it again`} onClick=${() => setEdited(step)}>edit</button></td></tr>`; }} />
+    ${edited && html`<${Again} step=${edited} close=${() => setEdited(null)} done=${reload} />`}`;
 }

@@ -1,39 +1,53 @@
-// The rows of a pipeline: as a table, as JSON, or as what differs between two moments.
+// The rows of a pipeline: as a table, as JSON, as a chart, as a file, or as what differs between two moments.
 
 import { html, useMemo, useState } from "../../vendor/ui.js";
 import { stringify } from "../../api/json.js";
 import { compareRows } from "../../state/compare.js";
+import { change } from "../../state/route.js";
 import { Copy, Empty, label, Link, short } from "../../parts/basic.js";
 import { Compared } from "../../parts/compared.js";
 import { Dialog } from "../../parts/dialog.js";
+import { Export } from "../../parts/export.js";
 import { Table } from "../../parts/table.js";
 import { Value } from "../../parts/value.js";
 import { milliseconds } from "./card.js";
+import { Chart, chartOf } from "./chart.js";
 
 const COLUMNS = 12;
 /** The lines of JSON that are shown. Beyond these, the table has the rows. */
 const LINES = 100_000;
 const LINE = 20;
 
-/** The row in one line. @param {any} row */
-const title = (row) => html`<bdi>${(isObject(row) && label(row)) || short(stringify(row) ?? "", 160)}</bdi>`;
+/** The row in one line: its name, or what it is grouped by. @param {any} row */
+const title = (row) => html`<bdi>${(isObject(row) && (label(row) || (row.event_type ? `${row.event_type} of ${row.aggregate_id}` : group(row._id)))) || short(stringify(row) ?? "", 160)}</bdi>`;
+
+/** The values by which rows are grouped, in words. @param {any} id */
+const group = (id) => (typeof id === "string" ? id : isObject(id) ? Object.entries(id).map(([name, value]) => `${name}: ${typeof value === "string" ? value : stringify(value)}`).join(", ") : "");
 
 /** @param {any} row */
 const isObject = (row) => typeof row === "object" && row !== null && !Array.isArray(row);
 
-/** @param {{result: any, rows: any[], before: any[] | null, ms: number, more: (() => void) | null, isStale: boolean}} props */
-export function Results({ result, rows, before, ms, more, isStale }) {
-  const [view, setView] = useState("table");
-  const tabs = [["table", "Table"], ["json", "JSON"]];
+/**
+ * @param {{result: any, rows: any[], before: any[] | null, ms: number, more: (() => void) | null, isStale: boolean, query: URLSearchParams, name: string,
+ *   cursor: string | null, page: (cursor: string) => Promise<{rows: any[], next: string | null}>}} props
+ * `name` is that of exported files, and `page` reads the rows after `cursor`.
+ */
+export function Results({ result, rows, before, ms, more, isStale, query, name, cursor, page }) {
+  const isChartable = useMemo(() => chartOf(rows) !== null, [rows]);
+  const view = query.get("as") ?? "table";
+  const tabs = [["table", "Table"], ["json", "JSON"], ...(isChartable || view === "chart" ? [["chart", "Chart"]] : [])];
+  const show = (/** @type {string} */ next) => change({ as: next === "table" ? null : next }, { replace: true });
   return html`<section class=${`results ${isStale ? "stale" : ""}`} aria-label="Results">
     <header class="bar"><h2>Results</h2>
       <span class="dim" role="status">${rows.length.toLocaleString("en")}${more ? "+" : ""} ${rows.length === 1 ? "row" : "rows"} in ${milliseconds(ms)}${isStale ? ", of the pipeline before its last change" : ""}</span>
-      ${!before && html`<div class="tabs" role="tablist" aria-label="Form of the results">${tabs.map(([name, text]) => html`<button role="tab" aria-selected=${view === name} onClick=${() => setView(name)}>${text}</button>`)}</div>`}
+      ${!before && html`<div class="tabs" role="tablist" aria-label="Form of the results">${tabs.map(([form, text]) => html`<button role="tab" aria-selected=${view === form} onClick=${() => show(form)}>${text}</button>`)}</div>`}
       <${Copy} text=${() => stringify(rows, 2)}>copy JSON<//>
+      <${Export} name=${name} rows=${rows} cursor=${cursor} next=${page} />
     </header>
     ${result.warnings?.map((/** @type {string} */ warning) => html`<p class="banner" key=${warning}>${warning}</p>`)}
     ${before ? html`<${Compared} result=${compareRows(before, rows)} title=${title} label="What differs" />`
       : rows.length === 0 ? html`<${Empty}>No row came out of the last stage.<//>`
+      : view === "chart" ? html`<${Chart} rows=${rows} query=${query} />`
       : view === "json" ? html`<${Json} rows=${rows} more=${more} />` : html`<${Rows} rows=${rows} more=${more} />`}
   </section>`;
 }

@@ -1,6 +1,6 @@
 // The words that the editor of a stage completes: stages, operators, fields, types and events of this workspace.
 
-import { get } from "../../api/client.js";
+import { get, getAll } from "../../api/client.js";
 import { placeAt } from "./place.js";
 
 /** @typedef {{name: string, kind: string, summary: string, example: {usage: any}, arguments: any[]}} Operator */
@@ -25,7 +25,7 @@ export function words() {
 
 /** @returns {Promise<Words>} */
 async function read() {
-  const [operators, types] = await Promise.all([get("/pipelines/operators"), get("/aggregate-types")]);
+  const [operators, types] = await Promise.all([get("/pipelines/operators"), getAll("/aggregate-types")]);
   /** @type {Words["fields"]} */
   const fields = new Map();
   const add = (/** @type {string} */ name, /** @type {string} */ type, /** @type {string} */ of) => { if (!fields.has(name)) fields.set(name, { type, of }); };

@@ -1,7 +1,7 @@
 // One plugin: its state, its parked groups, its source, and what can be done with it.
 
 import { html, useState } from "../../vendor/ui.js";
-import { get, post, query as run } from "../../api/client.js";
+import { get, post } from "../../api/client.js";
 import { has } from "../../api/session.js";
 import { moment } from "../../state/route.js";
 import { complain, say } from "../../state/toasts.js";
@@ -11,10 +11,12 @@ import { Editor } from "../../parts/editor.js";
 import { useLoad } from "../../parts/load.js";
 import { NowNote } from "../../parts/now.js";
 import { Value } from "../../parts/value.js";
-import { matched } from "../events/filter.js";
 import { Group } from "../parked/group.js";
 import { readGroups } from "../parked/groups.js";
 import { ms } from "../plugins.js";
+
+/** The hooks that a replay calls. */
+const REPLAYED = new Set(["enrich", "route", "work"]);
 
 /** @param {{name: string}} props */
 export function Plugin({ name }) {
@@ -30,7 +32,7 @@ export function Plugin({ name }) {
   const resume = () => post(`/plugins/${name}/resume`).then(() => { say(`${name} is called again`); again(); }, complain);
   const load = () => { setRefused(null); post(`/plugins/${name}/reload`).then((answer) => { say(answer.changed ? `${name} ${answer.version} processes events from position ${answer.from_position}` : `The files of ${name} have not changed`); again(); }, setRefused); };
   const isScripted = Boolean(plugin.digest);
-  const canReplay = plugin.hooks.some((/** @type {string} */ hook) => hook === "enrich" || hook === "route");
+  const canReplay = plugin.hooks.some((/** @type {string} */ hook) => REPLAYED.has(hook));
   const failure = plugin.last_error;
   return html`<div class="page plugin">${heading}<header class="bar"><h1>${plugin.name}</h1> <span class="dim">${plugin.version}</span> <${Badge} kind=${plugin.status} />
       ${plugin.status === "stopped" && html`<button class="primary" disabled=${Boolean(why)} title=${why} onClick=${resume}>Resume</button>`}
@@ -75,33 +77,32 @@ function Source({ name, line }) {
     ${file && html`<${Editor} key=${file.path} label=${file.path} value=${file.text ?? "The file is too large to be shown."} language="text" readOnly numbers line=${file.path.endsWith(".rhai") ? line : null} /><${Copy} text=${file.text ?? ""}>copy the file<//>`}</section>`;
 }
 
-/** Names the number of events before the plugin is called for them again. @param {{plugin: any, close: () => void, done: () => void}} props */
+/** Says how many events a replay is for, as a dry run counts them, before the plugin is called again. @param {{plugin: any, close: () => void, done: () => void}} props */
 function Replay({ plugin, close, done }) {
   const [from, setFrom] = useState(1);
-  const [hook, setHook] = useState("");
+  const hooks = plugin.hooks.filter((/** @type {string} */ known) => REPLAYED.has(known));
+  const isWorker = hooks.length === 1 && hooks[0] === "work";
+  const [hook, setHook] = useState(isWorker ? "work" : "");
   const [isBusy, setBusy] = useState(false);
-  const types = (plugin.on?.events ?? []).join(",");
-  const { value, error } = useLoad(async (abort) => {
-    const filter = matched({ types: types === "*" ? "" : types, type: "", project: "", actor: "", from: "", to: "", by: "recorded", start: "" }, null);
-    return (await run([{ $match: { ...filter, position: { $gte: from } } }, { $count: "count" }], {}, abort)).results[0]?.count ?? 0;
-  }, [from]);
-  const hooks = plugin.hooks.filter((/** @type {string} */ known) => known === "enrich" || known === "route");
+  const chosen = { from_position: from, ...(hook ? { hook } : {}) };
+  const { value, error, isLoading } = useLoad((abort) => post(`/plugins/${plugin.name}/replay`, { ...chosen, dry_run: true }, { signal: abort }).then(({ events }) => Number(events)), [from, hook]);
+  const what = hook === "work" ? "task" : "event";
   const start = async () => {
     setBusy(true);
     try {
-      const result = await post(`/plugins/${plugin.name}/replay`, { from_position: from, ...(hook ? { hook } : {}) });
-      say(`${result.events} events replayed: ${result.changed} aggregates changed, ${result.edges_opened} edges opened, ${result.edges_closed} closed, ${result.assigned} tasks assigned`, result.failed ? { kind: "error", detail: `${result.failed} calls failed and are parked` } : {}, 15_000);
+      const result = await post(`/plugins/${plugin.name}/replay`, chosen);
+      say(hook === "work" ? `${result.events} tasks replayed: ${result.delivered} answers delivered` : `${result.events} events replayed: ${result.changed} aggregates changed, ${result.edges_opened} edges opened, ${result.edges_closed} closed, ${result.assigned} tasks assigned`, result.failed ? { kind: "error", detail: `${result.failed} calls failed and are parked` } : {}, 15_000);
       close();
       done();
     } catch (failure) { setBusy(false); complain(failure); }
   };
   return html`<${Dialog} title=${`Replay ${plugin.name}`} close=${close}>
-    <p>The plugin is called again for old events. New facts replace the old ones. Work is assigned only from events from which none was assigned before.</p>
+    <p>${hook === "work" ? "The plugin is called for the tasks that wait for its agent or have failed." : "The plugin is called again for old events. New facts replace the old ones. Work is assigned only from events from which none was assigned before."}</p>
     <form onSubmit=${(/** @type {SubmitEvent} */ event) => { event.preventDefault(); start(); }}>
       <label>From position <input type="number" min="1" value=${from} onInput=${(/** @type {any} */ event) => setFrom(Math.max(1, Number(event.target.value) || 1))} /></label>
-      ${hooks.length > 1 && html`<label>Hook <select value=${hook} onChange=${(/** @type {any} */ event) => setHook(event.target.value)}><option value="">all</option>${hooks.map((/** @type {string} */ known) => html`<option>${known}</option>`)}</select></label>`}
+      ${hooks.length > 1 && html`<label>Hook <select value=${hook} onChange=${(/** @type {any} */ event) => setHook(event.target.value)}><option value="">${hooks.filter((/** @type {string} */ known) => known !== "work").join(" and ")}</option>${hooks.map((/** @type {string} */ known) => html`<option>${known}</option>`)}</select></label>`}
       ${error && html`<${Failure} error=${error} />`}
-      <p role="status">${value === undefined ? "Counting…" : html`<strong>${value.toLocaleString("en")}</strong> ${value === 1 ? "event has" : "events have"} a type that the plugin is called for.`}</p>
-      <footer><button type="button" class="quiet" onClick=${close}>Cancel</button><button class="primary" disabled=${isBusy || value === undefined || value === 0}>${isBusy ? "Replaying…" : `Replay ${value === undefined ? "" : value.toLocaleString("en")} events`}</button></footer>
+      <p role="status">${error ? "" : value === undefined || isLoading ? "Counting…" : html`The plugin is called for <strong>${value.toLocaleString("en")}</strong> ${what}${value === 1 ? "" : "s"}.`}</p>
+      <footer><button type="button" class="quiet" onClick=${close}>Cancel</button><button class="primary" disabled=${isBusy || isLoading || !value}>${isBusy ? "Replaying…" : `Replay ${value === undefined ? "" : value.toLocaleString("en")} ${what}${value === 1 ? "" : "s"}`}</button></footer>
     </form><//>`;
 }

@@ -39,10 +39,7 @@ export function CreateKey({ own, agent, close, created }) {
     if (life === "never") return undefined;
     return new Date(life === "date" ? String(fields.get("date")) : Date.now() + Number(life) * DAY_MS).toISOString();
   };
-  if (made) return html`<${Dialog} title=${`Key ${made.name}`} close=${close}>
-    <p>This is the secret of the key. <strong>It is shown only now.</strong></p>
-    <p class="secret"><code>${made.key}</code> <${Copy} text=${made.key ?? ""} /></p>
-    <footer><button class="primary" onClick=${close} autofocus>Done</button></footer><//>`;
+  if (made) return html`<${Secret} made=${made} close=${close} />`;
   return html`<${Confirm} title="Create a key" action="Create key" submit=${submit} close=${close} class="create-key">
     <label>Name <input name="name" required maxlength="100" autofocus placeholder="what it is for" defaultValue=${agent?.name ?? ""} /></label>
     <fieldset><legend>Scopes</legend>${Object.entries(SCOPES).map(([scope, what]) => { const isHeld = session.value?.scopes.includes(scope); return html`
@@ -55,6 +52,14 @@ export function CreateKey({ own, agent, close, created }) {
     ${isForAgents && html`<${Agents} />`}
     ${needsOwn && html`<${OwnKey} required why="A key ends with the key that made it, and the key of this session ends when you sign out." />`}
   <//>`;
+}
+
+/** The secret of a new key. @param {{made: Schemas["CreatedKey"], close: () => void}} props */
+export function Secret({ made, close }) {
+  return html`<${Dialog} title=${`Key ${made.name}`} close=${close}>
+    <p>This is the secret of the key. <strong>It is shown only now.</strong></p>
+    <p class="secret"><code>${made.key}</code> <${Copy} text=${made.key ?? ""} /></p>
+    <footer><button class="primary" onClick=${close} autofocus>Done</button></footer><//>`;
 }
 
 function Agents() {

@@ -1,7 +1,7 @@
 // Devices on which an app with a license is activated, and the places that are left.
 
 import { html, useState } from "../../vendor/ui.js";
-import { call, get } from "../../api/client.js";
+import { call, get, getAll } from "../../api/client.js";
 import { say } from "../../state/toasts.js";
 import { Badge, Empty, Failure, Loading, Time } from "../../parts/basic.js";
 import { Confirm } from "../../parts/confirm.js";
@@ -11,7 +11,7 @@ import { useReturning } from "./shared.js";
 
 export default function Devices() {
   const { value, error, reload, removed, list } = useReturning(async (abort) => {
-    const [devices, profile] = await Promise.all([get("/license/activations", {}, abort), get("/profile", {}, abort)]);
+    const [devices, profile] = await Promise.all([getAll("/license/activations", abort), get("/profile", {}, abort)]);
     return { devices: /** @type {Schemas["Activation"][]} */ (devices.data), most: profile.plan.limits.activations };
   });
   const [revoked, setRevoked] = useState(/** @type {Schemas["Activation"] | null} */ (null));

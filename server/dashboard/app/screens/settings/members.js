@@ -1,7 +1,7 @@
 // Members and invitations: who is in the workspace, in which role, and what a removal does.
 
 import { html, useState } from "../../vendor/ui.js";
-import { call, get, post } from "../../api/client.js";
+import { call, get, getAll, post } from "../../api/client.js";
 import { session } from "../../api/session.js";
 import { moment } from "../../state/route.js";
 import { say } from "../../state/toasts.js";
@@ -22,7 +22,7 @@ const named = (member) => member.name || member.email || member.id;
 
 export default function Members() {
   const { value, error, reload, removed, list } = useReturning(async (abort) => {
-    const [members, profile, workspace] = await Promise.all([get("/members", {}, abort), get("/profile", {}, abort), get("/workspace", {}, abort)]);
+    const [members, profile, workspace] = await Promise.all([getAll("/members", abort), get("/profile", {}, abort), get("/workspace", {}, abort)]);
     return { members: /** @type {Schemas["Member"][]} */ (members.data), profile, holder: workspace.owner_id };
   });
   const [asking, setAsking] = useState(/** @type {{what: "role" | "remove" | "invite", member?: any} | null} */ (null));

@@ -1,7 +1,7 @@
 // The workspace, the person who is signed in, and what is used of the plan.
 
 import { html } from "../../vendor/ui.js";
-import { get, query } from "../../api/client.js";
+import { get, getAll, query } from "../../api/client.js";
 import { session } from "../../api/session.js";
 import { Badge, Copy, Failure, Link, Loading, Time } from "../../parts/basic.js";
 import { bytes, Usage } from "../../parts/size.js";
@@ -20,7 +20,7 @@ export default function Workspace() {
   const { value, error, reload } = useReturning(async (abort) => {
     const count = (/** @type {string} */ type) => query([{ $match: { aggregate_type: type } }, { $fold: {} }, { $count: "count" }], {}, abort).then((found) => found.results[0]?.count ?? 0);
     const [workspace, profile, storage, devices, projects, agents] = await Promise.all([
-      get("/workspace", {}, abort), get("/profile", {}, abort), get("/system/storage", {}, abort), get("/license/activations", {}, abort), count("project"), count("agent"),
+      get("/workspace", {}, abort), get("/profile", {}, abort), get("/system/storage", {}, abort), getAll("/license/activations", abort), count("project"), count("agent"),
     ]);
     return { workspace, profile, storage, devices: devices.data.filter((/** @type {any} */ device) => !device.revoked_at).length, projects, agents };
   });

@@ -1,77 +1,91 @@
-// The aggregates of a type, newest first, now, at a moment, or compared between two.
+// The aggregates of a type, filtered and sorted, now, at a moment, or compared between two.
 
 import { html, useEffect, useState } from "../../vendor/ui.js";
 import { query as run } from "../../api/client.js";
 import { listen } from "../../api/feed.js";
 import { compareRows } from "../../state/compare.js";
-import { change, earlier, foldAt, isCompared, moment } from "../../state/route.js";
+import { earlier, foldAt, isCompared, moment } from "../../state/route.js";
 import { complain } from "../../state/toasts.js";
 import { Empty, Failure, label, Link, Loading, short, Time } from "../../parts/basic.js";
 import { lazy } from "../../parts/lazy.js";
+import { Columns, ExportAll, Heads, orderOf, shownColumns, sorted } from "../../parts/listing.js";
 import { useLoad } from "../../parts/load.js";
 import { loadStyle } from "../../parts/style.js";
 import { Table } from "../../parts/table.js";
+import { conditionsOf, matched, Where } from "../../parts/where.js";
 
 const Compared = lazy(() => import("../../parts/compared.js").then((module) => module.Compared));
 const PAGE = 100;
 const QUIET_MS = 300;
-/** The fields that are columns beside the name. */
-const COLUMNS = 4;
-const BY = [["_last_event_at", "changed last"], ["_created_at", "created last"]];
+/** The fields that are columns beside the name, before others are chosen. */
+const FIRST = 4;
+const CHANGED = "_last_event_at";
+const NEWEST = `-${CHANGED}`;
 
 loadStyle("table");
 
-/** @param {string} type @param {string} by @param {import("../../state/route.js").Moment} when */
-const pipeline = (type, by, when) => [{ $match: { aggregate_type: type } }, { $fold: foldAt(when) }, { $sort: { [by]: -1, _id: 1 } }];
+/** @param {string} type @param {import("../../parts/where.js").Condition[]} where @param {{field: string, by: number}} order @param {import("../../state/route.js").Moment} when */
+const pipeline = (type, where, order, when) => [{ $match: { aggregate_type: type } }, { $fold: foldAt(when) }, ...matched(where), sorted(order)];
 
 /** @param {{type: string, fields: any[], query: URLSearchParams}} props */
 export function States({ type, fields, query }) {
   const now = moment.value;
   const before = earlier.value;
-  const by = query.get("by") ?? BY[0][0];
+  const order = orderOf(query, NEWEST);
+  const where = conditionsOf(query);
+  const asked = JSON.stringify([where, order.text]);
   const [rest, setRest] = useState(/** @type {{rows: any[], next: string | null}} */ ({ rows: [], next: null }));
   const [count, setCount] = useState(/** @type {number | null} */ (null));
-  const first = useLoad(async (abort) => {
+  const loaded = useLoad(async (abort) => {
     if (isCompared.peek()) {
-      const [was, is] = await Promise.all([before, now].map((when) => run(pipeline(type, by, when), {}, abort)));
+      const [was, is] = await Promise.all([before, now].map((when) => run(pipeline(type, where, order, when), {}, abort)));
       return { results: [], next_cursor: null, compared: compareRows(was.results, is.results, (/** @type {any} */ row) => row._id) };
     }
-    const stages = pipeline(type, by, now);
-    const [page, counted] = await Promise.all([run(stages, { limit: PAGE }, abort), run([...stages.slice(0, 2), { $count: "count" }], {}, abort).catch(() => null)]);
+    const stages = pipeline(type, where, order, now);
+    const [page, counted] = await Promise.all([run(stages, { limit: PAGE }, abort), run([...stages.slice(0, -1), { $count: "count" }], {}, abort).catch(() => null)]);
     setCount(Number(counted?.results[0]?.count ?? page.results.length));
     return { ...page, compared: null };
-  }, [type, by, now, before]);
-  useEffect(() => { setRest({ rows: [], next: first.value?.next_cursor ?? null }); }, [first.value]);
+  }, [type, asked, now, before]);
+  useEffect(() => { setRest({ rows: [], next: loaded.value?.next_cursor ?? null }); }, [loaded.value]);
   useEffect(() => {
     if (now) return;
     /** @type {number | undefined} */
     let timer;
-    const stop = listen((event) => { if (event.aggregate_type === type) timer ??= setTimeout(() => { timer = undefined; first.reload(); }, QUIET_MS); });
+    const stop = listen((event) => { if (event.aggregate_type === type) timer ??= setTimeout(() => { timer = undefined; loaded.reload(); }, QUIET_MS); });
     return () => { clearTimeout(timer); stop(); };
   }, [type, now]);
-  if (first.error) return html`<${Failure} error=${first.error} retry=${first.reload} />`;
-  if (!first.value) return html`<${Loading} />`;
-  const { compared } = first.value;
+  const filter = (/** @type {string[]} */ names) => html`<${Where} key="where" conditions=${where} fields=${names} />`;
+  if (loaded.error || !loaded.value) return html`${filter(["_id", ...fields.map((field) => field.name)])}${loaded.error ? html`<${Failure} error=${loaded.error} retry=${loaded.reload} />` : html`<${Loading} />`}`;
+  const { compared } = loaded.value;
   const name = (/** @type {any} */ row) => html`<bdi>${short(label(row) || row._id, 120)}</bdi>`;
   if (compared) return html`<${Compared} result=${compared} label="Aggregates at two moments" title=${(/** @type {any} */ row) => html`<${Link} to=${`/a/${encodeURIComponent(row._id)}`}>${name(row)}<//>`} />`;
-  const rows = [...first.value.results, ...rest.rows];
+  const rows = [...loaded.value.results, ...rest.rows];
   const more = () => {
     const { next } = rest;
     if (!next) return;
     setRest((known) => ({ ...known, next: null }));
-    run(pipeline(type, by, now), { limit: PAGE, cursor: next }).then((page) => setRest((known) => ({ rows: [...known.rows, ...page.results], next: page.next_cursor })), complain);
+    run(pipeline(type, where, order, now), { limit: PAGE, cursor: next }).then((page) => setRest((known) => ({ rows: [...known.rows, ...page.results], next: page.next_cursor })), complain);
   };
   // A type without declared fields shows those of its first aggregates.
   const declared = fields.map((field) => field.name);
   const found = declared.length > 0 ? declared : [...new Set(rows.slice(0, 20).flatMap((row) => Object.keys(row)))].filter((field) => !field.startsWith("_") && field !== "aggregate_type" && field !== "project_id");
-  const columns = found.filter((field) => field !== "title" && field !== "name").slice(0, COLUMNS);
+  const known = found.length > 0 || where.length === 0 ? found : where.map(({ field }) => field);
+  const own = known.map((/** @type {string} */ field) => ({ id: field, label: field, class: "wide-only", sort: field }));
+  const all = [...own, { id: "_version", label: "Version", class: "wide-only", sort: "_version" }, { id: "_created_at", label: "Created", class: "time", sort: "_created_at" }, { id: CHANGED, label: "Changed", class: "time", sort: CHANGED }];
+  const first = [...known.filter((field) => field !== "title" && field !== "name").slice(0, FIRST), CHANGED];
+  const columns = shownColumns(`types/${type}`, all, first);
+  const named = fields.find((field) => field.label)?.name ?? ["title", "name"].find((field) => known.includes(field));
+  const heads = [{ id: "", label: type, sort: named ?? "_id" }, ...columns];
+  const stages = pipeline(type, where, order, now);
   return html`<header class="bar"><span class="dim" role="status">${(count ?? rows.length).toLocaleString("en")} ${count === 1 ? "aggregate" : "aggregates"}${now ? " at this moment" : ""}</span>
-      <label>Order <select value=${by} onChange=${(/** @type {any} */ event) => change({ by: event.target.value === BY[0][0] ? null : event.target.value })}>${BY.map(([value, text]) => html`<option key=${value} value=${value}>${text}</option>`)}</select></label>
-      <${Link} to="/pipelines" query=${{ q: JSON.stringify(pipeline(type, by, now)) }} title="Open as a pipeline" aria-label="Open as a pipeline">{ }<//></header>
-    ${rows.length === 0 ? html`<${Empty}>No aggregate has this type${now ? " at this moment" : ""}.<//>` : html`<${Table} count=${rows.length} label=${`Aggregates of the type ${type}`} class="states" reachedEnd=${more}
-      head=${html`<th>${type}</th>${columns.map((field) => html`<th key=${field} class="wide-only">${field}</th>`)}<th class="time">Changed</th>`} row=${(/** @type {number} */ index) => {
+      <${Columns} list=${`types/${type}`} all=${all} shown=${columns} />
+      <${ExportAll} name=${type} pipeline=${stages} fields=${[...(named ? [named] : []), ...columns.map(({ id }) => id)]} />
+      <${Link} to="/pipelines" query=${{ q: JSON.stringify(stages) }} title="Open as a pipeline" aria-label="Open as a pipeline">{ }<//></header>
+    ${filter(["_id", ...all.map(({ id }) => id)])}
+    ${rows.length === 0 ? html`<${Empty}>No aggregate ${where.length > 0 ? "passes the filters" : "has this type"}${now ? " at this moment" : ""}.<//>` : html`<${Table} count=${rows.length} label=${`Aggregates of the type ${type}`} class="states" reachedEnd=${more}
+      head=${html`<${Heads} columns=${heads} order=${order} otherwise=${NEWEST} />`} row=${(/** @type {number} */ index) => {
         const row = rows[index];
         return html`<tr key=${row._id}><td><${Link} to=${`/a/${encodeURIComponent(row._id)}`}>${name(row)}<//></td>
-          ${columns.map((field) => html`<td key=${field} class="wide-only"><bdi>${row[field] === undefined || row[field] === null ? "" : short(row[field], 80)}</bdi></td>`)}<td class="dim"><${Time} at=${row._last_event_at} /></td></tr>`;
+          ${columns.map(({ id, class: kind }) => html`<td key=${id} class=${kind === "time" ? "dim" : kind}>${kind === "time" ? html`<${Time} at=${row[id]} />` : html`<bdi>${row[id] === undefined || row[id] === null ? "" : short(row[id], 80)}</bdi>`}</td>`)}</tr>`;
       }} />`}`;
 }

@@ -1,4 +1,11 @@
-//! Suggests the known name that is nearest to an unknown name ("did you mean").
+//! Names that are not known: the known name that is nearest ("did you mean"), and the error that lists all of them.
+
+use super::excerpt::excerpt_of;
+use super::value::Object;
+use super::violation::{Violations, segment};
+
+/// The maximum number of unknown names in one error.
+const MAX_SHOWN: usize = 20;
 
 /// Returns the candidate nearest to `name`, if one is similar enough to be a likely typing error.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
@@ -18,6 +25,24 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 /// Returns the text of the hint for `name`, if a candidate is similar enough.
 pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     nearest(name, candidates).map(|candidate| format!("did you mean '{candidate}'?"))
+}
+
+/// Returns the error message for an unknown name, with the most similar known name and all known names. `what` is the
+/// kind of the name, such as `field`.
+pub fn unknown(what: &str, name: &str, allowed: &[&str]) -> String {
+    let hint = did_you_mean(name, allowed.iter().copied()).map(|hint| format!("{hint} ")).unwrap_or_default();
+    let expected = match allowed {
+        [] => format!("no {what} is allowed"),
+        allowed => format!("allowed: {}", allowed.join(", ")),
+    };
+    format!("unknown {what}; {hint}{expected}")
+}
+
+/// Adds a violation for each field of an object whose name is not in `allowed`. `at` is the pointer of the object.
+pub fn add_unknown(fields: &Object, allowed: &[&str], at: &str, violations: &mut Violations) {
+    for name in fields.keys().filter(|name| !allowed.contains(&&***name)).take(MAX_SHOWN) {
+        violations.add(format!("{at}/{}", segment(&excerpt_of(name))), unknown("field", name, allowed));
+    }
 }
 
 /// Returns the number of insertions, removals, replacements, and swaps of adjacent characters between two names,

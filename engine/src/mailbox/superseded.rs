@@ -1,0 +1,29 @@
+//! Output that a person has sent back. It is not approved by accident while the agent works on the changes.
+
+use super::command::Accepted;
+use crate::error::{Error, Result};
+use crate::model::excerpt::excerpt_of;
+use crate::model::task::Task;
+use crate::model::value::{Object, Value};
+
+/// The error code for an approval of output from before the last request for changes.
+pub const SUPERSEDED: &str = "superseded";
+
+/// Fails if one of the artifacts to approve is from before the last request for changes, unless the person accepts it.
+pub fn check(task: &Task<'_>, artifacts: &[&Object], accepted: Accepted) -> Result<()> {
+    let text = |artifact: &Object, name: &str| artifact.get(name).and_then(Value::as_str).map(str::to_owned);
+    let sent_back: Vec<String> = task.sent_back().filter_map(|artifact| text(artifact, "id")).collect();
+    let is_old = |artifact: &&&Object| text(artifact, "id").is_some_and(|id| sent_back.contains(&id));
+    let old: Vec<&&Object> = artifacts.iter().filter(is_old).collect();
+    if old.is_empty() || accepted.superseded {
+        return Ok(());
+    }
+    let ids: Vec<Value> = old.iter().filter_map(|artifact| artifact.get("id").cloned()).collect();
+    let names: Vec<String> = old.iter().filter_map(|artifact| text(artifact, "name")).collect();
+    let message = format!(
+        "output of the task is from before the changes that were requested: {}; \"accept_superseded\": true approves it \
+         anyway",
+        excerpt_of(names.join(", "))
+    );
+    Err(Error::conflict_with(SUPERSEDED, message, Object::from_iter([("artifact_ids", ids)])))
+}

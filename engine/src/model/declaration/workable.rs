@@ -1,0 +1,105 @@
+//! Checks that the options of a field can work together, so that no option of a definition is without effect.
+
+use crate::model::definition::{Field, FieldType, Fold};
+use crate::model::excerpt::excerpt;
+use crate::model::payload;
+use crate::model::violation::Violations;
+
+/// Adds a violation for each option that cannot work for the field. `at` is the pointer of the field.
+pub(super) fn check(field: &Field, at: &str, violations: &mut Violations) {
+    if field.name.contains('.') {
+        let message = "a field name must not contain a dot, because pipelines read it as a path; \
+                       nest fields with \"type\": \"object\" and \"fields\"";
+        violations.add(format!("{at}/name"), message);
+    }
+    if field.fold == Fold::Sum && !is_number(field.field_type) {
+        let message = format!("sum adds numbers; a field of type {} has none", field.field_type.name());
+        violations.add(format!("{at}/fold"), message);
+    }
+    check_bounds(field, at, violations);
+    if field.pattern.is_some() && !is_text(field.field_type) {
+        violations.add(format!("{at}/pattern"), "allowed only on a field of type string or reference");
+    }
+    for (index, value) in field.allowed.iter().flatten().enumerate() {
+        if !value.is_null() && !payload::fits(field, value, None) {
+            let message = format!("expected {}, found {}", field.field_type.name(), excerpt(value));
+            violations.add(format!("{at}/enum/{index}"), message);
+        }
+    }
+}
+
+fn check_bounds(field: &Field, at: &str, violations: &mut Violations) {
+    for (key, bound) in [("min", field.min), ("max", field.max)] {
+        if bound.is_some() && !is_measured(field.field_type) {
+            let message = "allowed only on numbers, on the length of a string, and on the number of items of an array";
+            violations.add(format!("{at}/{key}"), message);
+        }
+    }
+    if let (Some(min), Some(max)) = (field.min, field.max)
+        && min > max
+    {
+        violations.add(format!("{at}/min"), format!("{min} is above max, {max}: no value is allowed"));
+    }
+}
+
+fn is_number(field_type: FieldType) -> bool {
+    matches!(field_type, FieldType::Number | FieldType::Integer | FieldType::Decimal)
+}
+
+fn is_text(field_type: FieldType) -> bool {
+    matches!(field_type, FieldType::String | FieldType::Reference)
+}
+
+fn is_measured(field_type: FieldType) -> bool {
+    is_number(field_type) || is_text(field_type) || field_type == FieldType::Array
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::declaration::{parse, parse_exported};
+    use crate::model::json;
+    use crate::model::pattern::Patterns;
+
+    fn refused(field: &str) -> Vec<String> {
+        let body = format!(r#"{{"type_name": "note", "fields": [{field}]}}"#);
+        let body = json::parse(body.as_bytes()).expect("JSON");
+        let patterns = Patterns::default();
+        parse_exported(&body, &patterns).expect("an export may have it");
+        let violations = parse(&body, &patterns).map(|_| Vec::new()).unwrap_or_else(|violations| violations);
+        violations.into_iter().map(|violation| violation.pointer).collect()
+    }
+
+    #[test]
+    fn options_without_effect_are_refused_with_their_place() {
+        for (field, pointer) in [
+            (r#"{"name": "a.b", "type": "string"}"#, "/fields/0/name"),
+            (r#"{"name": "a", "type": "string", "fold": "sum"}"#, "/fields/0/fold"),
+            (r#"{"name": "a", "type": "date", "fold": "sum"}"#, "/fields/0/fold"),
+            (r#"{"name": "a", "type": "number", "min": 2, "max": 1}"#, "/fields/0/min"),
+            (r#"{"name": "a", "type": "boolean", "max": 1}"#, "/fields/0/max"),
+            (r#"{"name": "a", "type": "number", "pattern": "b"}"#, "/fields/0/pattern"),
+            (r#"{"name": "a", "type": "number", "enum": [1, "b"]}"#, "/fields/0/enum/1"),
+            (
+                r#"{"name": "a", "type": "array", "items": {"type": "number", "min": 2, "max": 1}}"#,
+                "/fields/0/items/min",
+            ),
+            (
+                r#"{"name": "a", "type": "object", "fields": [{"name": "b.c", "type": "string"}]}"#,
+                "/fields/0/fields/0/name",
+            ),
+        ] {
+            assert_eq!(refused(field), [pointer], "{field}");
+        }
+    }
+
+    #[test]
+    fn options_that_work_are_accepted() {
+        for field in [
+            r#"{"name": "a", "type": "decimal", "fold": "sum", "min": 1, "max": 1}"#,
+            r#"{"name": "a", "type": "string", "fold": "append", "pattern": "b", "enum": ["b", null]}"#,
+            r#"{"name": "a", "type": "array", "fold": "union", "max": 3}"#,
+        ] {
+            assert_eq!(refused(field), Vec::<String>::new(), "{field}");
+        }
+    }
+}

@@ -1,0 +1,408 @@
+//! Pages: aggregates with a `path`, such as imported Markdown files, and the references by which links name pages.
+//!
+//! A reference that begins with `/` is the path from the root of the project. Every other reference is the end of a
+//! path. A reference with the suffix of a Markdown file names a file. A reference without the suffix names a page as its
+//! address in a site does: `a` is `a.md`, the folder of `a/index.md`, `01-a.md`, or a page whose front matter gives it
+//! this address.
+
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use super::value::{Object, Value};
+
+/// The field with the path of a page.
+const PATH: &str = "path";
+/// The field with the front matter of a page's file, as an object.
+const FRONT_MATTER: &str = "front_matter";
+/// The suffixes of Markdown files, in lower case.
+const SUFFIXES: [&str; 3] = [".md", ".markdown", ".mdx"];
+/// The names of files that stand for their folder, without suffix and in lower case.
+const INDEX_NAMES: [&str; 3] = ["index", "_index", "readme"];
+/// The folders of Jekyll that are not part of the address of a page.
+const HIDDEN_FOLDERS: [&str; 2] = ["_posts", "_drafts"];
+/// The maximum length of a path, a reference or another address of a page, in bytes.
+const MAX_LENGTH: usize = 512;
+/// The maximum number of aliases in front matter that are used.
+const MAX_ALIASES: usize = 50;
+
+/// A key under which pages are indexed. A reference has one key, and a page that matches the reference has this key too.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum PageKey {
+    /// The whole address of a page in its site.
+    Address(Arc<str>),
+    /// The last segment of the address.
+    Name(Arc<str>),
+}
+
+/// The rank of a page among the pages that match a reference. The page with the lowest rank is the one that the
+/// reference names.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MatchRank {
+    by: MatchedBy,
+    /// Whether the page is outside the folder of the page that refers to it.
+    is_outside: bool,
+    segments: usize,
+    shared_folders: Reverse<usize>,
+    bytes: usize,
+    path: String,
+}
+
+/// The way in which a page matches a reference, in the order of preference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum MatchedBy {
+    /// By its path, exactly.
+    Exact,
+    /// By its path without the suffix, or ignoring case.
+    Path,
+    /// By its address, which differs from its path.
+    Address,
+    /// By an address or name in its front matter.
+    FrontMatter,
+}
+
+/// Returns the keys of a page, or nothing if the state has no path.
+pub fn keys(state: &Object) -> Vec<PageKey> {
+    let Some(path) = path(state) else { return Vec::new() };
+    let mut keys = Vec::new();
+    let mut add = |key: PageKey| {
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    };
+    for text in std::iter::once(Cow::Borrowed(path)).chain(other_addresses(path, state)) {
+        let address = address_segments(&folded(&text));
+        add(PageKey::Address(address.join("/").into()));
+        if let Some(name) = address.last() {
+            add(PageKey::Name(name.as_str().into()));
+        }
+    }
+    if let Some(name) = index_name(last(path)) {
+        add(PageKey::Name(name.into()));
+    }
+    keys
+}
+
+/// Returns whether two states are of the same page: no reference distinguishes them.
+pub fn is_same(before: &Object, after: &Object) -> bool {
+    [PATH, FRONT_MATTER].into_iter().all(|field| before.get(field) == after.get(field))
+}
+
+/// Returns the key of a reference.
+pub fn key_of(reference: &str) -> PageKey {
+    if let Some(rooted) = reference.strip_prefix('/') {
+        return PageKey::Address(address_segments(&folded(rooted)).join("/").into());
+    }
+    match index_name(last(reference)) {
+        Some(name) => PageKey::Name(name.into()),
+        None => PageKey::Name(address_segments(&folded(reference)).pop().unwrap_or_default().into()),
+    }
+}
+
+/// Returns the rank of a page for a reference, or `None` if the page does not match the reference. `from` is the state of
+/// the aggregate that refers to the page.
+pub fn rank(state: &Object, reference: &str, from: &Object) -> Option<MatchRank> {
+    let path = path(state)?;
+    let by = match_of(path, state, reference)?;
+    let from_folder = self::path(from).map(folder).unwrap_or_default();
+    let own_folder = folder(path);
+    let shared = own_folder.split('/').zip(from_folder.split('/')).take_while(|(own, from)| own == from).count();
+    Some(MatchRank {
+        by,
+        is_outside: !is_within(own_folder, from_folder),
+        segments: path.split('/').count(),
+        shared_folders: Reverse(shared),
+        bytes: path.len(),
+        path: path.to_owned(),
+    })
+}
+
+fn match_of(path: &str, state: &Object, reference: &str) -> Option<MatchedBy> {
+    let (wanted, is_rooted) = reference.strip_prefix('/').map_or((reference, false), |rooted| (rooted, true));
+    let in_front_matter = |segments: &[String]| {
+        let mut addresses = other_addresses(path, state);
+        let matches = addresses.any(|address| is_end(&folded(&address), segments, is_rooted));
+        matches.then_some(MatchedBy::FrontMatter)
+    };
+    let Some(wanted_stem) = without_suffix(wanted) else {
+        let wanted_segments = folded(wanted);
+        return match_of_address(path, wanted, &wanted_segments, is_rooted)
+            .or_else(|| in_front_matter(&wanted_segments));
+    };
+    let segments = segments(wanted_stem);
+    let own = self::segments(stem(path));
+    match is_end(&own, &segments, is_rooted) {
+        // Of pages that match by the end of their paths, the nearest one counts, whatever the case of its letters.
+        true if is_rooted && path == wanted => Some(MatchedBy::Exact),
+        true => Some(MatchedBy::Path),
+        false => in_front_matter(&segments),
+    }
+}
+
+fn match_of_address(path: &str, wanted: &str, segments: &[String], is_rooted: bool) -> Option<MatchedBy> {
+    let own = folded(path);
+    if is_end(&own, segments, is_rooted) {
+        // `a/` and `a/index` name `a/index.md` rather than `a.md`, and `a` names `a.md`.
+        let is_folder = is_index(last(path));
+        let wants_folder = wanted.ends_with('/') || is_index(last(wanted));
+        let wanted = wanted.trim_end_matches('/');
+        let has_case = !is_rooted || stem(path) == wanted || (is_folder && folder(path) == wanted);
+        return Some(if is_folder == wants_folder && has_case { MatchedBy::Exact } else { MatchedBy::Path });
+    }
+    let address = address_segments(&own);
+    // A link may have the name of a folder in one segment, and the name in the site in another one.
+    let is_mixed = || {
+        let matches = |((own, address), wanted): ((&String, &String), &String)| own == wanted || address == wanted;
+        let mut pairs = own.iter().rev().zip(address.iter().rev()).zip(segments.iter().rev());
+        let has_length = if is_rooted { own.len() == segments.len() } else { own.len() >= segments.len() };
+        own.len() == address.len() && has_length && !segments.is_empty() && pairs.all(matches)
+    };
+    (is_end(&address, segments, is_rooted) || is_mixed()).then_some(MatchedBy::Address)
+}
+
+/// Returns whether `segments` are the last segments of `own`, or all of them if `is_rooted`.
+fn is_end(own: &[String], segments: &[String], is_rooted: bool) -> bool {
+    if is_rooted { own == segments } else { !segments.is_empty() && own.ends_with(segments) }
+}
+
+/// Returns whether a path or reference has the suffix of a Markdown file.
+pub fn is_markdown(path: &str) -> bool {
+    without_suffix(path).is_some()
+}
+
+/// Returns a path without the suffix of a Markdown file.
+pub fn stem(path: &str) -> &str {
+    without_suffix(path).unwrap_or(path)
+}
+
+/// Returns whether a file with this name stands for its folder.
+pub fn is_index(file: &str) -> bool {
+    index_name(file).is_some()
+}
+
+fn path(state: &Object) -> Option<&str> {
+    state.get(PATH).and_then(Value::as_str).filter(|path| !path.is_empty() && path.len() <= MAX_LENGTH)
+}
+
+fn folder(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(folder, _)| folder)
+}
+
+fn last(path: &str) -> &str {
+    path.rsplit_once('/').map_or(path, |(_, last)| last)
+}
+
+/// Returns whether a folder is `outer` or a folder in it.
+fn is_within(folder: &str, outer: &str) -> bool {
+    outer.is_empty() || folder.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Returns the path of a Markdown file without its suffix, or `None` if the path has no such suffix.
+fn without_suffix(path: &str) -> Option<&str> {
+    SUFFIXES.into_iter().find_map(|suffix| {
+        let (stem, end) = path.split_at_checked(path.len().checked_sub(suffix.len())?)?;
+        end.eq_ignore_ascii_case(suffix).then_some(stem).filter(|stem| !stem.is_empty() && !stem.ends_with('/'))
+    })
+}
+
+/// Returns the name of a file that stands for its folder, without suffix and in lower case.
+fn index_name(file: &str) -> Option<&'static str> {
+    let stem = stem(file);
+    INDEX_NAMES.into_iter().find(|name| name.eq_ignore_ascii_case(stem))
+}
+
+fn segments(path: &str) -> Vec<String> {
+    let parts = path.split('/').filter(|segment| !segment.is_empty() && *segment != ".");
+    parts.map(str::to_lowercase).collect()
+}
+
+/// Returns the segments of a path without the suffix, and without the name of a file that stands for its folder.
+fn folded(path: &str) -> Vec<String> {
+    let mut segments = segments(stem(path));
+    if segments.last().is_some_and(|name| index_name(name).is_some()) {
+        segments.pop();
+    }
+    segments
+}
+
+/// Returns the address that site generators give to the page with these folded segments: without the numbers that sort
+/// pages, without the underscore of collections, and with the date of a post as folders.
+fn address_segments(folded: &[String]) -> Vec<String> {
+    let mut address: Vec<String> = Vec::with_capacity(folded.len());
+    for (index, segment) in folded.iter().enumerate() {
+        let is_last = index + 1 == folded.len();
+        if !is_last && HIDDEN_FOLDERS.contains(&segment.as_str()) {
+            continue;
+        }
+        match dated(segment).filter(|_| is_last) {
+            Some(parts) => address.extend(parts.map(str::to_owned)),
+            None => address.push(unnumbered(segment.strip_prefix('_').unwrap_or(segment)).to_owned()),
+        }
+    }
+    address
+}
+
+/// Splits `2020-01-31-name` into year, month, day and name.
+fn dated(segment: &str) -> Option<[&str; 4]> {
+    let mut parts = segment.splitn(4, '-');
+    let found = [parts.next()?, parts.next()?, parts.next()?, parts.next()?];
+    let is_number = |text: &str, length| text.len() == length && text.bytes().all(|byte| byte.is_ascii_digit());
+    let [year, month, day, name] = found;
+    (is_number(year, 4) && is_number(month, 2) && is_number(day, 2) && !name.is_empty()).then_some(found)
+}
+
+/// Removes the number with which a name begins, as in `01-name`. The numbers of dates and versions stay.
+fn unnumbered(segment: &str) -> &str {
+    let rest = segment.trim_start_matches(|character: char| character.is_ascii_digit());
+    let name = rest.trim_start_matches([' ', '-', '_', '.']);
+    let separator = rest.strip_suffix(name).unwrap_or_default();
+    let has_number = rest.len() < segment.len() && separator.contains(['-', '_', '.']);
+    let is_name = !name.is_empty() && !name.starts_with(|character: char| character.is_ascii_digit());
+    if has_number && is_name { name } else { segment }
+}
+
+/// Returns the addresses and names that front matter gives to a page: aliases, and the addresses of Hugo (`url`, `slug`),
+/// Jekyll (`permalink`, `redirect_from`) and Docusaurus (`slug`, `id`).
+fn other_addresses<'a>(path: &'a str, state: &'a Object) -> impl Iterator<Item = Cow<'a, str>> {
+    let front_matter = state.get(FRONT_MATTER).and_then(Value::as_object);
+    let field = move |name: &str| front_matter.and_then(|fields| fields.get(name));
+    let list = |value: &'a Value| value.as_array().unwrap_or(std::slice::from_ref(value));
+    let aliases = ["aliases", "redirect_from"].into_iter().filter_map(field).flat_map(list);
+    let aliases = aliases.take(MAX_ALIASES).filter_map(Value::as_str).map(Cow::Borrowed);
+    let parent = folded(path).split_last().map(|(_, parent)| parent.join("/")).unwrap_or_default();
+    let in_site = ["permalink", "url", "slug", "id"].into_iter().filter_map(move |name| {
+        let text = field(name).and_then(Value::as_str)?;
+        let is_whole = text.starts_with('/') || matches!(name, "permalink" | "url");
+        Some(if is_whole { Cow::Borrowed(text) } else { Cow::Owned(format!("{parent}/{text}")) })
+    });
+    // The placeholders of Jekyll, as in `/:title/`, are no address.
+    let is_address = |text: &Cow<'_, str>| !text.is_empty() && text.len() <= MAX_LENGTH && !text.contains("/:");
+    let without_html = |text: Cow<'a, str>| match text.strip_suffix(".html") {
+        Some(stem) => Cow::Owned(stem.to_owned()),
+        None => text,
+    };
+    aliases.chain(in_site).filter(is_address).map(without_html)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(path: &str) -> Object {
+        Object::from_iter([(PATH, path)])
+    }
+
+    fn with_front_matter(path: &str, fields: Object) -> Object {
+        let mut state = page(path);
+        state.push(FRONT_MATTER, fields);
+        state
+    }
+
+    /// Returns the path of the page that a reference in `from` names. Checks that the page has the key of the reference.
+    fn named(pages: &[Object], reference: &str, from: &str) -> Option<String> {
+        let from = page(from);
+        let found = pages.iter().filter_map(|state| Some((rank(state, reference, &from)?, state)));
+        let (_, state) = found.min_by(|(a, _), (b, _)| a.cmp(b))?;
+        assert!(
+            keys(state).contains(&key_of(reference)),
+            "{reference}: {:?} not in {:?}",
+            key_of(reference),
+            keys(state)
+        );
+        path(state).map(str::to_owned)
+    }
+
+    #[test]
+    fn a_reference_names_a_page_by_its_file_or_address() {
+        let paths = [
+            "README.md",
+            "docs/a.md",
+            "docs/a/index.md",
+            "docs/B.md",
+            "docs/b.md",
+            "docs/01-guide/02-Setup.mdx",
+            "content/posts/_index.md",
+            "content/posts/Über uns.md",
+            "_posts/2020-01-31-first.md",
+            "_notes/b.markdown",
+            "docs/2020-plan.md",
+            "docs/3.1-release.md",
+        ];
+        let pages = paths.map(page);
+        for (reference, expected) in [
+            ("/", Some("README.md")),
+            ("/readme.md", Some("README.md")),
+            ("/docs/a.md", Some("docs/a.md")),
+            ("/docs/a", Some("docs/a.md")),
+            ("/docs/a/", Some("docs/a/index.md")),
+            ("/docs/a/index", Some("docs/a/index.md")),
+            ("/docs/a/README.md", None),
+            ("/docs/B", Some("docs/B.md")),
+            ("/docs/b", Some("docs/b.md")),
+            ("/docs/b.md", Some("docs/b.md")),
+            ("/DOCS/A.MD", Some("docs/a.md")),
+            ("/docs/guide/setup", Some("docs/01-guide/02-Setup.mdx")),
+            ("/docs/01-guide/setup", Some("docs/01-guide/02-Setup.mdx")),
+            ("/docs/01-guide/02-setup.md", Some("docs/01-guide/02-Setup.mdx")),
+            ("/docs/guide/setup.md", None),
+            ("posts", Some("content/posts/_index.md")),
+            ("posts/über uns", Some("content/posts/Über uns.md")),
+            ("/posts/über uns", None),
+            ("/2020/01/31/first", Some("_posts/2020-01-31-first.md")),
+            ("2020-01-31-first.md", Some("_posts/2020-01-31-first.md")),
+            ("/notes/b", Some("_notes/b.markdown")),
+            ("/docs/2019-plan", None),
+            ("/docs/2019-plan.md", None),
+            ("/docs/3.1-release", Some("docs/3.1-release.md")),
+            ("/docs/release", None),
+            ("", None),
+        ] {
+            assert_eq!(named(&pages, reference, "x.md").as_deref(), expected, "{reference}");
+        }
+    }
+
+    #[test]
+    fn the_nearest_of_several_pages_is_named() {
+        let pages = ["x/y/n.md", "z/n.md", "a/b/n.md", "a/b/c/n.md", "de/docs/m.md", "en/docs/m.md"].map(page);
+        for (from, expected) in
+            [("a/b/from.md", "a/b/n.md"), ("a/from.md", "a/b/n.md"), ("q/from.md", "z/n.md"), ("from.md", "z/n.md")]
+        {
+            assert_eq!(named(&pages, "n.md", from).as_deref(), Some(expected), "{from}");
+        }
+        assert_eq!(named(&pages, "N.md", "x/y/from.md").as_deref(), Some("x/y/n.md"));
+        assert_eq!(named(&pages, "y/n.md", "a/b/from.md").as_deref(), Some("x/y/n.md"));
+        assert_eq!(named(&pages, "docs/m", "en/blog/from.md").as_deref(), Some("en/docs/m.md"));
+        assert_eq!(named(&pages, "docs/m", "de/blog/from.md").as_deref(), Some("de/docs/m.md"));
+    }
+
+    #[test]
+    fn front_matter_gives_a_page_further_addresses() {
+        let aliases: Vec<Value> = vec!["Old name".into(), "/old/url/".into(), Value::Int(7)];
+        let alias = with_front_matter("content/a.md", Object::from_iter([("aliases", aliases)]));
+        let fields = [
+            ("slug", "renamed"),
+            ("id", "nick"),
+            ("permalink", "/about/us/"),
+            ("url", "/:title/"),
+            ("redirect_from", "/us/index.html"),
+        ];
+        let addressed = with_front_matter("docs/b.md", Object::from_iter(fields));
+        let pages = [alias, addressed, page("old name.md")];
+        for (reference, expected) in [
+            ("Old name.md", Some("old name.md")),
+            ("/old/url", Some("content/a.md")),
+            ("/docs/renamed", Some("docs/b.md")),
+            ("/docs/nick/", Some("docs/b.md")),
+            ("/about/us", Some("docs/b.md")),
+            ("/us/", Some("docs/b.md")),
+            ("/renamed", None),
+            ("/7", None),
+        ] {
+            assert_eq!(named(&pages, reference, "x.md").as_deref(), expected, "{reference}");
+        }
+        assert_eq!(named(&pages[..2], "old name.md", "x.md").as_deref(), Some("content/a.md"));
+        for path in [Value::Null, Value::Int(1), "".into(), "x".repeat(MAX_LENGTH + 1).into()] {
+            assert!(keys(&Object::from_iter([(PATH, path)])).is_empty());
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Finds a name that one object of a JSON text has twice. A parser would keep one of the two values and drop the other.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use super::json::MAX_DEPTH;
+use super::violation::{Place, Violation};
+
+/// The number of levels that are searched. The envelope around a value of the maximum depth adds a few levels.
+const MAX_LEVELS: usize = MAX_DEPTH + 16;
+/// The number of fields up to which names are compared with each other. More names are looked up in a set.
+const FEW: usize = 16;
+/// The maximum length of the pointer to a repeated name.
+const MAX_POINTER_BYTES: usize = 1_024;
+
+/// Returns the violation for the first name that an object of the text has twice. Returns `None` if there is none, and
+/// for a text that is not JSON or nests too deeply, which its parser rejects.
+pub fn repeated_name(text: &[u8]) -> Option<Violation> {
+    let mut reader = serde_json::Deserializer::from_slice(text);
+    // `Names` counts the levels.
+    reader.disable_recursion_limit();
+    let found = RefCell::new(None);
+    let names = Names { place: &Place::At(""), levels_left: MAX_LEVELS, found: &found };
+    // An error ends the search, whether a name is repeated or the text is not JSON.
+    names.deserialize(&mut reader).err()?;
+    let pointer = found.take()?;
+    Some(Violation { pointer, message: "the name is given twice in one object".to_owned() })
+}
+
+/// Compares the names in every object inside a value.
+#[derive(Clone, Copy)]
+struct Names<'s> {
+    place: &'s Place<'s>,
+    levels_left: usize,
+    /// The JSON pointer of the repeated name.
+    found: &'s RefCell<Option<String>>,
+}
+
+impl<'s> Names<'s> {
+    fn inside<'i, E: serde::de::Error>(self, place: &'i Place<'i>) -> Result<Names<'i>, E>
+    where
+        's: 'i,
+    {
+        match self.levels_left.checked_sub(1) {
+            Some(levels_left) => Ok(Names { place, levels_left, found: self.found }),
+            None => Err(E::custom("nested too deeply")),
+        }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Names<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Names<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        for index in 0.. {
+            let place = Place::Item(self.place, index);
+            if items.next_element_seed(self.inside(&place)?)?.is_none() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
+        let mut few: Vec<Cow<'de, str>> = Vec::new();
+        let mut many: HashSet<Cow<'de, str>> = HashSet::new();
+        while let Some(Name(name)) = fields.next_key()? {
+            let place = Place::Field(self.place, &name);
+            if few.contains(&name) || many.contains(&name) {
+                fields.next_value::<IgnoredAny>()?;
+                self.found.replace(Some(cut(place.to_string())));
+                return Err(A::Error::custom("a name is repeated"));
+            }
+            fields.next_value_seed(self.inside(&place)?)?;
+            if few.len() < FEW {
+                few.push(name);
+            } else {
+                many.insert(name);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Cuts a pointer, because the names in it can be very long.
+fn cut(mut pointer: String) -> String {
+    if pointer.len() > MAX_POINTER_BYTES {
+        pointer.truncate(pointer.floor_char_boundary(MAX_POINTER_BYTES));
+        pointer.push('…');
+    }
+    pointer
+}
+
+/// A name, which is a part of the text unless it contains an escape.
+struct Name<'t>(Cow<'t, str>);
+
+impl<'de> serde::Deserialize<'de> for Name<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Name<'de>, D::Error> {
+        struct Text;
+
+        impl<'de> Visitor<'de> for Text {
+            type Value = Name<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a name")
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Name<'de>, E> {
+                Ok(Name(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Name<'de>, E> {
+                Ok(Name(Cow::Owned(text.to_owned())))
+            }
+        }
+
+        deserializer.deserialize_str(Text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pointer(text: &str) -> Option<String> {
+        repeated_name(text.as_bytes()).map(|violation| violation.pointer)
+    }
+
+    #[test]
+    fn a_repeated_name_is_found_at_any_depth() {
+        assert_eq!(pointer(r#"{"a": 1, "a": 2}"#).as_deref(), Some("/a"));
+        assert_eq!(pointer(r#"{"a": 1, "\u0061": {"deep": [1]}}"#).as_deref(), Some("/a"));
+        assert_eq!(pointer(r#"{"a": [{"x": 1}, {"x/y": 1, "x/y": 2}]}"#).as_deref(), Some("/a/1/x~1y"));
+        assert_eq!(pointer(r#"{"a": {"a": {"b": 1.5, "c": null, "b": true}}}"#).as_deref(), Some("/a/a/b"));
+        assert_eq!(pointer(r#"[{"a": 1}, {"a": -1}, "a", "a"]"#), None);
+        assert_eq!(pointer(r#"{"a": {"a": {"a": 1}}}"#), None);
+    }
+
+    #[test]
+    fn a_repeated_name_is_found_among_many() {
+        let fields: Vec<String> = (0..100).map(|index| format!("\"n{index}\": 1")).collect();
+        assert_eq!(pointer(&format!("{{{}}}", fields.join(","))), None);
+        assert_eq!(pointer(&format!("{{{}, \"n99\": 1}}", fields.join(","))).as_deref(), Some("/n99"));
+        assert_eq!(pointer(&format!("{{{}, \"n3\": 1}}", fields.join(","))).as_deref(), Some("/n3"));
+    }
+
+    #[test]
+    fn other_faults_are_left_to_the_parser() {
+        assert_eq!(pointer(r#"{"a": 1, "a"#), None);
+        assert_eq!(pointer(r#"{"a": }"#), None);
+        assert_eq!(pointer(&"[".repeat(100_000)), None);
+        assert_eq!(pointer(&"{\"a\":".repeat(100_000)), None);
+    }
+}

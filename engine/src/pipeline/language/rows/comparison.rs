@@ -1,0 +1,133 @@
+//! Converts one constant that is compared with values of a known kind, and warns about a constant that equals none of
+//! these values.
+
+use super::constants::Converted;
+use super::{Kind, Source};
+use crate::model::date::parse_date;
+use crate::model::decimal;
+use crate::model::definition::FieldType;
+use crate::model::excerpt::{excerpt, excerpt_of};
+use crate::model::value::Value;
+use crate::pipeline::value::context::Context;
+use crate::pipeline::value::error::Error;
+use crate::pipeline::value::hint;
+use crate::pipeline::value::known_types::Refusal;
+
+/// MongoDB's error number for a string that is no date.
+const NO_DATE: i32 = 241;
+/// The maximum number of allowed values in a warning.
+const MAX_LISTED: usize = 8;
+
+/// The values with which a constant is compared.
+#[derive(Clone, Copy)]
+pub struct Compared<'v> {
+    pub kind: &'v Kind,
+    /// The path or the expression of the values, for messages.
+    pub name: &'v str,
+    /// Whether the comparison is one of order, for which a constant need not be among the values.
+    pub is_order: bool,
+}
+
+impl Compared<'_> {
+    /// Converts a constant to the type of the values. Fails if the values are dates and the constant is a string that is
+    /// none.
+    pub fn convert(self, constant: &Value, query: &Context) -> Converted {
+        query.tick()?;
+        let name = excerpt_of(self.name);
+        let warning = match (self.kind, constant) {
+            (Kind::Date, Value::String(text)) => {
+                return parse_date(text).map(|ms| Some(Value::Date(ms))).ok_or_else(|| no_date(&name, constant));
+            }
+            (Kind::Date, number) if number.is_number() => {
+                let number = excerpt(number);
+                format!("'{name}' is a date, which no number equals: write {{\"$date\": {number}}}")
+            }
+            (Kind::Date, Value::Bool(_)) => of_another_type(&name, FieldType::Date, constant),
+            (Kind::Project, Value::String(text)) => {
+                let id = query.projects.and_then(|id_of| id_of(text));
+                return Ok(id.map(Value::String));
+            }
+            (Kind::Decimal, Value::String(_) | Value::Double(_)) => match decimal::decimal_of(constant, None) {
+                Some(number) => return Ok(Some(Value::Decimal(number))),
+                None if constant.is_number() => return Ok(None),
+                None => format!(
+                    "'{name}' is a decimal, and {} is none: decimals are texts such as \"12.30\", or numbers",
+                    excerpt(constant)
+                ),
+            },
+            (Kind::Mixed | Kind::Any, Value::String(text)) if parse_date(text).is_some() => {
+                let text = excerpt(constant);
+                format!(
+                    "'{name}' may be a date here, and {text} is compared as a text: write {{\"$date\": {text}}} to \
+                     compare dates"
+                )
+            }
+            (Kind::Mixed, Value::String(text)) if decimal::parse(text).is_some() => {
+                let text = excerpt(constant);
+                format!(
+                    "'{name}' may be a decimal here, and {text} is compared as a text: write {{\"$numberDecimal\": \
+                     {text}}} to compare numbers"
+                )
+            }
+            (Kind::Number, Value::String(_) | Value::Bool(_)) => of_another_type(&name, FieldType::Number, constant),
+            (Kind::Field(source), Value::String(_) | Value::Bool(_)) => return self.refused(source, constant, query),
+            (Kind::Field(source), number) if number.is_number() => return self.refused(source, constant, query),
+            _ => return Ok(None),
+        };
+        query.warn(warning);
+        Ok(None)
+    }
+
+    /// Warns if the types of the values refuse the constant.
+    fn refused(self, source: &Source, constant: &Value, query: &Context) -> Converted {
+        let Source { types, path, form } = source;
+        let name = excerpt_of(self.name);
+        match query.types.as_ref().and_then(|known| known.refusal(types, path, constant, *form)) {
+            Some(Refusal::Type(field_type)) => query.warn(of_another_type(&name, field_type, constant)),
+            Some(Refusal::Values(allowed)) if !self.is_order => query.warn(not_among(&name, allowed, constant)),
+            _ => {}
+        }
+        Ok(None)
+    }
+}
+
+fn no_date(name: &str, constant: &Value) -> Error {
+    let text = excerpt(constant);
+    Error::new(NO_DATE, format!("'{name}' is a date, and {text} is none"))
+        .with_hint("dates are RFC 3339 texts such as \"2026-12-01T00:00:00Z\" or \"2026-12-01\"")
+}
+
+/// Returns the warning about a constant that is of another type than the values.
+fn of_another_type(name: &str, field_type: FieldType, constant: &Value) -> String {
+    let text = constant.as_str().unwrap_or_default();
+    let meant = match field_type {
+        FieldType::Number | FieldType::Integer if text.parse::<f64>().is_ok_and(f64::is_finite) => {
+            Some(text.to_owned())
+        }
+        FieldType::Boolean if matches!(text, "true" | "false") => Some(text.to_owned()),
+        FieldType::String if constant.is_number() => Some(format!("\"{}\"", excerpt(constant))),
+        _ => None,
+    };
+    let hint = meant.map(|meant| format!(": write {}", excerpt_of(meant))).unwrap_or_default();
+    let kind = match field_type {
+        FieldType::String => "a text",
+        FieldType::Number => "a number",
+        FieldType::Integer => "an integer",
+        FieldType::Decimal => "a decimal",
+        FieldType::Boolean => "true or false",
+        FieldType::Date => "a date",
+        FieldType::Object => "an object",
+        FieldType::Array => "an array",
+        FieldType::Reference => "the id of an aggregate",
+    };
+    format!("'{name}' is {kind}, which {} never equals{hint}", excerpt(constant))
+}
+
+/// Returns the warning about a text that is not among the values that a type allows.
+fn not_among(name: &str, allowed: &[Value], constant: &Value) -> String {
+    let listed: Vec<String> = allowed.iter().take(MAX_LISTED).map(excerpt).collect();
+    let others = if allowed.len() > MAX_LISTED { ", …" } else { "" };
+    let nearest = hint::nearest(constant.as_str().unwrap_or_default(), allowed.iter().filter_map(Value::as_str));
+    let hint = nearest.map(|nearest| format!("; did you mean \"{}\"?", excerpt_of(nearest))).unwrap_or_default();
+    format!("'{name}' is never {}, only {}{others}{hint}", excerpt(constant), listed.join(", "))
+}

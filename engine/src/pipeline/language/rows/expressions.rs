@@ -1,0 +1,249 @@
+//! Converts the constants in expressions that are compared with values of a known kind: beside a path, a variable, or an
+//! operator that returns such values.
+
+use super::comparison::Compared;
+use super::constants::{Converted, Place, each, fields, replaced};
+use super::{Kind, one_of};
+use crate::model::date::parse_date;
+use crate::model::excerpt::{excerpt, excerpt_of};
+use crate::model::value::{Object, Value};
+use crate::pipeline::expression::expr::OF_DATES;
+use crate::pipeline::value::error::{Error, Result};
+
+/// The expressions that compare their two arguments.
+const COMPARISONS: [&str; 7] = ["$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$cmp"];
+/// The expressions that compare the items of arrays.
+const OF_SETS: [&str; 4] = ["$setDifference", "$setEquals", "$setIntersection", "$setIsSubset"];
+/// The accumulators of numbers, which ignore strings.
+const OF_NUMBERS: [&str; 4] = ["$sum", "$avg", "$stdDevPop", "$stdDevSamp"];
+/// The accumulators that accept values of every type.
+const OF_VALUES: [&str; 6] = ["$min", "$max", "$first", "$last", "$push", "$addToSet"];
+/// The fields of `$dateDiff` that are dates.
+const DIFFERENCE: [&str; 2] = ["startDate", "endDate"];
+
+/// Converts the constants in an expression, and in an object or array of expressions.
+pub fn expression(spec: &Value, place: Place) -> Converted {
+    match spec {
+        Value::Array(items) => each(items, |item| expression(item, place)),
+        Value::Object(object) => {
+            place.query.tick()?;
+            fields(object, |name, argument| call(name, argument, place))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Converts the arguments of an operator, or the value of a field.
+fn call(name: &str, argument: &Value, place: Place) -> Converted {
+    match (name, argument) {
+        ("$literal", _) => Ok(None),
+        ("$let", Value::Object(object)) => with_variables(object, place),
+        ("$filter" | "$map" | "$reduce", Value::Object(object)) => over_items(name, object, place),
+        ("$dateDiff", Value::Object(object)) => difference(object, place),
+        ("$in", Value::Array(pair)) if pair.len() == 2 => membership(pair, place),
+        ("$indexOfArray", Value::Array(items)) if items.len() >= 2 => compared(items, name, place),
+        ("$min" | "$max", Value::Array(items)) => compared(items, name, place),
+        (_, Value::Array(items)) if COMPARISONS.contains(&name) && items.len() == 2 => compared(items, name, place),
+        (_, Value::Array(items)) if OF_SETS.contains(&name) => sets(items, place),
+        (_, Value::String(text)) => {
+            warn_of_text(name, text, place);
+            Ok(None)
+        }
+        _ => expression(argument, place),
+    }
+}
+
+/// Converts the constants among values that are compared with each other.
+fn compared(items: &[Value], operator: &str, place: Place) -> Converted {
+    let kinds: Vec<Option<Kind>> = items.iter().map(|item| kind_of(item, place)).collect::<Result<_>>()?;
+    let others = |own: usize| kinds.iter().enumerate().filter(move |(other, _)| *other != own);
+    let mut converted = Vec::with_capacity(items.len());
+    for (own, item) in items.iter().enumerate() {
+        let beside = others(own).find_map(|(other, kind)| Some((other, kind.as_ref()?)));
+        converted.push(
+            match beside {
+                Some((other, kind)) if is_constant(item) => {
+                    let is_order = !matches!(operator, "$eq" | "$ne" | "$indexOfArray");
+                    constant(item, kind, &items[other], is_order, place)
+                }
+                _ => expression(item, place),
+            }
+            .map_err(|error| error.within(own.to_string()))?,
+        );
+    }
+    replaced(items, converted)
+}
+
+/// Converts the constants in the arguments of `$in`.
+fn membership(pair: &[Value], place: Place) -> Converted {
+    let (value, list) = (&pair[0], &pair[1]);
+    let at = |place: usize| move |error: Error| error.within(place.to_string());
+    let converted = match (kind_of(value, place)?, list) {
+        (Some(kind), Value::Array(items)) => {
+            let items = each(items, |item| match is_constant(item) {
+                true => constant(item, &kind, value, false, place),
+                false => expression(item, place),
+            });
+            [expression(value, place).map_err(at(0))?, items.map_err(at(1))?]
+        }
+        (None, _) if is_constant(value) => {
+            let value = match kind_of(list, place)? {
+                Some(kind) => constant(value, &kind, list, false, place).map_err(at(0))?,
+                None => None,
+            };
+            [value, expression(list, place).map_err(at(1))?]
+        }
+        _ => [expression(value, place).map_err(at(0))?, expression(list, place).map_err(at(1))?],
+    };
+    replaced(pair, converted.into())
+}
+
+/// Converts the constant items of arrays that are compared with arrays whose items have a known kind.
+fn sets(items: &[Value], place: Place) -> Converted {
+    let mut known = None;
+    for item in items.iter().filter(|item| item.as_array().is_none()) {
+        known = known.or(kind_of(item, place)?.map(|kind| (kind, item)));
+    }
+    each(items, |item| match (&known, item) {
+        (Some((kind, beside)), Value::Array(constants)) => each(constants, |item| match is_constant(item) {
+            true => constant(item, kind, beside, false, place),
+            false => expression(item, place),
+        }),
+        _ => expression(item, place),
+    })
+}
+
+/// Converts the constant date beside a known date in `$dateDiff`. MongoDB's operator takes no strings.
+fn difference(object: &Object, place: Place) -> Converted {
+    let mut is_known = false;
+    for name in DIFFERENCE {
+        if let Some(date) = object.get(name) {
+            is_known |= matches!(kind_of(date, place)?, Some(Kind::Date));
+        }
+    }
+    fields(object, |name, value| match value.as_str().and_then(parse_date) {
+        Some(ms) if is_known && DIFFERENCE.contains(&name) => Ok(Some(Value::Date(ms))),
+        _ => expression(value, place),
+    })
+}
+
+/// Converts the constants in an operator that evaluates an expression for each item of an array.
+fn over_items(name: &str, object: &Object, place: Place) -> Converted {
+    let item = match object.get("input") {
+        Some(input) => kind_of(input, place)?.unwrap_or(Kind::Plain),
+        None => Kind::Plain,
+    };
+    let chosen = object.get("as").and_then(Value::as_str).unwrap_or("this");
+    let bound = match name {
+        "$reduce" => vec![("this", item), ("value", Kind::Plain)],
+        _ => vec![(chosen, item)],
+    };
+    fields(object, |name, value| match name {
+        "in" | "cond" => expression(value, place.binding(&Bound { variables: &bound, outer: place.bound })),
+        _ => expression(value, place),
+    })
+}
+
+/// Converts the constants in a `$let`.
+fn with_variables(object: &Object, place: Place) -> Converted {
+    let variables = object.get("vars").and_then(Value::as_object);
+    let mut bound: Vec<(&str, Kind)> = Vec::new();
+    for (name, value) in variables.into_iter().flat_map(Object::iter) {
+        // Plain paths would begin at another value than the row.
+        if &**name == "CURRENT" {
+            return Ok(None);
+        }
+        bound.push((name, kind_of(value, place)?.unwrap_or(Kind::Plain)));
+    }
+    fields(object, |name, value| match name {
+        "in" => expression(value, place.binding(&Bound { variables: &bound, outer: place.bound })),
+        _ => expression(value, place),
+    })
+}
+
+/// Variables that an operator binds, with the kinds of their values.
+#[derive(Debug, Clone, Copy)]
+pub struct Bound<'p> {
+    variables: &'p [(&'p str, Kind)],
+    outer: Option<&'p Bound<'p>>,
+}
+
+impl Bound<'_> {
+    /// Returns the kind of the innermost variable with a name.
+    pub fn kind(&self, name: &str) -> Option<&Kind> {
+        let own = self.variables.iter().rev().find(|(bound, _)| *bound == name).map(|(_, kind)| kind);
+        own.or_else(|| self.outer.and_then(|outer| outer.kind(name)))
+    }
+}
+
+/// Converts a constant that is compared with the values of an expression.
+fn constant(constant: &Value, kind: &Kind, beside: &Value, is_order: bool, place: Place) -> Converted {
+    let text = beside.as_str().map(|path| path.strip_prefix('$').filter(|path| !path.starts_with('$')).unwrap_or(path));
+    let shown = text.map_or_else(|| excerpt(beside), str::to_owned);
+    Compared { kind, name: &shown, is_order }.convert(constant, place.query)
+}
+
+/// Returns the kind of the values of an expression, or of their items, as far as it is known before the expression is
+/// parsed.
+fn kind_of(spec: &Value, place: Place) -> Result<Option<Kind>> {
+    place.query.tick()?;
+    if let Value::String(text) = spec {
+        return Ok(text.strip_prefix('$').and_then(|path| place.kind(path)));
+    }
+    let mut calls = spec.as_object().into_iter().flat_map(Object::iter);
+    let (Some((name, argument)), None) = (calls.next(), calls.next()) else { return Ok(None) };
+    match (&**name, argument) {
+        (name, _) if OF_DATES.contains(&name) => Ok(Some(Kind::Date)),
+        ("$toDecimal", _) => Ok(Some(Kind::Decimal)),
+        ("$ifNull" | "$max" | "$min", Value::Array(choices)) => kind_of_all(choices.iter(), place),
+        ("$cond", Value::Array(choices)) => kind_of_all(choices.iter().skip(1), place),
+        ("$cond", Value::Object(cond)) => kind_of_all(cond.get("then").into_iter().chain(cond.get("else")), place),
+        ("$switch", Value::Object(switch)) => {
+            let branches = switch.get("branches").and_then(Value::as_array).unwrap_or_default();
+            kind_of_all(branches.iter().filter_map(|branch| branch.get("then")).chain(switch.get("default")), place)
+        }
+        ("$first" | "$last" | "$reverseArray" | "$max" | "$min", Value::String(_)) => kind_of(argument, place),
+        ("$arrayElemAt" | "$slice" | "$first" | "$last", Value::Array(items)) => kind_of_all(items.first(), place),
+        ("$filter" | "$sortArray", Value::Object(options)) => kind_of_all(options.get("input"), place),
+        _ => Ok(None),
+    }
+}
+
+/// Returns the kind of a value of one of several expressions. A constant null is left out.
+fn kind_of_all<'v>(choices: impl IntoIterator<Item = &'v Value>, place: Place) -> Result<Option<Kind>> {
+    let mut kinds = Vec::new();
+    for choice in choices.into_iter().filter(|choice| !choice.is_null()) {
+        kinds.push(kind_of(choice, place)?.unwrap_or(Kind::Plain));
+    }
+    Ok(one_of(kinds).filter(|kind| !matches!(kind, Kind::Plain)))
+}
+
+/// Warns about a constant string as the argument of an accumulator.
+fn warn_of_text(name: &str, text: &str, place: Place) {
+    let Place { rows, query, .. } = place;
+    if OF_NUMBERS.contains(&name) && !text.starts_with('$') {
+        let (shown, path) = (excerpt_of(text), rows.path_of(text, query));
+        let path = path.map_or_else(|| shown.clone(), excerpt_of);
+        query.warn(format!("{name} reads the text \"{shown}\", which is no number: write \"${path}\" for a field"));
+    } else if OF_VALUES.contains(&name) {
+        warn_of_field(name, text, place);
+    }
+}
+
+/// Warns about a constant string that equals the name of a field.
+pub fn warn_of_field(what: &str, text: &str, place: Place) {
+    if let Some(path) = (!text.starts_with('$')).then(|| place.rows.path_of(text, place.query)).flatten() {
+        let (text, path) = (excerpt_of(text), excerpt_of(path));
+        place.query.warn(format!("{what} is the text \"{text}\": write \"${path}\" for the field"));
+    }
+}
+
+/// Returns the path if an expression reads exactly one path of the row.
+pub fn path(spec: &Value) -> Option<&str> {
+    spec.as_str()?.strip_prefix('$').filter(|path| !path.starts_with('$') && !path.is_empty())
+}
+
+/// Returns whether an expression is a truth value, a number, or a string that is not a path.
+fn is_constant(spec: &Value) -> bool {
+    spec.is_number() || matches!(spec, Value::Bool(_)) || spec.as_str().is_some_and(|text| !text.starts_with('$'))
+}

@@ -1,0 +1,50 @@
+//! Tasks as one caller sees them: with the actions that this caller may take.
+
+use crate::mailbox::person;
+use crate::model::access::{Role, Scope};
+use crate::model::aggregate::Aggregate;
+use crate::model::task::Task;
+use crate::model::task::content::Sender;
+use crate::model::task::view::TaskView;
+use crate::workspace::call_context::CallContext;
+use crate::workspace::rights::{AgentWriter, Reader, Writer};
+
+/// The caller of a request, as somebody who may act on tasks.
+#[derive(Debug, Clone)]
+pub struct Decider {
+    /// The caller, or `None` for a caller that changes no task as a person.
+    sender: Option<Sender>,
+}
+
+impl Decider {
+    /// Returns the view of a task with the actions that the caller may take.
+    pub fn view(&self, task: &Aggregate) -> TaskView {
+        let mut view = TaskView::from(task);
+        let may = |action| self.sender.as_ref().is_some_and(|sender| person::may_act(&Task::new(task), action, sender));
+        view.allowed_actions.retain(|action| may(*action));
+        view
+    }
+}
+
+impl CallContext {
+    pub(super) fn decider(&self) -> Decider {
+        let caller = self.caller();
+        let holds = |scope: Scope| caller.holds(scope) && caller.unpaid(&[scope]).is_empty();
+        let may_write = holds(Scope::ApiWrite) || holds(Scope::McpWrite);
+        let is_person = caller.agents().is_none() && caller.role() >= Role::Editor;
+        Decider { sender: (may_write && is_person).then(|| self.sender()) }
+    }
+}
+
+/// Gives a handle the caller as somebody who may act on tasks.
+macro_rules! decides {
+    ($($handle:ident),+) => {
+        $(impl $handle {
+            /// Returns the caller as somebody who may act on tasks.
+            pub fn decider(&self) -> Decider {
+                self.context.decider()
+            }
+        })+
+    };
+}
+decides!(Reader, Writer, AgentWriter);

@@ -1,0 +1,101 @@
+//! Numbers that no value represents exactly. The protocol's library holds arguments and results as values, which have
+//! the nearest doubles, so the texts of both are kept next to the library.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use foldwork_engine::model::written::is_likely_in;
+use serde::Deserialize;
+use serde_json::value::{RawValue, to_raw_value};
+
+/// The field of a result that contains the data of a tool.
+const STRUCTURED_CONTENT: &str = "structuredContent";
+
+/// Returns the text of the arguments in a message that calls a tool, if it may have numbers that no value represents
+/// exactly.
+pub fn sent_arguments(message: &[u8]) -> Option<Arc<str>> {
+    #[derive(Deserialize)]
+    struct Message<'m> {
+        #[serde(borrow)]
+        params: Params<'m>,
+    }
+    #[derive(Deserialize)]
+    struct Params<'m> {
+        #[serde(borrow)]
+        arguments: &'m RawValue,
+    }
+    if !is_likely_in(message) {
+        return None;
+    }
+    let message: Message<'_> = serde_json::from_slice(message).ok()?;
+    Some(message.params.arguments.get().into())
+}
+
+/// The text of a tool's result, if it may have numbers that no value represents exactly. A clone refers to the same
+/// result.
+#[derive(Debug, Clone, Default)]
+pub struct ExactResult(Arc<OnceLock<Box<RawValue>>>);
+
+impl ExactResult {
+    /// Keeps the text of the result of the request's only call.
+    pub(super) fn keep(&self, text: Box<RawValue>) {
+        if is_likely_in(text.get().as_bytes()) {
+            self.0.get_or_init(|| text);
+        }
+    }
+
+    /// Returns a response of the protocol's library with the numbers of the tool's result as they were written.
+    pub fn restored_in(&self, response: Vec<u8>) -> Vec<u8> {
+        match self.0.get().and_then(|text| with_structured_content(&response, text)) {
+            Some(restored) => restored,
+            None => response,
+        }
+    }
+}
+
+/// Replaces the structured content in a response. Returns `None` if the response has no structured content.
+fn with_structured_content(response: &[u8], text: &RawValue) -> Option<Vec<u8>> {
+    type Fields<'m> = BTreeMap<&'m str, &'m RawValue>;
+    let mut message: Fields<'_> = serde_json::from_slice(response).ok()?;
+    let result = message.get_mut("result")?;
+    let mut fields: Fields<'_> = serde_json::from_str(result.get()).ok()?;
+    *fields.get_mut(STRUCTURED_CONTENT)? = text;
+    let fields = to_raw_value(&fields).ok()?;
+    *result = &fields;
+    serde_json::to_vec(&message).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(text: &str) -> ExactResult {
+        let result = ExactResult::default();
+        result.keep(RawValue::from_string(text.to_owned()).expect("JSON"));
+        result
+    }
+
+    #[test]
+    fn a_response_gets_the_numbers_of_the_result() {
+        let text = r#"{"n":18446744073709551617,"result":{"structuredContent":1.5}}"#;
+        let content = r#"[{"type":"text","text":"{\"structuredContent\":1}"}]"#;
+        let response = format!(
+            r#"{{"jsonrpc":"2.0","id":"é","result":{{"content":{content},"structuredContent":{{"n":1.8446744073709552e19}},"isError":false}}}}"#
+        );
+        let restored = String::from_utf8(kept(text).restored_in(response.into_bytes())).expect("a text");
+        let expected = format!(
+            r#"{{"id":"é","jsonrpc":"2.0","result":{{"content":{content},"isError":false,"structuredContent":{text}}}}}"#
+        );
+        assert_eq!(restored, expected);
+    }
+
+    #[test]
+    fn other_responses_stay_as_they_are() {
+        for response in [r#"{"id":1,"error":{"code":1}}"#, r#"{"id":1,"result":{"content":[]}}"#, "data: x", ""] {
+            let same = kept(r#"{"n":18446744073709551617}"#).restored_in(response.as_bytes().to_vec());
+            assert_eq!(same, response.as_bytes());
+        }
+        let response = r#"{"result":{"structuredContent":{"n":1}}}"#.as_bytes();
+        assert_eq!(kept(r#"{"n":1}"#).restored_in(response.to_vec()), response);
+    }
+}

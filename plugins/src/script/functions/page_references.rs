@@ -1,0 +1,294 @@
+//! The references to pages that a link may mean, in the order in which Obsidian, Hugo, Jekyll and Docusaurus resolve it.
+//!
+//! A program that does not know which site generator a project uses tries the rules of all of them, those of paths first.
+//! [`foldwork_engine::model::page`] has the forms of references.
+
+use foldwork_engine::model::page::{is_index, is_markdown, stem};
+use percent_encoding::percent_decode_str;
+
+use super::site_tags::{HUGO_REF, JEKYLL_LINK, JEKYLL_POST};
+
+/// The maximum length of a link and of a reference, in bytes.
+const MAX_BYTES: usize = 500;
+/// The maximum length of a URL, in bytes. Percent encoding makes a link up to three times as long.
+const MAX_URL_BYTES: usize = 3 * MAX_BYTES;
+/// The maximum number of folders above a page that are tried as the root of its site.
+const MAX_ROOTS: usize = 4;
+/// The suffixes of files that Obsidian embeds, and that are no pages.
+const ATTACHMENTS: [&str; 26] = [
+    "3gp", "avif", "base", "bmp", "canvas", "flac", "gif", "jpeg", "jpg", "m4a", "mkv", "mov", "mp3", "mp4", "oga",
+    "ogg", "ogv", "opus", "pdf", "png", "svg", "wav", "webm", "webp", "css", "json",
+];
+
+/// A function from a path and the path of the page with the link to references.
+type ReferencesOf = fn(&str, &str) -> Vec<String>;
+
+/// A link to another page.
+#[derive(Debug, PartialEq)]
+pub(super) struct PageLink {
+    /// The link as it is written. `None` if the link may lead to a file that is no page, so that it is not broken if no
+    /// page matches.
+    pub text: Option<String>,
+    /// The references to the page. The first that a page matches counts.
+    pub references: Vec<String>,
+}
+
+/// Returns the references of a link with a URL, or `None` if the URL leads to another site or to the page itself. `from`
+/// is the path of the page with the link.
+pub(super) fn of_url(url: &str, from: &str) -> Option<PageLink> {
+    if url.len() > MAX_URL_BYTES {
+        return None;
+    }
+    let path = url.split(['#', '?']).next().unwrap_or_default();
+    let tags: [(&str, ReferencesOf); 3] = [(HUGO_REF, of_hugo), (JEKYLL_LINK, of_site), (JEKYLL_POST, of_post)];
+    for (scheme, references) in tags {
+        if let Some(argument) = path.strip_prefix(scheme) {
+            let argument = decoded(argument);
+            let path = argument.split('#').next().unwrap_or_default();
+            return link(&argument, path, references(path, from));
+        }
+    }
+    if path.is_empty() || is_external(url) || url.contains("{{") || url.contains("{%") {
+        return None;
+    }
+    let decoded = decoded(path);
+    let path = [".html", ".htm"].into_iter().find_map(|suffix| decoded.strip_suffix(suffix)).unwrap_or(&decoded);
+    let references = match path.strip_prefix("@site/").map(|path| format!("/{path}")) {
+        Some(path) => of_site(&path, from),
+        None if path.starts_with('/') => of_site(path, from),
+        None => of_relative(path, from),
+    };
+    link(url, path, references)
+}
+
+/// Returns the references of a wikilink, or `None` if it leads to a file that is no page or to the page itself.
+pub(super) fn of_wikilink(target: &str, from: &str) -> Option<PageLink> {
+    if target.len() > MAX_BYTES {
+        return None;
+    }
+    let name = target.split('#').next().unwrap_or_default().trim().trim_end_matches('\\').trim_end();
+    let suffix = name.rsplit_once('.').map(|(_, suffix)| suffix.to_ascii_lowercase());
+    // Obsidian allows none of these characters in names, so the brackets are not those of a link.
+    if name.is_empty() || name.contains(['*', '"', '\\', '<', '>', ':', '|', '?']) {
+        return None;
+    }
+    if suffix.is_some_and(|suffix| ATTACHMENTS.contains(&suffix.as_str())) {
+        return None;
+    }
+    let file = with_suffix(name);
+    let references = if file.starts_with('/') {
+        vec![file]
+    } else if file.starts_with("./") || file.starts_with("../") {
+        vec![joined(folder(from), &file).unwrap_or(format!("/{file}"))]
+    } else if file.contains('/') {
+        vec![format!("/{file}"), file]
+    } else if is_index(&file) {
+        vec![joined(folder(from), &file).unwrap_or_default(), file]
+    } else {
+        vec![file]
+    };
+    link(target.trim_end_matches('\\'), &with_suffix(name), references)
+}
+
+/// Returns a link with its references. `path` decides whether the link leads to a page.
+fn link(text: &str, path: &str, mut references: Vec<String>) -> Option<PageLink> {
+    references.retain(|reference| !reference.is_empty() && reference.len() <= MAX_BYTES);
+    let mut index = 0;
+    while index < references.len() {
+        let (before, rest) = references.split_at(index);
+        if rest.first().is_some_and(|reference| before.contains(reference)) {
+            references.remove(index);
+        } else {
+            index += 1;
+        }
+    }
+    if path.is_empty() || text.len() > MAX_BYTES || references.is_empty() {
+        return None;
+    }
+    let text = (is_markdown(path) || !has_suffix(path)).then(|| text.to_owned());
+    Some(PageLink { text, references })
+}
+
+/// Returns the references of a path from the root of the site. The root of the site may be any folder above the page.
+fn of_site(path: &str, from: &str) -> Vec<String> {
+    let path = path.trim_start_matches('/');
+    let bare = path.trim_end_matches('/');
+    if !bare.contains('/') {
+        // The end of a path alone would match pages of the whole project.
+        return from_roots(path, from).collect();
+    }
+    let mut references = vec![format!("/{path}"), path.to_owned()];
+    // In Jekyll, the categories of a post come before its date.
+    if let Some((slash, _)) = bare.rmatch_indices('/').nth(3) {
+        let dated = bare.get(slash + 1..).unwrap_or_default();
+        let is_number = |text: &str| text.len() >= 2 && text.bytes().all(|byte| byte.is_ascii_digit());
+        if dated.split('/').take(3).all(is_number) {
+            references.push(dated.to_owned());
+        }
+    }
+    references
+}
+
+/// Returns the references of a path from the root of the project, and from the first folders on the way to the page.
+fn from_roots(path: &str, from: &str) -> impl Iterator<Item = String> {
+    let folders = from.match_indices('/').take(MAX_ROOTS).filter_map(|(end, _)| from.get(..end));
+    std::iter::once(format!("/{path}")).chain(folders.map(move |folder| format!("/{folder}/{path}")))
+}
+
+/// Returns the references of a path that is relative to the page. Without the suffix of a file, the path may also be
+/// relative to the address of the page, whose last segment is the page itself.
+fn of_relative(path: &str, from: &str) -> Vec<String> {
+    let mut references: Vec<String> = joined(folder(from), path).into_iter().collect();
+    if !is_markdown(path) && !is_index(last(from)) {
+        references.extend(joined(stem(from), path));
+    }
+    if !path.starts_with('.') && path.contains('/') {
+        // Obsidian resolves such a path from the root of a vault, and Docusaurus from the root of its documents.
+        references.extend(from_roots(path, from));
+    }
+    if references.is_empty() {
+        // No page has this path, which leads out of the project.
+        references.push(format!("/{path}"));
+    }
+    references
+}
+
+/// Returns the references of Hugo's `ref` and `relref`.
+fn of_hugo(path: &str, from: &str) -> Vec<String> {
+    if path.starts_with('/') {
+        return of_site(path, from);
+    }
+    let mut references: Vec<String> = joined(folder(from), path).into_iter().collect();
+    if !path.starts_with("./") && !path.starts_with("../") {
+        references.push(path.to_owned());
+    }
+    references
+}
+
+/// Returns the reference of Jekyll's `post_url`.
+fn of_post(name: &str, _: &str) -> Vec<String> {
+    vec![with_suffix(name)]
+}
+
+/// Joins a relative path to a folder. Returns a reference from the root of the project, or `None` if the path leads out of
+/// the project. A `/` at the end of the path stays.
+fn joined(folder: &str, path: &str) -> Option<String> {
+    let mut segments: Vec<&str> = folder.split('/').filter(|segment| !segment.is_empty()).collect();
+    for segment in path.split('/') {
+        match segment {
+            "" | "." => {}
+            ".." => drop(segments.pop()?),
+            name => segments.push(name),
+        }
+    }
+    let is_folder = matches!(last(path), "" | "." | "..") && !segments.is_empty();
+    Some(format!("/{}{}", segments.join("/"), if is_folder { "/" } else { "" }))
+}
+
+fn folder(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(folder, _)| folder)
+}
+
+fn last(path: &str) -> &str {
+    path.rsplit_once('/').map_or(path, |(_, last)| last)
+}
+
+fn with_suffix(name: &str) -> String {
+    if is_markdown(name) { name.to_owned() } else { format!("{name}.md") }
+}
+
+/// Returns whether the last segment of a path ends like the name of a file, as `a.rs` and not as `v1.2`.
+fn has_suffix(path: &str) -> bool {
+    let is_suffix = |suffix: &str| {
+        (1..=8).contains(&suffix.len())
+            && suffix.starts_with(|first: char| first.is_ascii_alphabetic())
+            && suffix.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    };
+    last(path).rsplit_once('.').is_some_and(|(_, suffix)| is_suffix(suffix))
+}
+
+/// Returns whether a URL has a scheme or a host.
+fn is_external(url: &str) -> bool {
+    let scheme = url.split(['/', '?', '#']).next().and_then(|start| start.split_once(':')).map(|(scheme, _)| scheme);
+    let is_scheme = |scheme: &str| {
+        scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+            && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+.-".contains(&byte))
+    };
+    url.starts_with("//") || scheme.is_some_and(is_scheme)
+}
+
+fn decoded(text: &str) -> String {
+    percent_decode_str(text).decode_utf8().map_or_else(|_| text.to_owned(), Into::into)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the references of a link in `site/docs/b.md`, with `?` before those of a link that may lead to no page.
+    fn shown(link: Option<PageLink>) -> String {
+        let Some(link) = link else { return "none".to_owned() };
+        let mark = if link.text.is_none() { "? " } else { "" };
+        format!("{mark}{}", link.references.join(" "))
+    }
+
+    #[test]
+    fn a_url_has_references_by_path_and_by_address() {
+        for (url, references) in [
+            ("a.md", "/site/docs/a.md"),
+            ("./a%20b.md?x=1#c", "/site/docs/a b.md"),
+            ("../guide/a.md", "/site/guide/a.md"),
+            ("guide/a.md", "/site/docs/guide/a.md /guide/a.md /site/guide/a.md"),
+            ("../../../a.md", "/../../../a.md"),
+            ("a", "/site/docs/a /site/docs/b/a"),
+            ("../a/", "/site/a/ /site/docs/a/"),
+            ("..", "/site/ /site/docs/"),
+            ("a.html", "/site/docs/a /site/docs/b/a"),
+            ("/a", "/a /site/a /site/docs/a"),
+            ("/docs/a/", "/docs/a/ docs/a/"),
+            ("/", "/ /site/ /site/docs/"),
+            ("/news/2020/01/31/a.html", "/news/2020/01/31/a news/2020/01/31/a 2020/01/31/a"),
+            ("@site/docs/a.md", "/docs/a.md docs/a.md"),
+            ("../src/lib.rs", "? /site/src/lib.rs /site/docs/src/lib.rs"),
+            ("v1.2", "/site/docs/v1.2 /site/docs/b/v1.2"),
+            ("%FF", "/site/docs/%FF /site/docs/b/%FF"),
+            ("https://example.org/a.md", "none"),
+            ("//example.org/a.md", "none"),
+            ("mailto:a@b.c", "none"),
+            ("#heading", "none"),
+            ("?query", "none"),
+            ("{{page}}", "none"),
+            ("x-hugo-ref:a%2Emd%23c", "/site/docs/a.md a.md"),
+            ("x-hugo-ref:%2Fposts%2Fa#c", "/posts/a posts/a"),
+            ("x-hugo-ref:%23c", "none"),
+            ("x-jekyll-link:%5Fposts%2Fa%2Emd", "/_posts/a.md _posts/a.md"),
+            ("x-jekyll-link:assets%2Fa%2Epdf", "? /assets/a.pdf assets/a.pdf"),
+            ("x-jekyll-post:2020%2D01%2D01%2Da", "2020-01-01-a.md"),
+        ] {
+            assert_eq!(shown(of_url(url, "site/docs/b.md")), references, "{url}");
+        }
+        // The address of an index page is its folder.
+        assert_eq!(shown(of_url("a", "docs/b/index.md")), "/docs/b/a");
+    }
+
+    #[test]
+    fn a_wikilink_names_a_file_by_the_end_of_its_path() {
+        for (target, references) in [
+            ("a", "a.md"),
+            ("a.md", "a.md"),
+            ("a b#c", "a b.md"),
+            ("A 1.2^c", "A 1.2^c.md"),
+            ("x/a#c|d", "/x/a.md x/a.md"),
+            ("a\\", "a.md"),
+            ("/x/a", "/x/a.md"),
+            ("../a", "/site/a.md"),
+            ("README", "/site/docs/README.md README.md"),
+            ("#c", "none"),
+            ("a.png", "none"),
+            ("https://example.org", "none"),
+            ("'\\(', '\\)'", "none"),
+        ] {
+            assert_eq!(shown(of_wikilink(target, "site/docs/b.md")), references, "{target}");
+        }
+    }
+}

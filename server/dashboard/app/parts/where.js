@@ -1,0 +1,63 @@
+// Conditions on the fields of a list, which stand in the address, and the stage that they are.
+
+import { html, useState } from "../vendor/ui.js";
+import { ExactNumber, parse } from "../api/json.js";
+import { change } from "../state/route.js";
+
+/** The comparisons by their name in the address. @type {Record<string, {label: string, match: (value: any, text: string) => any, bare?: boolean}>} */
+const COMPARISONS = {
+  is: { label: "is", match: (value, text) => (value === text ? text : { $in: [value, text] }) },
+  not: { label: "is not", match: (value, text) => ({ $nin: value === text ? [text] : [value, text] }) },
+  has: { label: "contains", match: (_, text) => ({ $regex: text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), $options: "i" }) },
+  min: { label: "is at least", match: (value) => ({ $gte: value }) },
+  max: { label: "is at most", match: (value) => ({ $lte: value }) },
+  set: { label: "is there", match: () => ({ $ne: null }), bare: true },
+  unset: { label: "is absent", match: () => null, bare: true },
+};
+
+/** @typedef {{field: string, how: string, text: string}} Condition */
+
+/** The conditions of an address. Parts that are none are left out. @param {URLSearchParams} query @returns {Condition[]} */
+export const conditionsOf = (query) => (query.get("where") ?? "").split(";").flatMap((part) => {
+  const [field, how, text = ""] = part.split("~").map(read);
+  return field && how in COMPARISONS ? [{ field, how, text }] : [];
+});
+
+/** @param {string} text */
+function read(text) {
+  try { return decodeURIComponent(text); } catch { return text; }
+}
+
+/** @param {Condition[]} conditions */
+const write = (conditions) => conditions.map(({ field, how, text }) => [field, how, text].map((part) => encodeURIComponent(part).replaceAll("~", "%7E")).join("~")).join(";");
+
+/** A typed text as the value that a field has: exact numbers, true and false, or the text itself. @param {string} text */
+function valueOf(text) {
+  try {
+    const value = parse(text);
+    return typeof value === "number" || typeof value === "boolean" || value instanceof ExactNumber ? value : text;
+  } catch { return text; }
+}
+
+/** The conditions as a stage, or none. @param {Condition[]} conditions @returns {any[]} */
+export const matched = (conditions) => (conditions.length === 0 ? [] : [{ $match: { $and: conditions.map(({ field, how, text }) => ({ [field]: COMPARISONS[how].match(valueOf(text), text) })) } }]);
+
+/** Adds and removes conditions. @param {{conditions: Condition[], fields: string[]}} props */
+export function Where({ conditions, fields }) {
+  const [how, setHow] = useState("is");
+  const set = (/** @type {Condition[]} */ next) => change({ where: write(next) || null });
+  const send = (/** @type {SubmitEvent} */ event) => {
+    event.preventDefault();
+    const form = /** @type {HTMLFormElement} */ (event.target);
+    const given = new FormData(form);
+    set([...conditions, { field: String(given.get("field")), how, text: String(given.get("text") ?? "") }]);
+    form.reset();
+    setHow("is");
+  };
+  return html`<form class="where" onSubmit=${send} aria-label="Filter">
+    <select name="field" aria-label="Field" required>${fields.map((field) => html`<option key=${field} value=${field}>${field}</option>`)}</select>
+    <select aria-label="Comparison" value=${how} onChange=${(/** @type {any} */ event) => setHow(event.target.value)}>${Object.entries(COMPARISONS).map(([name, { label }]) => html`<option key=${name} value=${name}>${label}</option>`)}</select>
+    ${!COMPARISONS[how].bare && html`<input name="text" aria-label="Value" autocomplete="off" />`}
+    <button>Filter</button>
+    ${conditions.map((one, index) => html`<button type="button" key=${index} class="chip" aria-label=${`Remove the filter ${one.field} ${COMPARISONS[one.how].label} ${one.text}`} onClick=${() => set(conditions.filter((other) => other !== one))}><bdi>${one.field} ${COMPARISONS[one.how].label} ${one.text}</bdi> ×</button>`)}</form>`;
+}

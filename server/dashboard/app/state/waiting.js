@@ -1,0 +1,51 @@
+// How many tasks there are by status, and how many of them wait for people, also while the page is hidden.
+
+import { computed, signal } from "../vendor/ui.js";
+import { query } from "../api/client.js";
+import { listen } from "../api/feed.js";
+import { has, session } from "../api/session.js";
+
+/** The time between two counts while events of tasks arrive. */
+const QUIET_MS = 1_000;
+/** A hidden page has no stream of events, and counts again after this time. */
+const HIDDEN_MS = 60_000;
+
+/** @typedef {{status: string, assignee_type: string | null, unread: boolean, count: number}} Group */
+
+/** The tasks by what decides about views. It is null until they are counted. @type {import("../vendor/ui.js").Signal<Group[] | null>} */
+export const groups = signal(null);
+
+/** Whom the state of a task waits for. @param {any} state */
+export function waitingOn({ status, assignee_type: type, unread }) {
+  if (status === "in_progress") return "agent";
+  if (status === "pending" || status === "awaiting_reply") return type === "agent" ? "agent" : "human";
+  if (status === "input_required" || status === "review" || (status === "failed" && unread)) return "human";
+  return "none";
+}
+
+/** The tasks that wait for people. */
+export const waiting = computed(() => (groups.value ?? []).reduce((sum, group) => sum + (waitingOn(group) === "human" ? group.count : 0), 0));
+
+/** The tasks by status, assignee and mark as a pipeline. */
+const COUNTED = [
+  { $match: { aggregate_type: "task" } }, { $fold: {} },
+  { $group: { _id: { status: "$status", assignee_type: "$assignee_type", unread: "$unread" }, count: { $sum: 1 } } },
+];
+
+async function count() {
+  if (!session.peek() || !has("api:read")) return;
+  const found = await query(COUNTED).catch(() => null);
+  if (!found || !session.peek()) return;
+  groups.value = found.results.map((/** @type {any} */ row) => ({ status: row._id.status, assignee_type: row._id.assignee_type ?? null, unread: row._id.unread === true, count: Number(row.count) }));
+}
+
+/** Keeps the counts up to date. Returns a function that ends this. */
+export function followCounts() {
+  /** @type {number | undefined} */
+  let timer;
+  const soon = () => { timer ??= setTimeout(() => { timer = undefined; count(); }, QUIET_MS); };
+  const stop = listen((event) => { if (event.aggregate_type === "task") soon(); });
+  const hidden = setInterval(() => { if (document.visibilityState === "hidden") count(); }, HIDDEN_MS);
+  count();
+  return () => { clearTimeout(timer); clearInterval(hidden); stop(); groups.value = null; };
+}

@@ -1,0 +1,159 @@
+//! Tests imports that continue others: after merges, resets and histories that are written again, and of files that
+//! cannot be articles.
+
+use git2::{Oid, Signature, Time};
+use serde_json::{Value, json};
+
+use super::modelled::Model;
+use super::outbox::Mark;
+use super::tests::{LONG, Scratch, of_type};
+use super::walk::Held;
+use super::*;
+
+/// Imports the branch at a commit.
+fn import_at(scratch: &Scratch, model: &mut Model, head: Oid) -> Vec<Value> {
+    scratch.repository.set_head_detached(head).expect("moved");
+    model.import(&Place::Git(scratch.folder.clone()), None).0
+}
+
+fn texts(expected: &[(&str, &[u8])]) -> std::collections::BTreeMap<String, String> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    expected.iter().map(|(path, bytes)| ((*path).to_owned(), text(bytes))).collect()
+}
+
+const OTHER: &[u8] = b"Nothing here is like the guide.\nNot this line.\nNor this one.\nAnd not the last.\n";
+
+#[test]
+fn a_merge_that_brings_a_renamed_and_rewritten_file_renames_its_article() {
+    let (scratch, mut model) = (Scratch::new(), Model::default());
+    let root = scratch.commit_on(None, &[], 0, &[("old.md", LONG), ("x.md", b"x")]);
+    let side = scratch.commit_on(None, &[root], 1, &[("new.md", LONG), ("x.md", b"x")]);
+    let side = scratch.commit_on(None, &[side], 2, &[("new.md", OTHER), ("x.md", b"x")]);
+    let merge = scratch.commit_on(None, &[root, side], 3, &[("new.md", OTHER), ("x.md", b"x")]);
+    let events = import_at(&scratch, &mut model, merge);
+    assert!(of_type(&events, "article.deleted").is_empty());
+    let renamed = of_type(&events, "article.updated");
+    assert_eq!((renamed.len(), &renamed[0]["payload"]["path"]), (1, &json!("new.md")));
+    assert_eq!(renamed[0]["aggregate_id"], of_type(&events, "article.created")[0]["aggregate_id"]);
+    assert_eq!(model.texts(), texts(&[("new.md", OTHER), ("x.md", b"x")]));
+}
+
+#[test]
+fn a_branch_that_was_imported_and_removes_a_file_is_merged() {
+    let (scratch, mut model) = (Scratch::new(), Model::default());
+    let root = scratch.commit_on(None, &[], 0, &[("a.md", LONG), ("b.md", OTHER)]);
+    let side = scratch.commit_on(None, &[root], 1, &[("b.md", OTHER)]);
+    import_at(&scratch, &mut model, side);
+    let main = scratch.commit_on(None, &[root], 2, &[("a.md", LONG), ("b.md", b"new")]);
+    let merge = scratch.commit_on(None, &[main, side], 3, &[("b.md", b"new")]);
+    import_at(&scratch, &mut model, merge);
+    assert_eq!(model.texts(), texts(&[("b.md", b"new")]));
+}
+
+#[test]
+fn what_a_branch_made_and_took_back_does_not_stay() {
+    let (scratch, mut model) = (Scratch::new(), Model::default());
+    let root = scratch.commit_on(None, &[], 0, &[("a.md", b"one")]);
+    let side = scratch.commit_on(None, &[root], 1, &[("a.md", b"edited"), ("draft.md", OTHER)]);
+    import_at(&scratch, &mut model, side);
+    let back = scratch.commit_on(None, &[side], 2, &[("a.md", b"one")]);
+    let main = scratch.commit_on(None, &[root], 3, &[("a.md", b"one"), ("b.md", LONG)]);
+    let merge = scratch.commit_on(None, &[main, back], 4, &[("a.md", b"one"), ("b.md", LONG)]);
+    let events = import_at(&scratch, &mut model, merge);
+    assert!(events.iter().all(|event| event["metadata"]["reconciled"] == true), "{events:?}");
+    assert_eq!(model.texts(), texts(&[("a.md", b"one"), ("b.md", LONG)]));
+}
+
+#[test]
+fn a_history_that_is_written_again_makes_no_second_articles() {
+    for root_too in [false, true] {
+        let (scratch, mut model) = (Scratch::new(), Model::default());
+        let root = scratch.commit_on(None, &[], 0, &[("a.md", b"one")]);
+        let note = scratch.commit_on(None, &[root], 1, &[("a.md", b"one"), ("note.md", LONG)]);
+        import_at(&scratch, &mut model, note);
+        let id = model.id("note.md");
+        // Rebased on a commit of somebody else, then amended.
+        let base: &[Oid] = if root_too { &[] } else { &[root] };
+        let pulled = scratch.commit_on(None, base, 2, &[("a.md", b"two")]);
+        let rebased = scratch.commit_on(None, &[pulled], 3, &[("a.md", b"two"), ("note.md", LONG)]);
+        import_at(&scratch, &mut model, rebased);
+        assert_eq!(model.texts(), texts(&[("a.md", b"two"), ("note.md", LONG)]));
+        assert_eq!(model.id("note.md"), id);
+        let amended = scratch.commit_on(None, &[pulled], 4, &[("a.md", b"two"), ("moved.md", LONG)]);
+        import_at(&scratch, &mut model, amended);
+        assert_eq!(model.texts(), texts(&[("a.md", b"two"), ("moved.md", LONG)]));
+        assert_eq!(model.id("moved.md"), id);
+    }
+}
+
+#[test]
+fn after_a_reset_no_later_file_stays() {
+    let (scratch, mut model) = (Scratch::new(), Model::default());
+    let root = scratch.commit_on(None, &[], 0, &[("a.md", b"one")]);
+    let later = scratch.commit_on(None, &[root], 1, &[("a.md", b"two"), ("b.md", OTHER)]);
+    import_at(&scratch, &mut model, later);
+    import_at(&scratch, &mut model, root);
+    assert_eq!(model.texts(), texts(&[("a.md", b"one")]));
+    // And forward again, with the same commit.
+    import_at(&scratch, &mut model, later);
+    assert_eq!(model.texts(), texts(&[("a.md", b"two"), ("b.md", OTHER)]));
+    assert!(import_at(&scratch, &mut model, later).is_empty());
+}
+
+#[test]
+fn times_follow_the_order_of_commits() {
+    let scratch = Scratch::new();
+    for minute in [10, 5, 20] {
+        scratch.commit(minute, &[("a.md", format!("{minute}").as_bytes())]);
+    }
+    let events = scratch.events(&[]);
+    let times = |at: &dyn Fn(&Value) -> Value| -> Vec<Value> { events.iter().map(at).collect() };
+    let (early, middle, late) = ("2023-11-14T22:18:20.000Z", "2023-11-14T22:23:20.000Z", "2023-11-14T22:33:20.000Z");
+    assert_eq!(times(&|event| event["occurred_at"].clone()), [middle, middle, late]);
+    assert_eq!(times(&|event| event["metadata"]["commit_time"].clone()), [middle, early, late]);
+}
+
+#[test]
+fn a_file_that_cannot_be_imported_is_missing_and_the_rest_is_not() {
+    let scratch = Scratch::new();
+    let control = vec![1_u8; 400 * 1024];
+    scratch.commit(0, &[("a.md", &control), ("b.md", b"two"), ("c.md", b"\xff\xfe")]);
+    let (events, summary) = scratch.read(&[], Mark::default(), Held::default());
+    assert_eq!((events.len(), summary.articles), (1, 1));
+    assert_eq!(summary.missing.into_iter().collect::<Vec<_>>(), ["a.md", "c.md"]);
+}
+
+#[test]
+fn an_article_whose_file_cannot_be_one_any_more_is_deleted_and_comes_back() {
+    let (scratch, mut model) = (Scratch::new(), Model::default());
+    let first = scratch.commit_on(None, &[], 0, &[("a.md", b"one")]);
+    let broken = scratch.commit_on(None, &[first], 1, &[("a.md", b"\xff")]);
+    let mended = scratch.commit_on(None, &[broken], 2, &[("a.md", b"three")]);
+    let events = import_at(&scratch, &mut model, mended);
+    let types: Vec<&Value> = events.iter().map(|event| &event["event_type"]).collect();
+    assert_eq!(types, ["article.created", "article.deleted", "article.created"]);
+    assert!(events.iter().all(|event| event["aggregate_id"] == events[0]["aggregate_id"]));
+}
+
+#[test]
+fn a_subject_has_no_control_characters() {
+    let scratch = Scratch::new();
+    let tree = scratch
+        .repository
+        .find_tree(git2::Index::new().expect("an index").write_tree_to(&scratch.repository).expect("a tree"));
+    let who = Signature::new("Somebody", "somebody@example.org", &Time::new(1_700_000_000, 0)).expect("a signature");
+    let message = format!("A{}B", "\u{1}".repeat(10_000));
+    let id =
+        scratch.repository.commit(Some("HEAD"), &who, &who, &message, &tree.expect("a tree"), &[]).expect("a commit");
+    let subject = history::Commit::read(&scratch.repository, id).expect("read").subject;
+    assert!(subject.starts_with("A ") && subject.len() == 500, "{subject}");
+}
+
+#[test]
+fn a_branch_without_commits_has_no_head() {
+    let scratch = Scratch::new();
+    assert_eq!(history::head(&scratch.repository).expect("read"), None);
+    scratch.commit(0, &[("a.md", b"one")]);
+    scratch.repository.set_head("refs/heads/elsewhere").expect("set");
+    assert_eq!(history::head(&scratch.repository).expect("read"), None);
+}

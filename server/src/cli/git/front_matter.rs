@@ -1,0 +1,97 @@
+//! Front matter: the data at the top of a Markdown file, in YAML, TOML or JSON.
+
+mod block;
+mod entry;
+mod from_json;
+mod from_toml;
+mod from_yaml;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+pub use self::entry::Warning;
+use self::entry::{Block, Entry, Format, repeated};
+
+/// The maximum number of warnings for one file.
+const MAX_WARNINGS: usize = 8;
+
+/// The front matter of a file.
+#[derive(Debug, Default)]
+pub struct FrontMatter {
+    /// The values by name, in the order of the file.
+    pub values: Map<String, Value>,
+    /// The lines of the names in the file.
+    lines: HashMap<String, usize>,
+}
+
+impl FrontMatter {
+    /// Splits a file into its front matter and its body. Text that only resembles front matter belongs to the body.
+    pub fn split<'a>(text: &'a str, warnings: &mut Vec<Warning>) -> (Self, &'a str) {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let mut found = Vec::new();
+        let split = match block::find(text, &mut found) {
+            Some(block) => match entries(&block, &mut found) {
+                Some(entries) => (Self::new(entries, &mut found), block.body),
+                None => (Self::default(), text),
+            },
+            None => (Self::default(), text),
+        };
+        if found.len() > MAX_WARNINGS {
+            let more = found.len() - MAX_WARNINGS + 1;
+            found.truncate(MAX_WARNINGS);
+            if let Some(last) = found.last_mut() {
+                last.reason = format!("the front matter has {more} more places that are not taken as they are written");
+            }
+        }
+        warnings.append(&mut found);
+        split
+    }
+
+    /// Returns the value with a name. If no name is equal, the case of ASCII letters does not count. A `.` in `name`
+    /// separates the names of nested values.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        let mut names = name.split('.');
+        let first = member(&self.values, names.next()?);
+        names.try_fold(first?, |value, name| member(value.as_object()?, name)).filter(|value| !value.is_null())
+    }
+
+    /// Returns the line of a top-level name in the file.
+    pub fn line(&self, name: &str) -> usize {
+        let first = name.split('.').next().unwrap_or(name);
+        let found = self
+            .lines
+            .get(first)
+            .or_else(|| self.lines.iter().find(|(name, _)| name.eq_ignore_ascii_case(first)).map(|(_, line)| line));
+        found.copied().unwrap_or(1)
+    }
+
+    fn new(entries: Vec<Entry>, warnings: &mut Vec<Warning>) -> Self {
+        let mut front = Self::default();
+        for Entry { name, line, value } in entries {
+            if front.values.contains_key(&name) {
+                warnings.push(repeated(&name, line));
+            } else {
+                front.lines.insert(name.clone(), line);
+                front.values.insert(name, value);
+            }
+        }
+        front
+    }
+}
+
+fn member<'a>(values: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    let in_any_case = || values.iter().find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value);
+    values.get(name).or_else(in_any_case)
+}
+
+/// Returns the entries of front matter, or `None` if the text belongs to the body.
+fn entries(block: &Block<'_>, warnings: &mut Vec<Warning>) -> Option<Vec<Entry>> {
+    match block.format {
+        Format::Yaml => from_yaml::read(block, warnings),
+        Format::Toml => from_toml::read(block, warnings),
+        Format::Json => from_json::read(block, warnings),
+    }
+}

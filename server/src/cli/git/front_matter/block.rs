@@ -1,0 +1,83 @@
+//! Finds front matter in a file by the lines around it.
+
+use super::entry::{Block, Format, Warning};
+use super::{from_json, from_yaml};
+
+/// Returns the front matter at the top of a file. The first line decides about the format.
+pub fn find<'a>(text: &'a str, warnings: &mut Vec<Warning>) -> Option<Block<'a>> {
+    if text.starts_with('{') {
+        return find_object(text, warnings);
+    }
+    let opening = text.split_inclusive('\n').next()?;
+    let first = opening.trim_end();
+    let is_ambiguous = first == "---";
+    let (format, closing): (Format, &[&str]) = match first {
+        "---" => (Format::Yaml, &["---", "..."]),
+        "+++" => (Format::Toml, &["+++"]),
+        ";;;" => (Format::Json, &[";;;"]),
+        _ => (format_of(first.strip_prefix("---")?.trim(), warnings)?, &["---"]),
+    };
+    let Some((inside, body)) = split_at_line(text.get(opening.len()..)?, closing) else {
+        let begins = text.get(opening.len()..).is_some_and(from_yaml::begins_with_name);
+        if !is_ambiguous || begins {
+            let closing = closing.first().unwrap_or(&first);
+            let reason = format!("the front matter stays in the body: no line with only `{closing}` ends it");
+            warnings.push(Warning { line: 1, reason });
+        }
+        return None;
+    };
+    Some(Block { format, text: inside, first_line: 2, body, is_ambiguous })
+}
+
+/// Returns the format that is named after `---`.
+fn format_of(name: &str, warnings: &mut Vec<Warning>) -> Option<Format> {
+    match name.to_ascii_lowercase().as_str() {
+        "yaml" | "yml" => Some(Format::Yaml),
+        "toml" => Some(Format::Toml),
+        "json" => Some(Format::Json),
+        "js" | "javascript" | "coffee" | "cson" => {
+            let reason = format!("the front matter stays in the body: `{name}` is not read, only yaml, toml and json");
+            warnings.push(Warning { line: 1, reason });
+            None
+        }
+        _ => None,
+    }
+}
+
+/// Returns the text before the first of the lines `closing`, and the text after that line and further empty lines.
+fn split_at_line<'a>(text: &'a str, closing: &[&str]) -> Option<(&'a str, &'a str)> {
+    let mut end = 0;
+    for line in text.split_inclusive('\n') {
+        if closing.contains(&line.trim_end()) {
+            let body = text.get(end + line.len()..)?;
+            return Some((text.get(..end)?, body.trim_start_matches(['\r', '\n'])));
+        }
+        end += line.len();
+    }
+    None
+}
+
+/// Returns the JSON object at the top of a file. Only white space may follow it on its last line, because templates and
+/// attributes begin with `{` too.
+fn find_object<'a>(text: &'a str, warnings: &mut Vec<Warning>) -> Option<Block<'a>> {
+    let inside = text.get(1..)?.trim_start();
+    if !inside.starts_with(['"', '}']) {
+        return None;
+    }
+    match from_json::end_of_object(text) {
+        Ok(end) => {
+            let (object, rest) = text.split_at_checked(end)?;
+            let last_line = rest.split_inclusive('\n').next().unwrap_or_default();
+            if !last_line.trim().is_empty() {
+                return None;
+            }
+            let body = rest.get(last_line.len()..)?.trim_start_matches(['\r', '\n']);
+            Some(Block { format: Format::Json, text: object, first_line: 1, body, is_ambiguous: false })
+        }
+        Err(fault) => {
+            let reason = format!("the front matter stays in the body: it is not JSON: {}", fault.reason);
+            warnings.push(Warning { line: fault.line, reason });
+            None
+        }
+    }
+}

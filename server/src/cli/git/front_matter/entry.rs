@@ -1,0 +1,105 @@
+//! What the formats of front matter have in common: its text, its entries, and its limits.
+
+use foldwork_engine::model::excerpt::excerpt_of;
+use serde_json::{Number, Value};
+
+/// The maximum nesting depth of a value. The server stores deeper values, but no generator of sites needs them.
+pub const MAX_DEPTH: usize = 64;
+/// The maximum number of values in a file's front matter. Aliases count as what they stand for.
+pub const MAX_VALUES: usize = 10_000;
+/// The maximum size of all names and texts in a file's front matter, in bytes. Aliases count as what they stand for.
+pub const MAX_BYTES: usize = 256 * 1024;
+
+/// A part of a file that is not taken as it is written.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Warning {
+    /// The number of the line in the file, from 1.
+    pub line: usize,
+    pub reason: String,
+}
+
+/// The text of front matter and where it is.
+pub struct Block<'a> {
+    pub format: Format,
+    pub text: &'a str,
+    /// The number of the text's first line in the file.
+    pub first_line: usize,
+    /// The text after the front matter.
+    pub body: &'a str,
+    /// Whether the text may also be Markdown, as text between two horizontal rules is.
+    pub is_ambiguous: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    Yaml,
+    Toml,
+    Json,
+}
+
+/// A top-level name with its value.
+pub struct Entry {
+    pub name: String,
+    /// The line of the name in the file.
+    pub line: usize,
+    pub value: Value,
+}
+
+/// The reason why a text is not valid, and the line in the file.
+#[derive(Debug)]
+pub struct Fault {
+    pub line: usize,
+    pub reason: String,
+}
+
+/// What the values of a file may still need.
+pub struct Budget {
+    values: usize,
+    bytes: usize,
+}
+
+impl Budget {
+    pub fn new() -> Self {
+        Self { values: MAX_VALUES, bytes: MAX_BYTES }
+    }
+
+    /// Takes a number of values with texts of `bytes` bytes from the budget.
+    pub fn charge(&mut self, values: usize, bytes: usize) -> Result<(), String> {
+        match (self.values.checked_sub(values), self.bytes.checked_sub(bytes)) {
+            (Some(values), Some(bytes)) => {
+                (self.values, self.bytes) = (values, bytes);
+                Ok(())
+            }
+            (None, _) => Err(format!("the front matter has more than {MAX_VALUES} values")),
+            (_, None) => Err(format!("the front matter is larger than {} KiB", MAX_BYTES / 1024)),
+        }
+    }
+}
+
+/// Returns a number if its JSON is exactly the written text. Any other number, such as `007`, `1.10` or an integer of
+/// more than 64 bits, would lose something that was written.
+pub fn exact_number(text: &str) -> Option<Number> {
+    if !text.starts_with(|first: char| first == '-' || first.is_ascii_digit()) {
+        return None;
+    }
+    let number: Number = serde_json::from_str(text).ok()?;
+    ((number.is_i64() || number.is_f64()) && number.to_string() == text).then_some(number)
+}
+
+pub fn kept_as_text(name: &str, fault: Fault) -> Warning {
+    let reason = format!("the value of `{}` is kept as text: {}", shown(name), fault.reason);
+    Warning { line: fault.line, reason }
+}
+
+pub fn repeated(name: &str, line: usize) -> Warning {
+    Warning { line, reason: format!("`{}` is left out: an earlier line has the same name", shown(name)) }
+}
+
+pub fn too_deep() -> String {
+    format!("it is nested more than {MAX_DEPTH} levels deep")
+}
+
+/// Returns a text of the file for a message.
+pub fn shown(text: &str) -> String {
+    excerpt_of(text.escape_debug())
+}

@@ -1,0 +1,137 @@
+//! Reads front matter in JSON. Values that cannot be kept are kept as text.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::entry::{Block, Budget, Entry, Fault, MAX_DEPTH, Warning, exact_number, kept_as_text, repeated, too_deep};
+
+/// Returns the entries of front matter, or `None` if the text is not JSON.
+pub fn read(block: &Block<'_>, warnings: &mut Vec<Warning>) -> Option<Vec<Entry>> {
+    // Between `;;;`, the braces may be left out.
+    let is_bare = !block.text.trim_start().starts_with('{');
+    let wrapped = is_bare.then(|| format!("{{{}}}", block.text));
+    let source = wrapped.as_deref().unwrap_or(block.text);
+    let members: Members<'_> = match serde_json::from_str(source) {
+        Ok(members) => members,
+        Err(error) => {
+            let fault = fault(&error, block.first_line);
+            let reason = format!("the front matter stays in the body: it is not JSON: {}", fault.reason);
+            warnings.push(Warning { line: fault.line, reason });
+            return None;
+        }
+    };
+    let mut budget = Budget::new();
+    let mut entries = Vec::new();
+    for (name, raw) in members.0 {
+        let line = block.first_line + lines_before(source, raw.get());
+        let mut found = Vec::new();
+        let value = convert(raw, 1, line, &mut budget, &mut found);
+        let value = value.inspect(|_| warnings.append(&mut found)).unwrap_or_else(|reason| {
+            warnings.push(kept_as_text(&name, Fault { line, reason }));
+            raw.get().into()
+        });
+        entries.push(Entry { name, line, value });
+    }
+    Some(entries)
+}
+
+/// Returns the offset after the JSON object with which a text begins.
+pub fn end_of_object(text: &str) -> Result<usize, Fault> {
+    let mut objects = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
+    match objects.next() {
+        Some(Ok(_)) => Ok(objects.byte_offset()),
+        Some(Err(error)) => Err(fault(&error, 1)),
+        None => Err(Fault { line: 1, reason: "it is empty".to_owned() }),
+    }
+}
+
+fn fault(error: &serde_json::Error, first_line: usize) -> Fault {
+    Fault { line: first_line + error.line().saturating_sub(1), reason: error.to_string() }
+}
+
+/// Returns the number of line breaks before a part of a text.
+fn lines_before(source: &str, part: &str) -> usize {
+    let at = part.as_ptr().addr().saturating_sub(source.as_ptr().addr());
+    source.get(..at).map_or(0, |before| before.matches('\n').count())
+}
+
+/// Converts a value. Integers of more than 64 bits, and numbers that would lose digits, become text.
+fn convert(
+    raw: &RawValue,
+    level: usize,
+    line: usize,
+    budget: &mut Budget,
+    warnings: &mut Vec<Warning>,
+) -> Result<Value, String> {
+    if level > MAX_DEPTH {
+        return Err(too_deep());
+    }
+    let text = raw.get();
+    let not_json = |error: serde_json::Error| error.to_string();
+    budget.charge(1, 0)?;
+    Ok(match text.as_bytes().first() {
+        Some(b'{') => {
+            let members: Members<'_> = serde_json::from_str(text).map_err(not_json)?;
+            let mut object = Map::new();
+            for (name, raw) in members.0 {
+                budget.charge(1, name.len())?;
+                let value = convert(raw, level + 1, line, budget, warnings)?;
+                if object.contains_key(&name) {
+                    warnings.push(repeated(&name, line));
+                } else {
+                    object.insert(name, value);
+                }
+            }
+            Value::Object(object)
+        }
+        Some(b'[') => {
+            let items: Vec<&RawValue> = serde_json::from_str(text).map_err(not_json)?;
+            let items = items.into_iter().map(|item| convert(item, level + 1, line, budget, warnings));
+            Value::Array(items.collect::<Result<_, _>>()?)
+        }
+        Some(b'-' | b'0'..=b'9') => exact_number(text).map_or_else(|| number(text), Value::Number),
+        _ => {
+            budget.charge(0, text.len())?;
+            serde_json::from_str(text).map_err(not_json)?
+        }
+    })
+}
+
+/// Returns a number that JSON would write in another way, such as `1.50`. An integer of more than 64 bits is text.
+fn number(text: &str) -> Value {
+    let is_integer = text.bytes().all(|byte| byte == b'-' || byte.is_ascii_digit());
+    match serde_json::from_str(text) {
+        Ok(number) if !is_integer => Value::Number(number),
+        _ => text.into(),
+    }
+}
+
+/// The members of an object, in order and with repeated names.
+struct Members<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Collector).map(Members)
+    }
+}
+
+struct Collector;
+
+impl<'de> Visitor<'de> for Collector {
+    type Value = Vec<(String, &'de RawValue)>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
+        let mut collected = Vec::new();
+        while let Some(member) = members.next_entry()? {
+            collected.push(member);
+        }
+        Ok(collected)
+    }
+}

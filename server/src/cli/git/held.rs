@@ -1,0 +1,265 @@
+//! Reads what a project holds of an import: the record, and the articles with their fields.
+
+use std::collections::{HashMap, HashSet};
+
+use anyhow::Context;
+use jiff::Timestamp;
+use reqwest::{Method, StatusCode};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::record::{self, Record, Row};
+use super::source::Identity;
+use super::state::State;
+use super::walk::{Article, Held};
+use crate::cli::client::{CallError, Client};
+use crate::cli::projects::Projects;
+use crate::cli::retry;
+
+/// The maximum number of projects that are tried for a second source with the same name.
+const MAX_PROJECTS: u32 = 100;
+
+/// The state of a project before an import.
+pub struct Loaded {
+    /// The slug of the project.
+    pub project: String,
+    pub record: Record,
+    pub held: Held,
+    /// Whether the workspace has the type of records.
+    pub is_typed: bool,
+}
+
+/// A reader of the workspace.
+pub struct Reader<'a> {
+    pub client: &'a Client,
+    pub note: &'a dyn Fn(&str),
+    /// The source that is imported.
+    pub source: &'a Identity,
+    /// Returns whether the source has a commit.
+    pub knows: &'a dyn Fn(&str) -> bool,
+}
+
+#[derive(Deserialize)]
+struct Page {
+    data: Vec<Value>,
+    next_cursor: Option<String>,
+}
+
+/// The id of the aggregate of an event, and where an import took the event from.
+#[derive(Deserialize)]
+struct Taken {
+    aggregate_id: String,
+    #[serde(default)]
+    payload: Map<String, Value>,
+    #[serde(default)]
+    metadata: Map<String, Value>,
+}
+
+/// A deletion, with the id of its aggregate.
+#[derive(Deserialize)]
+struct Deletion {
+    aggregate_id: String,
+    occurred_at: String,
+}
+
+impl Reader<'_> {
+    /// Reads the project with a slug, or the project of the source. Its slug is `default`, or `default` with a number
+    /// if that project belongs to another source.
+    pub async fn load(&self, project: Option<&str>, default: &str) -> anyhow::Result<Loaded> {
+        let projects = Projects::load(self.client, self.note).await?;
+        let (rows, is_typed) = self.records().await.context("the records of imports cannot be read")?;
+        let of_project = |slug: &str| -> Vec<&Row> {
+            let id = projects.id(slug);
+            rows.iter().filter(|row| id.is_some() && row.project_id.as_deref() == id).collect()
+        };
+        let project = match project {
+            Some(project) => projects.slug(project).unwrap_or(project).to_owned(),
+            None => self.project_of(default, of_project),
+        };
+        let of_project = of_project(&project);
+        let own = Row::of(&of_project, self.source, self.knows);
+        let is_second = rows.iter().any(|row| row.has_root(self.source));
+        let mut record = match own {
+            Some(row) => row.to_record(self.source),
+            None => Record::new(self.source, &project, is_second),
+        };
+        let held = match projects.id(&project) {
+            None => Held::default(),
+            Some(_) => {
+                let held = self.held(&mut record, &project, &of_project).await;
+                held.with_context(|| format!("the articles of project `{project}` cannot be read"))?
+            }
+        };
+        let held = Held { seed: record.seed.clone(), salt: record.version, ..held };
+        Ok(Loaded { project, record, held, is_typed })
+    }
+
+    /// Returns the first project with the default slug and a number that has no record, or the record of the source.
+    fn project_of<'r>(&self, default: &str, records: impl Fn(&str) -> Vec<&'r Row>) -> String {
+        let numbered = (2..=MAX_PROJECTS).map(|number| format!("{default}-{number}"));
+        let mut slugs = std::iter::once(default.to_owned()).chain(numbered);
+        let is_own = |slug: &String| {
+            let records = records(slug);
+            records.is_empty() || Row::of(&records, self.source, self.knows).is_some()
+        };
+        slugs.find(is_own).unwrap_or_else(|| default.to_owned())
+    }
+
+    /// Returns the records of the workspace, and whether their type is defined.
+    async fn records(&self) -> anyhow::Result<(Vec<Row>, bool)> {
+        let mut rows = Vec::new();
+        let read = self.pages(&["aggregates"], &[("type", record::TYPE)], |row| {
+            rows.push(row);
+            true
+        });
+        match read.await {
+            // A list of an unknown type is refused.
+            Err(error) if error.has_status(StatusCode::BAD_REQUEST) => return Ok((Vec::new(), false)),
+            read => read?,
+        }
+        let rows = rows.into_iter().map(serde_json::from_value).collect::<Result<Vec<Row>, _>>()?;
+        Ok((rows, true))
+    }
+
+    async fn held(&self, record: &mut Record, project: &str, records: &[&Row]) -> anyhow::Result<Held> {
+        let mut owners = self.owners(records).await?;
+        let mut found = Vec::new();
+        self.pages(&["aggregates"], &[("type", "article"), ("project_id", project)], |row| {
+            found.extend(article(row));
+            true
+        })
+        .await?;
+        let has_old = found.iter().any(|(article, _)| !article.path.is_empty() && !owners.contains_key(&article.id));
+        if !record.exists && self.source.kind == "git" && has_old {
+            self.add_unrecorded(record, project, &mut owners).await?;
+        }
+        let mut held = Held { ended: self.ended(project).await?, ..Held::default() };
+        for (article, slug) in found {
+            match owners.get(&article.id) {
+                Some(owner) if *owner == record.id => held.articles.push(article),
+                None if !article.path.is_empty() => held.others.push(article),
+                _ => held.further.push((article.id, slug)),
+            }
+        }
+        Ok(held)
+    }
+
+    /// Returns the times of the deletions of articles, by id. The events of a folder take the server's time, which is
+    /// later.
+    async fn ended(&self, project: &str) -> anyhow::Result<HashMap<String, Timestamp>> {
+        let mut ended: HashMap<String, Timestamp> = HashMap::new();
+        if self.source.kind != "git" {
+            return Ok(ended);
+        }
+        self.pages(&["events"], &[("types", "article.deleted"), ("project_id", project)], |event| {
+            let Ok(Deletion { aggregate_id, occurred_at }) = serde_json::from_value(event) else { return true };
+            if let Ok(time) = occurred_at.parse() {
+                let last = ended.entry(aggregate_id).or_insert(time);
+                *last = time.max(*last);
+            }
+            true
+        })
+        .await?;
+        Ok(ended)
+    }
+
+    /// Returns the ids of the records by the ids of the articles that they created.
+    async fn owners(&self, records: &[&Row]) -> anyhow::Result<HashMap<String, String>> {
+        let mut owners = HashMap::new();
+        for record in records {
+            let mut add = |event: Value| {
+                let added = event.pointer("/payload/added").and_then(Value::as_array).into_iter().flatten();
+                let ids = added.filter_map(Value::as_str);
+                owners.extend(ids.map(|id| (id.to_owned(), record.id().to_owned())));
+                true
+            };
+            self.pages(&["aggregates", record.id(), "events"], &[], &mut add).await?;
+        }
+        Ok(owners)
+    }
+
+    /// Finds the articles of an import that kept no record. The import goes on from the last commit of their events.
+    async fn add_unrecorded(
+        &self,
+        record: &mut Record,
+        project: &str,
+        owners: &mut HashMap<String, String>,
+    ) -> anyhow::Result<()> {
+        let query = [("types", "article.created"), ("project_id", project)];
+        let (mut own, mut others) = (HashSet::new(), HashSet::new());
+        self.pages(&["events"], &query, |event| {
+            if let Some((id, is_known)) = self.taken(event) {
+                if is_known {
+                    own.insert(id)
+                } else {
+                    others.insert(id)
+                };
+            }
+            true
+        })
+        .await?;
+        owners.extend(others.into_iter().map(|id| (id, String::new())));
+        owners.extend(own.iter().map(|id| (id.clone(), record.id.clone())));
+        record.unrecorded = own.iter().cloned().collect();
+        let query = [("aggregate_type", "article"), ("project_id", project), ("direction", "desc")];
+        self.pages(&["events"], &query, |event| {
+            let Ok(taken) = serde_json::from_value::<Taken>(event) else { return true };
+            let commit = taken.metadata.get("commit").and_then(Value::as_str).unwrap_or_default();
+            let is_last = own.contains(&taken.aggregate_id) && (self.knows)(commit);
+            if is_last {
+                commit.clone_into(&mut record.mark.towards);
+            }
+            !is_last
+        })
+        .await?;
+        Ok(())
+    }
+
+    /// Returns the article of an event that came from git, and whether its commit is known.
+    fn taken(&self, event: Value) -> Option<(String, bool)> {
+        let Taken { aggregate_id, payload, metadata } = serde_json::from_value(event).ok()?;
+        let is_git = metadata.get("source").and_then(Value::as_str) == Some("git") && payload.contains_key("path");
+        let commit = metadata.get("commit").and_then(Value::as_str)?;
+        is_git.then(|| (aggregate_id, (self.knows)(commit)))
+    }
+
+    /// Reads a list page by page, until `take` returns false.
+    async fn pages(
+        &self,
+        path: &[&str],
+        query: &[(&str, &str)],
+        mut take: impl FnMut(Value) -> bool,
+    ) -> Result<(), CallError> {
+        let mut cursor: Option<String> = None;
+        loop {
+            let request = || {
+                let request = self.client.request(Method::GET, path).query(&[("limit", "200")]).query(query);
+                match &cursor {
+                    Some(cursor) => request.query(&[("cursor", cursor)]),
+                    None => request,
+                }
+            };
+            let page: Page = retry::call(self.client, self.note, request).await?.json()?;
+            for item in page.data {
+                if !take(item) {
+                    return Ok(());
+                }
+            }
+            match page.next_cursor {
+                Some(next) if cursor.as_ref() != Some(&next) => cursor = Some(next),
+                _ => return Ok(()),
+            }
+        }
+    }
+}
+
+/// Returns an article from its row, with its slug. An article without a path has no file.
+fn article(row: Value) -> Option<(Article, String)> {
+    let Value::Object(mut row) = row else { return None };
+    let text = |name: &str| row.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let (id, path, slug) = (text("_id"), text("path"), text("slug"));
+    let last: Option<Timestamp> = text("_last_event_at").parse().ok();
+    row.retain(|name, _| !name.starts_with('_'));
+    let state = (!path.is_empty()).then(|| State::new(&row, false));
+    Some((Article { id, path, state, last, ..Article::default() }, slug))
+}

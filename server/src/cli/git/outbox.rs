@@ -1,0 +1,112 @@
+//! Collects the events of an import into batches, each with the place in the history that it leads to.
+
+use jiff::Timestamp;
+
+use super::events::Prepared;
+
+/// The maximum size of a batch in bytes. A single event that is larger becomes a batch alone.
+const MAX_BYTES: usize = 512 * 1024;
+/// Tests have small batches, so that small histories need several.
+const MAX_EVENTS: usize = if cfg!(test) { 4 } else { 256 };
+
+/// A batch of events, which are appended together.
+#[derive(Debug, Default)]
+pub struct Batch {
+    pub events: Vec<Prepared>,
+    pub mark: Mark,
+    /// The number of commits that were read.
+    pub read: u64,
+}
+
+/// How far an import has come.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mark {
+    /// The last commit whose changes are all there, or the empty string.
+    pub commit: String,
+    /// The commit of which some changes are there, or the empty string.
+    pub towards: String,
+    /// The time of the last commit of which changes are there. No later event occurs before it.
+    pub at: Option<Timestamp>,
+}
+
+/// The open batch, and the recipient of full batches.
+pub struct Outbox<'a> {
+    project: String,
+    open: Batch,
+    bytes: usize,
+    mark: Mark,
+    read: u64,
+    /// The number of events so far.
+    pub pushed: u64,
+    /// `None` if nothing is sent, because the history is only read.
+    put: Option<&'a mut dyn FnMut(Batch) -> anyhow::Result<()>>,
+}
+
+impl<'a> Outbox<'a> {
+    pub fn new(project: &str, mark: Mark, put: &'a mut dyn FnMut(Batch) -> anyhow::Result<()>) -> Self {
+        let (open, bytes, read, pushed) = Default::default();
+        Self { project: project.to_owned(), open, bytes, mark, read, pushed, put: Some(put) }
+    }
+
+    /// Returns an outbox that takes no events.
+    pub fn closed() -> Self {
+        let (project, open, bytes, mark, read, pushed) = Default::default();
+        Self { project, open, bytes, mark, read, pushed, put: None }
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.put.is_none()
+    }
+
+    pub fn project(&self) -> &str {
+        &self.project
+    }
+
+    /// Begins the changes of a commit, whose events occur at a time. The mark has the time from now on, because an
+    /// import that is interrupted within the commit has appended some of them.
+    pub fn begin(&mut self, commit: &str, at: Option<Timestamp>) {
+        commit.clone_into(&mut self.mark.towards);
+        self.mark.at = at.max(self.mark.at);
+    }
+
+    /// Ends the changes of a commit.
+    pub fn end(&mut self) {
+        self.mark.commit = std::mem::take(&mut self.mark.towards);
+        self.read += 1;
+        if !self.open.events.is_empty() {
+            self.open.mark = self.mark.clone();
+            self.open.read = self.read;
+        }
+    }
+
+    pub fn push(&mut self, event: Prepared) -> anyhow::Result<()> {
+        let is_full = self.open.events.len() >= MAX_EVENTS || self.bytes + event.json.len() > MAX_BYTES;
+        if is_full && !self.open.events.is_empty() {
+            self.flush()?;
+        }
+        self.pushed += 1;
+        self.bytes += event.json.len();
+        self.open.events.push(event);
+        self.open.mark = self.mark.clone();
+        self.open.read = self.read;
+        Ok(())
+    }
+
+    /// Passes on the open batch. `sent` is the mark that the project has already.
+    pub fn finish(mut self, sent: &Mark) -> anyhow::Result<()> {
+        if self.open.events.is_empty() && self.mark == *sent {
+            return Ok(());
+        }
+        self.open.mark = self.mark.clone();
+        self.flush()
+    }
+
+    fn flush(&mut self) -> anyhow::Result<()> {
+        self.bytes = 0;
+        let batch = std::mem::take(&mut self.open);
+        match &mut self.put {
+            Some(put) => put(batch),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! `import --publish`: publishes the articles whose files say so, and unpublishes those whose files say the opposite.
+
+use anyhow::Context;
+use foldwork_engine::model::article::{PUBLISHED, PUBLISHED_VERSION, STATUS};
+use reqwest::{Method, StatusCode};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::article;
+use crate::cli::client::Client;
+use crate::cli::progress::Progress;
+use crate::cli::projects::Projects;
+use crate::cli::retry;
+
+/// The number of articles that one query returns.
+const PAGE: usize = 1_000;
+
+#[derive(Deserialize)]
+struct Page {
+    results: Vec<Map<String, Value>>,
+}
+
+/// Publishes and unpublishes the articles of a project as their front matter says. Articles whose front matter says
+/// nothing about it stay as they are.
+pub async fn publish(client: &Client, progress: &Progress, project: &str) -> anyhow::Result<()> {
+    let note = |text: &str| progress.note(text);
+    let projects = Projects::load(client, note).await?;
+    let Some(project) = projects.id(project) else { return Ok(()) };
+    let mut last = String::new();
+    loop {
+        let pipeline = json!({"pipeline": pipeline(project, &last)});
+        let request = || client.request(Method::POST, &["aggregates", "query"]).json(&pipeline);
+        let response = retry::call(client, note, request).await.context("the articles to publish cannot be read")?;
+        let page: Page = response.json()?;
+        for row in &page.results {
+            let id = row.get("_id").and_then(Value::as_str).unwrap_or_default();
+            if let Some(act) = act(row) {
+                let request = || match act {
+                    "publish" => client.request(Method::POST, &["articles", id, "publish"]),
+                    _ => client.request(Method::POST, &["articles", id, "unpublish"]),
+                };
+                match retry::call(client, note, request).await {
+                    // Somebody has deleted the article meanwhile.
+                    Err(error) if error.has_status(StatusCode::NOT_FOUND) => {}
+                    done => drop(done.with_context(|| format!("{act} of the article '{id}' failed"))?),
+                }
+            }
+            id.clone_into(&mut last);
+        }
+        if page.results.len() < PAGE {
+            return Ok(());
+        }
+    }
+}
+
+/// Returns the operation that an article needs.
+fn act(row: &Map<String, Value>) -> Option<&'static str> {
+    let is_visible = row.get(STATUS).and_then(Value::as_str) == Some(PUBLISHED);
+    let is_current = is_visible && row.get(PUBLISHED_VERSION) == row.get("version");
+    match article::is_published(row)? {
+        true => (!is_current).then_some("publish"),
+        false => is_visible.then_some("unpublish"),
+    }
+}
+
+fn pipeline(project: &str, last: &str) -> Value {
+    json!([
+        {"$match": {"aggregate_type": "article", "project_id": project}},
+        {"$fold": {}},
+        {"$match": {"_id": {"$gt": last}}},
+        {"$sort": {"_id": 1}},
+        {"$limit": PAGE},
+        {"$project": {
+            STATUS: 1, PUBLISHED_VERSION: 1, "version": "$_version", "draft": "$front_matter.draft",
+            "published": "$front_matter.published", "publish": "$front_matter.publish"
+        }}
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_article_is_published_if_its_file_says_so() {
+        for (row, expected) in [
+            (json!({"draft": false, "version": 3}), Some("publish")),
+            (json!({"draft": false, "version": 3, "status": "published", "published_version": 2}), Some("publish")),
+            (json!({"draft": false, "version": 3, "status": "published", "published_version": 3}), None),
+            (json!({"draft": true, "version": 3, "status": "published", "published_version": 3}), Some("unpublish")),
+            (json!({"draft": true, "version": 3, "status": "draft"}), None),
+            (json!({"published": true, "version": 1}), Some("publish")),
+            (json!({"version": 3, "status": "published", "published_version": 2}), None),
+        ] {
+            let Value::Object(row) = row else { panic!("an object") };
+            assert_eq!(act(&row), expected, "{row:?}");
+        }
+    }
+}

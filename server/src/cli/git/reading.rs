@@ -1,0 +1,228 @@
+//! Reads the commits that an import takes, and compares the project with HEAD in the end.
+
+use std::collections::{BTreeSet, HashSet};
+use std::path::PathBuf;
+
+use anyhow::Context;
+use git2::Oid;
+use globset::GlobSet;
+use jiff::Timestamp;
+
+use super::events::Moment;
+use super::history::{Birth, Commit, first_parents, steps};
+use super::origin::Origins;
+use super::outbox::{Batch, Mark, Outbox};
+use super::report::Report;
+use super::source::Source;
+use super::walk::{Held, Walk};
+use crate::cli::progress::Progress;
+
+/// The number of commits after which the repository is opened again, because libgit2 keeps the objects that it has read
+/// in memory.
+const COMMITS_AT_ONCE: usize = 2_000;
+
+/// The place of a source.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// A folder in a git repository.
+    Git(PathBuf),
+    /// A folder of files.
+    Folder(PathBuf),
+}
+
+/// The reading of a source into batches.
+pub struct Reading {
+    pub place: Place,
+    pub project: String,
+    pub held: Held,
+    /// The commits of the record's mark.
+    pub base: Option<Oid>,
+    pub towards: Option<Oid>,
+    pub mark: Mark,
+    pub globs: GlobSet,
+    /// Whether the globs match every file.
+    pub is_everything: bool,
+    /// Whether the project is only compared with HEAD.
+    pub only_compare: bool,
+    /// The files that were reported already.
+    pub reported: HashSet<String>,
+    pub now: Timestamp,
+}
+
+/// The outcome of a reading.
+#[derive(Debug, Default)]
+pub struct Summary {
+    /// The number of articles at HEAD.
+    pub articles: usize,
+    /// The files of HEAD that have no article.
+    pub missing: BTreeSet<String>,
+    /// The files that were reported as left out.
+    pub reported: HashSet<String>,
+    /// The number of events of the comparison with HEAD.
+    pub reconciled: u64,
+}
+
+/// The commits that lead from what a project holds to HEAD.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Route {
+    /// A commit of which some changes are there. The project is compared with it first.
+    partial: Option<Oid>,
+    /// The commits to follow one by one, each with the commit before it.
+    commits: Vec<(Option<Oid>, Oid)>,
+    /// Whether the commits are one step of a history that was written again, instead of commits and their parents.
+    is_one_step: bool,
+}
+
+/// The times of events. They follow the order of the commits, even if the clocks of the authors did not.
+struct Times {
+    last: Option<Timestamp>,
+    now: Timestamp,
+}
+
+impl Place {
+    pub fn open(&self) -> anyhow::Result<Source> {
+        match self {
+            Self::Git(folder) => Source::repository(folder),
+            Self::Folder(folder) => Source::folder(folder),
+        }
+    }
+}
+
+impl Reading {
+    /// Passes batches to `put`.
+    pub fn run(
+        mut self,
+        progress: &Progress,
+        put: &mut dyn FnMut(Batch) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Summary> {
+        let note = |text: &str| progress.note(text);
+        let source = self.place.open()?;
+        let line = source.as_repository().map(first_parents).transpose()?.unwrap_or_default();
+        let route = self.route(&source, &line);
+        progress.set_total(route.commits.len() as u64);
+        let chosen = self.chosen(&route)?;
+        let held = std::mem::take(&mut self.held);
+        let mut report = Report::new(&note);
+        report.left_out = std::mem::take(&mut self.reported);
+        let mut walk = Walk::new(source, held, &self.globs, chosen, report);
+        let mut outbox = Outbox::new(&self.project, self.mark.clone(), put);
+        let mut times = Times { last: self.mark.at, now: self.now };
+        if let Some(commit) = route.partial {
+            self.compare(&mut walk, Some(commit), &mut times, &mut outbox)?;
+        }
+        self.follow(&mut walk, &route, &mut times, &mut outbox)?;
+        let before = outbox.pushed;
+        self.compare(&mut walk, line.last().copied(), &mut times, &mut outbox)?;
+        let reconciled = outbox.pushed - before;
+        outbox.finish(&self.mark)?;
+        let articles = walk.articles();
+        let Report { missing, left_out, .. } = walk.report;
+        Ok(Summary { articles, missing, reported: left_out, reconciled })
+    }
+
+    /// Returns the commits to follow. `line` is HEAD with its first parents, oldest first.
+    fn route(&self, source: &Source, line: &[Oid]) -> Route {
+        let Some(&head) = line.last().filter(|_| !self.only_compare) else { return Route::default() };
+        let after = |place: usize| -> Vec<(Option<Oid>, Oid)> {
+            let next = line.get(place + 1..).unwrap_or_default();
+            line.get(place..).unwrap_or_default().iter().copied().map(Some).zip(next.iter().copied()).collect()
+        };
+        let place = |commit: Option<Oid>| line.iter().position(|id| Some(*id) == commit);
+        if let Some(place) = place(self.towards) {
+            return Route { partial: self.towards, commits: after(place), is_one_step: false };
+        }
+        if let Some(place) = place(self.base) {
+            // Changes of a commit that is no longer part of the history are taken back first.
+            let partial = self.base.filter(|_| self.towards.is_some());
+            return Route { partial, commits: after(place), is_one_step: false };
+        }
+        let is_known = |commit: &Oid| source.has_commit(&commit.to_string());
+        match self.base.or(self.towards) {
+            Some(base) if is_known(&base) => {
+                Route { partial: None, commits: vec![(Some(base), head)], is_one_step: true }
+            }
+            Some(_) => Route::default(),
+            None if !self.held.articles.is_empty() => Route::default(),
+            None => {
+                let before = std::iter::once(None).chain(line.iter().copied().map(Some));
+                Route { commits: before.zip(line.iter().copied()).collect(), ..Route::default() }
+            }
+        }
+    }
+
+    /// Returns the ids of the articles of which a file has a matching path at any time of the route.
+    ///
+    /// An article is imported with its whole history or not at all.
+    fn chosen(&self, route: &Route) -> anyhow::Result<HashSet<String>> {
+        if self.is_everything {
+            return Ok(HashSet::new());
+        }
+        let quiet = |_: &str| {};
+        let source = self.place.open()?;
+        let mut walk = Walk::new(source, self.held.clone(), &self.globs, HashSet::new(), Report::new(&quiet));
+        let mut times = Times { last: None, now: self.now };
+        self.follow(&mut walk, route, &mut times, &mut Outbox::closed())?;
+        Ok(walk.into_chosen())
+    }
+
+    fn follow(
+        &self,
+        walk: &mut Walk<'_>,
+        route: &Route,
+        times: &mut Times,
+        outbox: &mut Outbox<'_>,
+    ) -> anyhow::Result<()> {
+        let mut origins = Origins::default();
+        for (index, &(before, id)) in route.commits.iter().enumerate() {
+            if index > 0 && index.is_multiple_of(COMMITS_AT_ONCE) {
+                walk.source.reopen()?;
+                origins = Origins::default();
+            }
+            let Some(repository) = walk.source.as_repository() else { return Ok(()) };
+            let moment = times.moment(Commit::read(repository, id)?, route.is_one_step);
+            let steps = steps(repository, before, id).with_context(|| format!("commit {id} cannot be read"))?;
+            let origin = |source: &Source, path: &str| {
+                let own = || Birth { path: path.to_owned(), commit: id };
+                match source.as_repository().filter(|_| !route.is_one_step) {
+                    // Without the origin, the article begins with this commit.
+                    Some(repository) => Ok(origins.of(repository, id, path).unwrap_or_else(|_| own())),
+                    None => Ok(own()),
+                }
+            };
+            outbox.begin(&id.to_string(), moment.at);
+            walk.follow(steps, origin, &moment, outbox)?;
+            outbox.end();
+        }
+        Ok(())
+    }
+
+    /// Brings the project to the files at a commit, or of the folder.
+    fn compare(
+        &self,
+        walk: &mut Walk<'_>,
+        commit: Option<Oid>,
+        times: &mut Times,
+        outbox: &mut Outbox<'_>,
+    ) -> anyhow::Result<()> {
+        let files = walk.source.files(commit)?;
+        walk.report.missing.clear();
+        let read = |id: Oid| walk.source.as_repository().map(|repository| Commit::read(repository, id)).transpose();
+        let Some(commit) = commit.map(read).transpose()?.flatten() else {
+            return walk.compare(files, &Moment::default(), outbox);
+        };
+        let id = commit.id.to_string();
+        let moment = times.moment(commit, true);
+        outbox.begin(&id, moment.at);
+        walk.compare(files, &moment, outbox)?;
+        outbox.end();
+        Ok(())
+    }
+}
+
+impl Times {
+    fn moment(&mut self, commit: Commit, reconciled: bool) -> Moment {
+        let time = commit.time.map(|time| time.min(self.now));
+        self.last = time.max(self.last);
+        Moment { commit: Some(commit), at: self.last, reconciled }
+    }
+}

@@ -1,0 +1,139 @@
+//! The record of an import: an aggregate of the project that says how far the import has come and which articles it has
+//! created. Each batch of events contains an event of the record, so the two never differ.
+
+use git2::Oid;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::events::{name_id, time_text};
+use super::outbox::Mark;
+use super::source::Identity;
+
+/// The type of records.
+pub const TYPE: &str = "import_record";
+
+/// A record of the workspace.
+#[derive(Clone, Debug, Default)]
+pub struct Record {
+    pub id: String,
+    /// The version of the record's stream.
+    pub version: u64,
+    /// Whether the record exists. A record that somebody has deleted begins again.
+    pub exists: bool,
+    pub mark: Mark,
+    /// What the ids of articles are derived from.
+    pub seed: String,
+    pub identity: Identity,
+    /// The articles of an import that kept no record.
+    pub unrecorded: Vec<String>,
+}
+
+/// The fields of a record, as the server returns them.
+#[derive(Debug, Deserialize)]
+pub struct Row {
+    #[serde(rename = "_id")]
+    id: String,
+    #[serde(rename = "_version")]
+    version: u64,
+    #[serde(default)]
+    pub project_id: Option<String>,
+    #[serde(default)]
+    kind: String,
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    root: String,
+    #[serde(default)]
+    remote: String,
+    #[serde(default)]
+    seed: String,
+    #[serde(default)]
+    commit: String,
+    #[serde(default)]
+    towards: String,
+    #[serde(default)]
+    at: String,
+}
+
+impl Row {
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Returns the record of a source among those of a project. A repository is known by its first commit, which a
+    /// rewritten history or a shallow clone may have lost, or by the commit that was imported last, or by its remote.
+    pub fn of<'r>(rows: &[&'r Row], source: &Identity, knows: &dyn Fn(&str) -> bool) -> Option<&'r Row> {
+        let same_kind = || rows.iter().copied().filter(|row| row.kind == source.kind);
+        if source.kind != "git" {
+            return same_kind().find(|row| row.name == source.name);
+        }
+        same_kind()
+            .find(|row| row.root == source.root)
+            .or_else(|| same_kind().find(|row| knows(&row.commit)))
+            .or_else(|| same_kind().find(|row| !row.remote.is_empty() && row.remote == source.remote))
+    }
+
+    /// Returns whether the record is of a repository with this first commit.
+    pub fn has_root(&self, source: &Identity) -> bool {
+        self.kind == source.kind && !source.root.is_empty() && self.root == source.root
+    }
+
+    pub fn to_record(&self, source: &Identity) -> Record {
+        let (commit, towards) = (self.commit.clone(), self.towards.clone());
+        let mark = Mark { commit, towards, at: self.at.parse().ok() };
+        let (id, seed, identity) = (self.id.clone(), self.seed.clone(), source.clone());
+        Record { id, version: self.version, exists: true, mark, seed, identity, unrecorded: Vec::new() }
+    }
+}
+
+impl Record {
+    /// Returns the record of a source that was not imported into a project before. `project` tells the ids of articles
+    /// apart if another project has articles of the same source.
+    pub fn new(source: &Identity, project: &str, is_second: bool) -> Self {
+        let seed = match source.kind {
+            "git" if !is_second => source.root.clone(),
+            "git" => format!("{}\0{project}", source.root),
+            kind => format!("{kind}\0{}\0{project}", source.name),
+        };
+        let id = name_id(&["record", project, &seed]);
+        Self { id, seed, identity: source.clone(), ..Self::default() }
+    }
+
+    /// Returns the commits of the mark: the last complete one, and the one whose changes are partly there.
+    pub fn commits(&self) -> (Option<Oid>, Option<Oid>) {
+        (Oid::from_str(&self.mark.commit).ok(), Oid::from_str(&self.mark.towards).ok())
+    }
+
+    /// Returns the event of a batch. `added` are the ids of the articles that belong to the import from the batch on.
+    pub fn event(&self, project: &str, mark: &Mark, added: &[&str]) -> Value {
+        let Identity { kind, name, root, remote } = &self.identity;
+        let verb = if self.exists { "advanced" } else { "created" };
+        json!({
+            "event_id": name_id(&[&self.id, &self.version.to_string()]),
+            "aggregate_id": self.id,
+            "aggregate_type": TYPE,
+            "event_type": format!("{TYPE}.{verb}"),
+            "project_id": project,
+            "expected_version": self.version,
+            "payload": {
+                "name": name, "kind": kind, "root": root, "remote": remote, "seed": self.seed,
+                "commit": mark.commit, "towards": mark.towards,
+                "at": mark.at.map(time_text).unwrap_or_default(), "added": added,
+            },
+        })
+    }
+
+    /// Returns the id of an event of a batch.
+    pub fn event_id(&self, index: usize) -> String {
+        name_id(&[&self.id, &self.version.to_string(), &index.to_string()])
+    }
+}
+
+/// Returns the definition of the type of records.
+pub fn definition() -> Value {
+    let text = |name: &str, label: bool| json!({"name": name, "type": "string", "label": label});
+    let mut fields: Vec<Value> = vec![text("name", true)];
+    fields.extend(["kind", "root", "remote", "seed", "commit", "towards", "at"].map(|name| text(name, false)));
+    fields.push(json!({"name": "added", "type": "array"}));
+    json!({"type_name": TYPE, "display_name": "Import record", "traits": [], "fields": fields})
+}

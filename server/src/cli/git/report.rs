@@ -1,0 +1,56 @@
+//! What an import tells people: warnings, once for each file, and the files that are missing in the end.
+
+use std::collections::{BTreeSet, HashSet};
+
+use super::article::Warning;
+use super::events::Moment;
+
+/// The maximum number of front matter warnings for one file.
+const MAX_WARNINGS: usize = 10;
+
+/// The warnings of an import.
+pub struct Report<'a> {
+    note: &'a dyn Fn(&str),
+    /// The files that were reported as left out, and those whose front matter was reported.
+    pub left_out: HashSet<String>,
+    pub doubtful: HashSet<String>,
+    /// The files that have no article at the current commit.
+    pub missing: BTreeSet<String>,
+}
+
+impl<'a> Report<'a> {
+    pub fn new(note: &'a dyn Fn(&str)) -> Self {
+        Self { note, left_out: HashSet::new(), doubtful: HashSet::new(), missing: BTreeSet::new() }
+    }
+
+    /// Reports that a file cannot be an article.
+    pub fn miss(&mut self, path: &str, moment: &Moment, reason: &str) {
+        self.missing.insert(path.to_owned());
+        if self.left_out.insert(path.to_owned()) {
+            self.note(&format!("warning: {} is left out: {reason}", place(path, &moment.commit_id())));
+        }
+    }
+
+    /// Reports what is not taken from a file as it is written.
+    pub fn warn(&mut self, path: &str, moment: &Moment, warnings: Vec<Warning>) {
+        if warnings.is_empty() || !self.doubtful.insert(path.to_owned()) {
+            return;
+        }
+        let commit = moment.commit_id();
+        for Warning { line, reason } in warnings.into_iter().take(MAX_WARNINGS) {
+            self.note(&format!("warning: {}: {reason}", place(&format!("{path}:{line}"), &commit)));
+        }
+    }
+
+    pub fn note(&self, text: &str) {
+        (self.note)(text);
+    }
+}
+
+/// Returns the place of a file for a warning. `commit` is empty if the file is in no commit.
+pub fn place(path: &str, commit: &str) -> String {
+    match commit.get(..10) {
+        Some(commit) => format!("{path} at commit {commit}"),
+        None => path.to_owned(),
+    }
+}

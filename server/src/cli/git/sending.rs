@@ -1,0 +1,248 @@
+//! Sends the batches of an import. An event that the server refuses is left out, and the rest of its batch is sent.
+
+use std::collections::HashSet;
+use std::mem;
+
+use anyhow::Context;
+use reqwest::header::CONTENT_TYPE;
+use reqwest::{Method, StatusCode};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::events::Prepared;
+use super::outbox::{Batch, Mark};
+use super::record::{self, Record};
+use super::report::place;
+use crate::cli::client::{CallError, Client, Refusal};
+use crate::cli::progress::Progress;
+use crate::cli::projects::Projects;
+use crate::cli::retry;
+
+/// The maximum number of ids in an event of a record.
+const MAX_IDS: usize = 5_000;
+
+/// The sender of an import's batches.
+pub struct Sender<'a> {
+    pub client: &'a Client,
+    pub progress: &'a Progress,
+    pub project: String,
+    pub record: Record,
+    /// Whether the workspace has the type of records.
+    pub is_typed: bool,
+    /// Whether the workspace has the project.
+    pub has_project: bool,
+    /// The number of events that were appended.
+    pub appended: u64,
+    /// The articles of which the server refused an event. Later events of theirs are not sent.
+    pub broken: HashSet<String>,
+    /// The paths of the files whose events were refused.
+    pub refused: HashSet<String>,
+    /// The files that were reported already.
+    pub reported: HashSet<String>,
+}
+
+/// The error of an import whose project was changed by another import of the same source.
+#[derive(Debug)]
+pub struct Superseded {
+    pub current_version: u64,
+}
+
+#[derive(Deserialize)]
+struct Response {
+    appended: Option<u64>,
+}
+
+/// What a refusal is about.
+enum Fault {
+    /// One event of the batch.
+    Event(usize),
+    /// Some event of the batch.
+    Batch,
+    /// The record.
+    Record(u64),
+    /// The whole import.
+    Import,
+}
+
+impl Sender<'_> {
+    /// Sends a batch without the events that the server refuses.
+    pub async fn send(&mut self, batch: Batch) -> anyhow::Result<()> {
+        let (read, mut batches) = (batch.read, vec![batch]);
+        while let Some(mut batch) = batches.pop() {
+            batch.events.retain(|event| !self.broken.contains(&event.aggregate_id));
+            if batch.events.is_empty() && (!self.record.exists || batch.mark == self.record.mark) {
+                continue;
+            }
+            self.ensure_project().await?;
+            let error = match self.post(&batch).await {
+                Ok(()) => continue,
+                Err(error) => error,
+            };
+            let CallError::Refused(refusal) = &error else { return Err(self.explain(error)) };
+            match fault(refusal, batch.events.len()) {
+                Fault::Event(index) => {
+                    let event = batch.events.remove(index);
+                    self.leave_out(event, refusal);
+                    batches.push(batch);
+                }
+                Fault::Batch => {
+                    let (first, second) = self.halves(batch);
+                    batches.extend([second, first]);
+                }
+                Fault::Record(current_version) => return Err(Superseded { current_version }.into()),
+                Fault::Import => return Err(self.explain(error)),
+            }
+        }
+        self.progress.advance(read, self.appended);
+        Ok(())
+    }
+
+    /// Takes the articles of an import that kept no record into the record.
+    async fn record_articles(&mut self) -> Result<(), CallError> {
+        let ids = mem::take(&mut self.record.unrecorded);
+        for some in ids.chunks(MAX_IDS) {
+            let added: Vec<&str> = some.iter().map(String::as_str).collect();
+            self.append(&[], &self.record.mark.clone(), &added).await?;
+        }
+        Ok(())
+    }
+
+    async fn post(&mut self, batch: &Batch) -> Result<(), CallError> {
+        self.ensure_type().await?;
+        self.record_articles().await?;
+        let added = batch.events.iter().filter(|event| event.is_new).map(|event| event.aggregate_id.as_str());
+        self.append(&batch.events, &batch.mark, &added.collect::<Vec<_>>()).await
+    }
+
+    /// Appends events with the event of the record, all of them or none.
+    async fn append(&mut self, events: &[Prepared], mark: &Mark, added: &[&str]) -> Result<(), CallError> {
+        let body = self.body(events, mark, added);
+        let request = || {
+            self.client
+                .request(Method::POST, &["events"])
+                .header(CONTENT_TYPE, "application/json")
+                .header("Prefer", "return=minimal")
+                .body(body.clone())
+        };
+        let response = retry::call(self.client, |text| self.progress.note(text), request).await?;
+        let Response { appended } = response.json()?;
+        // The event of the record is not counted.
+        self.appended += appended.unwrap_or_default().saturating_sub(1);
+        self.record.version += 1;
+        self.record.exists = true;
+        self.record.mark = mark.clone();
+        Ok(())
+    }
+
+    /// Defines the type of records, unless it is defined.
+    async fn ensure_type(&mut self) -> Result<(), CallError> {
+        let note = |text: &str| self.progress.note(text);
+        if !self.is_typed {
+            let definition = record::definition();
+            let request = || self.client.request(Method::POST, &["aggregates", "define"]).json(&definition);
+            match retry::call(self.client, note, request).await {
+                // Another import has defined the type.
+                Err(error) if error.has_status(StatusCode::CONFLICT) => {}
+                defined => drop(defined?),
+            }
+            self.is_typed = true;
+        }
+        Ok(())
+    }
+
+    /// Returns the body of a request. The event of the record is the first, so that the server checks its version
+    /// before the other events.
+    fn body(&self, events: &[Prepared], mark: &Mark, added: &[&str]) -> String {
+        let mut body = format!(r#"{{"events":[{}"#, self.record.event(&self.project, mark, added));
+        for (index, event) in events.iter().enumerate() {
+            let rest = event.json.strip_prefix('{').unwrap_or_default();
+            body.push_str(&format!(r#",{{"event_id":"{}",{rest}"#, self.record.event_id(index)));
+        }
+        // With `rename_slugs`, the server gives an article another slug if an article outside of the import has it.
+        body.push_str(r#"],"rename_slugs":true}"#);
+        body
+    }
+
+    /// Splits a batch. Its first half does not complete the commit.
+    fn halves(&self, mut batch: Batch) -> (Batch, Batch) {
+        let rest = batch.events.split_off(batch.events.len() / 2);
+        let towards = if batch.mark.towards.is_empty() { &batch.mark.commit } else { &batch.mark.towards };
+        let mark = Mark { towards: towards.clone(), at: batch.mark.at, ..self.record.mark.clone() };
+        let first = Batch { events: mem::take(&mut batch.events), mark, read: batch.read };
+        (first, Batch { events: rest, ..batch })
+    }
+
+    fn leave_out(&mut self, event: Prepared, refusal: &Refusal) {
+        let Prepared { aggregate_id, path, commit, .. } = event;
+        if self.reported.insert(path.clone()) {
+            let place = place(&path, &commit);
+            self.progress.note(&format!("warning: {place} is left out: the server refuses it: {refusal}"));
+        }
+        self.broken.insert(aggregate_id);
+        self.refused.insert(path);
+    }
+
+    fn explain(&self, error: CallError) -> anyhow::Error {
+        if let CallError::Refused(refusal) = &error
+            && refusal.body.get("code").and_then(Value::as_str) == Some("project_mismatch")
+        {
+            let hint = "this history was imported before into another project: set --project to that one";
+            return anyhow::Error::new(error).context(hint);
+        }
+        let is_passing = error.is_passing();
+        let error = anyhow::Error::new(error);
+        let tries = self.client.retry_policy().tries;
+        let error = match is_passing {
+            true => error.context(format!("not appended after {tries} attempts; the import can be repeated")),
+            false => error,
+        };
+        match self.appended {
+            0 => error,
+            appended => error.context(format!("stopped after {appended} events")),
+        }
+    }
+
+    /// Creates the project, unless it exists.
+    async fn ensure_project(&mut self) -> anyhow::Result<()> {
+        if !self.has_project {
+            let note = |text: &str| self.progress.note(text);
+            let mut projects = Projects::load(self.client, note).await?;
+            projects.ensure(self.client, &self.project, None, note).await.context("the project cannot be created")?;
+            self.has_project = true;
+        }
+        Ok(())
+    }
+}
+
+/// Returns what a refusal of a batch with so many events is about. The event of the record is the first.
+fn fault(refusal: &Refusal, events: usize) -> Fault {
+    let code = refusal.body.get("code").and_then(Value::as_str).unwrap_or_default();
+    let index = refusal.body.get("index").and_then(Value::as_u64).and_then(|index| usize::try_from(index).ok());
+    let is_about_events = [
+        StatusCode::BAD_REQUEST,
+        StatusCode::NOT_FOUND,
+        StatusCode::CONFLICT,
+        StatusCode::PAYLOAD_TOO_LARGE,
+        StatusCode::UNPROCESSABLE_ENTITY,
+    ];
+    match index {
+        // Only another import of the source uses these ids and this version.
+        _ if matches!(code, "event_id_conflict" | "version_conflict") => {
+            Fault::Record(refusal.body.get("current_version").and_then(Value::as_u64).unwrap_or_default())
+        }
+        _ if code == "project_mismatch" || !is_about_events.contains(&refusal.status) => Fault::Import,
+        Some(0) => Fault::Import,
+        Some(index) if index <= events => Fault::Event(index - 1),
+        _ if events > 1 => Fault::Batch,
+        _ if events == 1 => Fault::Event(0),
+        _ => Fault::Import,
+    }
+}
+
+impl std::fmt::Display for Superseded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("another import of the same source changes the project; the import can be repeated")
+    }
+}
+
+impl std::error::Error for Superseded {}

@@ -1,0 +1,102 @@
+//! What an import knows of an article's fields: digests, which are compared with the fields of a file.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha256};
+
+const SLUG: &str = "slug";
+/// The name of the field with an article's text.
+pub const BODY: &str = "body";
+
+pub type Digest = [u8; 16];
+
+/// The fields of an article, as the server has them after the events so far.
+#[derive(Clone, Debug, Default)]
+pub struct State {
+    fields: BTreeMap<String, Field>,
+    slug: String,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Field {
+    digest: Digest,
+    /// Whether the field comes from the file. An import removes no other field.
+    of_file: bool,
+}
+
+impl State {
+    /// Returns the state of an article from its fields. `of_file` is whether they come from its file.
+    pub fn new(fields: &Map<String, Value>, of_file: bool) -> Self {
+        let mut state = Self::default();
+        state.merge(fields, of_file);
+        state
+    }
+
+    /// Marks the fields that an earlier text of the file gave the article.
+    pub fn mark(&mut self, of_file: &Map<String, Value>) {
+        let marked = of_file.keys().filter(|name| *name != SLUG);
+        marked.for_each(|name| {
+            if let Some(field) = self.fields.get_mut(name) {
+                field.of_file = true;
+            }
+        });
+    }
+
+    /// Returns whether a file gave the article its fields.
+    pub fn is_marked(&self) -> bool {
+        self.fields.get(BODY).is_some_and(|body| body.of_file)
+    }
+
+    /// Returns the article's slug, which is empty if the article has none.
+    pub fn slug(&self) -> &str {
+        &self.slug
+    }
+
+    /// Returns the payload of the event that gives the article the fields of its file. The names of removed fields are
+    /// in the field `$unset`.
+    pub fn difference(&self, wanted: &Map<String, Value>) -> Map<String, Value> {
+        let differs = |(name, value): &(&String, &Value)| match name.as_str() {
+            SLUG => value.as_str() != Some(&self.slug),
+            _ => self.fields.get(*name).is_none_or(|field| field.digest != digest(value)),
+        };
+        let mut changed: Map<String, Value> =
+            wanted.iter().filter(differs).map(|(name, value)| (name.clone(), value.clone())).collect();
+        let is_removed = |(name, field): &(&String, &Field)| field.of_file && !wanted.contains_key(*name);
+        let removed: Vec<Value> = self.fields.iter().filter(is_removed).map(|(name, _)| name.as_str().into()).collect();
+        if !removed.is_empty() {
+            changed.insert("$unset".to_owned(), Value::Array(removed));
+        }
+        changed
+    }
+
+    /// Takes in the fields of the file. Removes other fields of earlier texts.
+    pub fn update(&mut self, fields: &Map<String, Value>) {
+        self.fields.retain(|name, field| !field.of_file || fields.contains_key(name));
+        self.merge(fields, true);
+    }
+
+    /// Returns the digest of the article's text.
+    pub fn body(&self) -> Option<Digest> {
+        self.fields.get(BODY).map(|body| body.digest)
+    }
+
+    fn merge(&mut self, fields: &Map<String, Value>, of_file: bool) {
+        for (name, value) in fields {
+            if name == SLUG {
+                self.slug = value.as_str().unwrap_or_default().to_owned();
+            } else {
+                self.fields.insert(name.clone(), Field { digest: digest(value), of_file });
+            }
+        }
+    }
+}
+
+/// Returns the digest of a value, in which objects are sorted and numbers have one form.
+pub fn digest(value: &Value) -> Digest {
+    let text = serde_json_canonicalizer::to_vec(value).unwrap_or_else(|_| value.to_string().into_bytes());
+    let full: [u8; 32] = Sha256::digest(text).into();
+    let mut digest = Digest::default();
+    digest.copy_from_slice(&full[..16]);
+    digest
+}

@@ -1,0 +1,385 @@
+//! Follows files from commit to commit, and gives their articles the texts.
+
+mod compare;
+
+use std::collections::{HashMap, HashSet};
+
+use git2::Oid;
+use globset::GlobSet;
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use super::article::Document;
+use super::events::{Change, Moment, name_id};
+use super::history::{Birth, Step};
+use super::outbox::Outbox;
+use super::report::Report;
+use super::slug::{self, Slugs};
+use super::source::Source;
+use super::state::State;
+
+/// The article of a file.
+#[derive(Clone, Debug, Default)]
+pub struct Article {
+    pub id: String,
+    pub path: String,
+    /// A number that distinguishes the article from the others.
+    pub number: usize,
+    /// The article's fields. `None` if the article is deleted, or is not created because its file cannot be one.
+    pub state: Option<State>,
+    /// The content of the file that the state is known to have.
+    pub blob: Option<Oid>,
+    /// The time of the article's last event.
+    pub last: Option<Timestamp>,
+    /// Whether the file is imported. The others are followed, because a renamed file may have to be imported.
+    pub is_chosen: bool,
+}
+
+/// The files of the current commit with their articles.
+pub struct Walk<'a> {
+    pub source: Source,
+    pub report: Report<'a>,
+    globs: &'a GlobSet,
+    /// What the ids of new articles are derived from, besides paths and commits.
+    seed: String,
+    /// Distinguishes the ids of articles whose files were created, removed and created again in one commit.
+    salt: u64,
+    /// The ids of the articles that are imported from their creation on, because their files get a matching path later.
+    chosen: HashSet<String>,
+    live: HashMap<String, Article>,
+    /// Second articles of a path.
+    spare: Vec<Article>,
+    /// Articles of other origin that have the path of a file, by path.
+    others: HashMap<String, Article>,
+    /// The ids of all articles of the project.
+    living: HashSet<String>,
+    /// The times of the last events of deleted articles, by id.
+    ended: HashMap<String, Timestamp>,
+    slugs: Slugs,
+    /// The number of the last article.
+    next: usize,
+}
+
+/// The articles of a project before an import.
+#[derive(Clone, Debug, Default)]
+pub struct Held {
+    pub seed: String,
+    pub salt: u64,
+    pub articles: Vec<Article>,
+    pub others: Vec<Article>,
+    /// The ids of further articles, with their slugs.
+    pub further: Vec<(String, String)>,
+    /// The times of the last events of deleted articles, by id. An article with such an id is created after it.
+    pub ended: HashMap<String, Timestamp>,
+}
+
+impl Article {
+    /// Returns the article's slug, which is empty if the article has none.
+    fn slug(&self) -> &str {
+        self.state.as_ref().map_or("", State::slug)
+    }
+}
+
+/// A file that exists after a step, and the file that it was before.
+struct Kept {
+    article: Article,
+    path: String,
+    blob: Oid,
+    before: Option<Oid>,
+}
+
+impl<'a> Walk<'a> {
+    pub fn new(source: Source, held: Held, globs: &'a GlobSet, chosen: HashSet<String>, report: Report<'a>) -> Self {
+        let Held { seed, salt, articles, others, further, ended } = held;
+        let mut walk = Self {
+            source,
+            report,
+            globs,
+            seed,
+            salt,
+            chosen,
+            live: HashMap::new(),
+            spare: Vec::new(),
+            others: HashMap::new(),
+            living: HashSet::new(),
+            ended,
+            slugs: Slugs::default(),
+            next: 0,
+        };
+        for (id, slug) in further {
+            walk.admit(&id, &slug);
+        }
+        for mut other in others {
+            other.number = walk.admit(&other.id, other.slug());
+            walk.others.insert(other.path.clone(), other);
+        }
+        for mut article in articles {
+            article.number = walk.admit(&article.id, article.slug());
+            article.is_chosen = true;
+            if let Some(second) = walk.live.insert(article.path.clone(), article) {
+                walk.spare.push(second);
+            }
+        }
+        walk
+    }
+
+    /// Records the id and the slug of an article of the project. Returns the article's number.
+    fn admit(&mut self, id: &str, slug: &str) -> usize {
+        self.next += 1;
+        self.living.insert(id.to_owned());
+        if !slug.is_empty() {
+            self.slugs.hold(slug, self.next);
+        }
+        self.next
+    }
+
+    /// Returns the ids of the articles that were chosen.
+    pub fn into_chosen(self) -> HashSet<String> {
+        self.chosen
+    }
+
+    /// Returns the number of articles.
+    pub fn articles(&self) -> usize {
+        self.live.values().filter(|article| article.state.is_some()).count()
+    }
+
+    /// Applies the steps of one commit. The order is removals, then changes and renames, then new files, so that slugs
+    /// are free before they are used again. `origin` returns the creation of a new file.
+    pub fn follow(
+        &mut self,
+        steps: Vec<Step>,
+        mut origin: impl FnMut(&Source, &str) -> anyhow::Result<Birth>,
+        moment: &Moment,
+        outbox: &mut Outbox<'_>,
+    ) -> anyhow::Result<()> {
+        let (mut removed, mut kept, mut born) = (Vec::new(), Vec::new(), Vec::new());
+        for Step { before, after } in steps {
+            let article = before.and_then(|(path, blob)| Some((self.live.remove(&path)?, blob)));
+            match (article, after) {
+                (Some((article, _)), None) => removed.push(article),
+                (Some((article, blob)), Some((path, after))) => {
+                    kept.push(Kept { article, path, blob: after, before: Some(blob) });
+                }
+                (None, Some(after)) => born.push(after),
+                (None, None) => {}
+            }
+        }
+        let mut created = Vec::new();
+        for (path, blob) in born {
+            if let Some(article) = self.live.remove(&path) {
+                kept.push(Kept { article, path, blob, before: None });
+                continue;
+            }
+            let birth = origin(&self.source, &path)?;
+            let id = self.id_of(&birth);
+            // A merge may bring a file that was renamed and rewritten: git reports a removal and a new file.
+            let place = removed.iter().position(|gone: &Article| gone.id == id);
+            let place = place.or_else(|| removed.iter().position(|gone| gone.path == birth.path && gone.path != path));
+            match place {
+                Some(place) => kept.push(Kept { article: removed.swap_remove(place), path, blob, before: None }),
+                None => created.push((path, blob, birth)),
+            }
+        }
+        for article in removed {
+            self.remove(article, moment, outbox)?;
+        }
+        for Kept { article, path, blob, before } in kept {
+            self.write(article, path, blob, before, moment, outbox)?;
+        }
+        for (path, blob, birth) in created {
+            self.create(path, blob, &birth, moment, outbox)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the id of the article for a file that was created at a birth.
+    fn id_of(&self, birth: &Birth) -> String {
+        name_id(&[&self.seed, &birth.path, &birth.commit.to_string()])
+    }
+
+    /// Creates the article of a new file. If the file that was created there still exists under another path, this file
+    /// is a copy and gets an article of its own.
+    fn create(
+        &mut self,
+        path: String,
+        blob: Oid,
+        birth: &Birth,
+        moment: &Moment,
+        outbox: &mut Outbox<'_>,
+    ) -> anyhow::Result<()> {
+        if let Some(other) = self.others.remove(&path) {
+            return self.adopt(other, path, blob, moment, outbox);
+        }
+        let commit = moment.commit_id();
+        let salt = self.salt.to_string();
+        let ids =
+            [self.id_of(birth), name_id(&[&self.seed, &path, &commit]), name_id(&[&self.seed, &path, &commit, &salt])];
+        let [.., last] = &ids;
+        let id = ids.iter().find(|id| !self.living.contains(*id)).unwrap_or(last).clone();
+        let (number, last) = (self.admit(&id, ""), self.ended.get(&id).copied());
+        let article = Article { number, id, path: path.clone(), last, ..Article::default() };
+        self.write(article, path, blob, None, moment, outbox)
+    }
+
+    /// Takes over an article of other origin that has the path of a file.
+    fn adopt(
+        &mut self,
+        mut article: Article,
+        path: String,
+        blob: Oid,
+        moment: &Moment,
+        outbox: &mut Outbox<'_>,
+    ) -> anyhow::Result<()> {
+        if !outbox.is_closed() && (self.globs.is_match(&path) || self.chosen.contains(&article.id)) {
+            let (payload, is_new, blob) = (Map::new(), true, Some(blob));
+            let (id, after) = (article.id.as_str(), article.last);
+            let change = Change { id, path: &path, verb: "updated", payload, is_new, blob, after };
+            article.last = change.time(moment).or(article.last);
+            if let Ok(event) = change.prepare(outbox.project(), moment)? {
+                outbox.push(event)?;
+            }
+        }
+        self.write(article, path, blob, None, moment, outbox)
+    }
+
+    /// Gives an article the text of its file. `before` is the content that the file had before.
+    fn write(
+        &mut self,
+        mut article: Article,
+        path: String,
+        blob: Oid,
+        before: Option<Oid>,
+        moment: &Moment,
+        outbox: &mut Outbox<'_>,
+    ) -> anyhow::Result<()> {
+        if outbox.is_closed() {
+            if self.globs.is_match(&path) {
+                self.chosen.insert(article.id.clone());
+            }
+            article.path.clone_from(&path);
+            self.live.insert(path, article);
+            return Ok(());
+        }
+        article.is_chosen |= self.chosen.contains(&article.id) || self.globs.is_match(&path);
+        let is_known = article.blob == Some(blob) && article.path == path && article.state.is_some();
+        if article.is_chosen && !is_known {
+            let outcome = self.text_event(&mut article, &path, blob, before, moment, outbox)?;
+            if let Err(reason) = outcome {
+                self.report.miss(&path, moment, &reason);
+                self.delete(&mut article, moment, outbox)?;
+            }
+        }
+        article.path.clone_from(&path);
+        // The project may hold another article with the path, if it differs from the files before this commit.
+        self.spare.extend(self.live.insert(path, article));
+        Ok(())
+    }
+
+    /// Writes the event that gives an article the text of its file. Returns the reason if the file cannot be one.
+    fn text_event(
+        &mut self,
+        article: &mut Article,
+        path: &str,
+        blob: Oid,
+        before: Option<Oid>,
+        moment: &Moment,
+        outbox: &mut Outbox<'_>,
+    ) -> anyhow::Result<Result<(), String>> {
+        let text = match self.source.text(path, blob)? {
+            Ok(text) => text,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        self.mark(article, before)?;
+        let fields = self.fields(article, path, &text, moment);
+        let renamed = article.path != path;
+        let (verb, payload) = match &article.state {
+            None => ("created", fields.clone()),
+            Some(state) => ("updated", state.difference(&fields)),
+        };
+        // A commit that touches a file is an event of its article, even if no field differs.
+        if before.is_some() || renamed || !payload.is_empty() {
+            let (is_new, blob, after) = (verb == "created", Some(blob), article.last);
+            let change = Change { id: &article.id, path, verb, payload, is_new, blob, after };
+            let last = change.time(moment);
+            match change.prepare(outbox.project(), moment)? {
+                Ok(event) => outbox.push(event)?,
+                Err(reason) => return Ok(Err(reason)),
+            }
+            article.last = last.or(article.last);
+        }
+        article.state.get_or_insert_default().update(&fields);
+        article.blob = Some(blob);
+        Ok(Ok(()))
+    }
+
+    /// Marks the fields that the earlier text of a file gave the article, if they are only known from the server.
+    fn mark(&self, article: &mut Article, before: Option<Oid>) -> anyhow::Result<()> {
+        if let (Some(state), Some(before)) = (&mut article.state, before)
+            && !state.is_marked()
+            && let Ok(text) = self.source.text(&article.path, before)?
+        {
+            state.mark(&fields_of(&article.path, &text));
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, mut article: Article, moment: &Moment, outbox: &mut Outbox<'_>) -> anyhow::Result<()> {
+        self.living.remove(&article.id);
+        self.delete(&mut article, moment, outbox)?;
+        self.ended.extend(article.last.map(|last| (article.id, last)));
+        Ok(())
+    }
+
+    fn delete(&mut self, article: &mut Article, moment: &Moment, outbox: &mut Outbox<'_>) -> anyhow::Result<()> {
+        article.blob = None;
+        let Some(state) = article.state.take() else { return Ok(()) };
+        self.slugs.release(state.slug());
+        if outbox.is_closed() {
+            return Ok(());
+        }
+        let Article { id, path, last, .. } = &*article;
+        let (payload, is_new, blob, after) = (Map::new(), false, None, *last);
+        let change = Change { id, path, verb: "deleted", payload, is_new, blob, after };
+        let last = change.time(moment);
+        if let Ok(event) = change.prepare(outbox.project(), moment)? {
+            outbox.push(event)?;
+        }
+        article.last = last.or(article.last);
+        Ok(())
+    }
+
+    /// Returns the fields that a text gives an article.
+    fn fields(&mut self, article: &Article, path: &str, text: &str, moment: &Moment) -> Map<String, Value> {
+        let mut warnings = Vec::new();
+        let document = Document::read(text, &mut warnings);
+        let slug = self.slug(article, path, document.slug().as_deref());
+        let fields = document.into_fields(path, &slug, &mut warnings);
+        self.report.warn(path, moment, warnings);
+        fields
+    }
+
+    /// Returns the slug of an article. A file that keeps its path keeps the slug of the path, unless its front matter
+    /// asks for another one that is free.
+    fn slug(&mut self, article: &Article, path: &str, wanted: Option<&str>) -> String {
+        let current = article.slug();
+        let is_kept = match wanted {
+            Some(wanted) if current == wanted => true,
+            Some(wanted) if self.slugs.is_free(wanted, article.number) => false,
+            _ => slug::is_of_path(current, path),
+        };
+        if is_kept && article.path == path && !current.is_empty() {
+            return current.to_owned();
+        }
+        let slug = self.slugs.assign(wanted, path, article.number);
+        if slug != current {
+            self.slugs.release(current);
+        }
+        slug
+    }
+}
+
+/// Returns the fields that a text gives an article, except for the slug.
+fn fields_of(path: &str, text: &str) -> Map<String, Value> {
+    let mut ignored = Vec::new();
+    Document::read(text, &mut ignored).into_fields(path, "", &mut ignored)
+}

@@ -1,0 +1,75 @@
+//! Compares the articles of a project with all files at a commit, or of a folder.
+
+use std::collections::{BTreeMap, HashMap};
+
+use git2::Oid;
+
+use super::{Article, Walk, fields_of};
+use crate::cli::git::events::Moment;
+use crate::cli::git::history::Birth;
+use crate::cli::git::outbox::Outbox;
+use crate::cli::git::source::Files;
+use crate::cli::git::state::{BODY, Digest, State, digest};
+
+impl Walk<'_> {
+    /// Compares the articles with the files at a commit, and changes the articles that differ.
+    pub fn compare(&mut self, files: Files, moment: &Moment, outbox: &mut Outbox<'_>) -> anyhow::Result<()> {
+        for (path, reason) in files.unnamed {
+            if self.globs.is_match(&path) {
+                self.report.miss(&path, moment, &reason);
+            }
+        }
+        let mut files = files.blobs;
+        files.retain(|path, _| self.live.contains_key(path) || self.globs.is_match(path));
+        let gone: Vec<String> = self.live.keys().filter(|path| !files.contains_key(*path)).cloned().collect();
+        let mut gone: Vec<Article> = gone.iter().filter_map(|path| self.live.remove(path)).collect();
+        gone.sort_unstable_by(|one, other| other.path.cmp(&one.path));
+        let renamed = self.renames(&mut gone, &files)?;
+        gone.append(&mut self.spare);
+        for article in gone {
+            self.remove(article, moment, outbox)?;
+        }
+        for (path, blob) in files {
+            if let Some(article) = self.live.remove(&path) {
+                self.write(article, path, blob, None, moment, outbox)?;
+            } else if let Some(article) = renamed.get(&path) {
+                self.write(article.clone(), path, blob, None, moment, outbox)?;
+            } else {
+                let commit = moment.commit.as_ref().map_or(Oid::ZERO_SHA1, |commit| commit.id);
+                let birth = Birth { path: path.clone(), commit };
+                self.create(path, blob, &birth, moment, outbox)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds the new files that have the text of a file that is gone, and takes their articles from `gone`.
+    fn renames(
+        &self,
+        gone: &mut Vec<Article>,
+        files: &BTreeMap<String, Oid>,
+    ) -> anyhow::Result<HashMap<String, Article>> {
+        let mut renamed = HashMap::new();
+        let mut by_body: HashMap<Digest, Vec<Article>> = HashMap::new();
+        for article in std::mem::take(gone) {
+            match article.state.as_ref().and_then(State::body) {
+                Some(body) => by_body.entry(body).or_default().push(article),
+                None => gone.push(article),
+            }
+        }
+        let new = files.iter().filter(|(path, _)| !self.live.contains_key(*path) && !self.others.contains_key(*path));
+        for (path, blob) in new {
+            if by_body.is_empty() {
+                break;
+            }
+            let Ok(text) = self.source.text(path, *blob)? else { continue };
+            let body = fields_of(path, &text).get(BODY).map(digest);
+            if let Some(article) = body.and_then(|body| by_body.get_mut(&body)?.pop()) {
+                renamed.insert(path.clone(), article);
+            }
+        }
+        gone.extend(by_body.into_values().flatten());
+        gone.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+        Ok(renamed)
+    }
+}

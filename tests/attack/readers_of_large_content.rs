@@ -1,0 +1,155 @@
+//! Reads tasks whose approval appends much, and pages of large rows, and fills a task up to its limits. Another key is
+//! answered meanwhile, because nothing of this runs on the threads that serve requests or holds the writer.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use super::target::Target;
+use super::{key, post};
+use crate::client::Client;
+
+const READERS: usize = 8;
+const READS: usize = 2;
+const ROUNDS: usize = 5;
+/// The number of artifacts in one request, and the size of the payload of each effect, in bytes.
+const ARTIFACTS: usize = 100;
+const PAYLOAD_BYTES: usize = 8_000;
+/// The rows of a list, and the size of each, in bytes. All rows together have more bytes than a page.
+const ROWS: usize = 100;
+const ROW_BYTES: usize = 60_000;
+const DELIVERY_BYTES: usize = 900_000;
+/// More deliveries of this size than a task takes.
+const DELIVERIES: usize = 30;
+
+/// Reads a path repeatedly. A preview may be refused because too many queries run.
+async fn read_often(client: Client, path: Arc<str>, done: Arc<AtomicUsize>) {
+    for _ in 0..READS {
+        let (status, text) = client.send("GET", &path, "").await;
+        assert!(status == 200 || status == 429, "{status} {text:.300}");
+        done.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Lists the agents and appends an event with another key.
+async fn small_work(other: &Client) {
+    assert_eq!(other.send("GET", "/api/v1/agents", "").await.0, 200);
+    let event = json!({"aggregate_type": "note", "event_type": "note.seen", "payload": {}});
+    post(other, "/api/v1/aggregates/seen/events", &event).await;
+}
+
+/// Returns how often another key does its work while readers read a path.
+async fn work_beside_readers(client: &Client, other: &Client, path: &str) -> usize {
+    let (path, done): (Arc<str>, Arc<AtomicUsize>) = (path.into(), Arc::default());
+    let mut readers = JoinSet::new();
+    for _ in 0..READERS {
+        let client = Client { address: client.address, key: client.key.clone() };
+        readers.spawn(read_often(client, path.clone(), done.clone()));
+    }
+    let mut worked = 0;
+    while done.load(Ordering::SeqCst) < READERS * READS && !readers.is_empty() {
+        small_work(other).await;
+        worked += 1;
+        // Fails immediately if a reader has failed.
+        if let Some(ended) = readers.try_join_next() {
+            ended.expect("responses that are read");
+        }
+    }
+    worked
+}
+
+/// Checks that small work takes a fraction of the time of a large response, unless it waits for such a response. Other
+/// load on the machine may slow down one round, but not all rounds.
+async fn assert_work_goes_on(client: &Client, path: &str) {
+    let (_, other) = key(client, "second", None).await;
+    let mut most = 0;
+    for _ in 0..ROUNDS {
+        if most < READERS * READS {
+            most = most.max(work_beside_readers(client, &other, path).await);
+        }
+    }
+    assert!(
+        most >= READERS * READS,
+        "the second key worked at most {most} times during {} reads of {path}",
+        READERS * READS
+    );
+}
+
+async fn started() -> Target {
+    let target = Target::start().await;
+    post(&target.client, "/api/v1/aggregates/define", &json!({"type_name": "note"})).await;
+    target
+}
+
+fn id(made: &Value) -> &str {
+    made["id"].as_str().expect("an id")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reading_a_large_approval_does_not_block_another_key() {
+    let target = started().await;
+    let client = &target.client;
+    let artifact = |number: usize| {
+        let payload = json!({"text": "x".repeat(PAYLOAD_BYTES)});
+        let effect = json!({"aggregate_id": format!("n-{number}"), "event_type": "note.written", "payload": payload});
+        json!({"name": format!("a{number}"), "text": "x", "effect": effect})
+    };
+    let artifacts: Vec<Value> = (0..ARTIFACTS).map(artifact).collect();
+    let task = post(client, "/api/v1/mailbox", &json!({"title": "Write it", "artifacts": artifacts})).await;
+    let path = format!("/api/v1/mailbox/{}", id(&task));
+    let whole = super::read(client, &path).await;
+    assert_eq!(whole["would_append"].as_array().map(Vec::len), Some(ARTIFACTS));
+    assert_work_goes_on(client, &path).await;
+    target.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_of_large_rows_do_not_block_another_key() {
+    let target = started().await;
+    let client = &target.client;
+    let text = "x".repeat(ROW_BYTES);
+    for number in 0..ROWS {
+        let body = json!({"title": format!("Row {number}"), "metadata": {"text": text}});
+        post(client, "/api/v1/mailbox", &body).await;
+    }
+    let page = super::read(client, "/api/v1/mailbox?limit=200").await;
+    assert!(page["data"].as_array().is_some_and(|rows| rows.len() < ROWS) && page["next_cursor"].is_string());
+    assert_work_goes_on(client, "/api/v1/mailbox?limit=200").await;
+    target.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn filling_up_a_task_does_not_block_another_writer() {
+    let target = started().await;
+    let client = &target.client;
+    let (_, other) = key(client, "second", None).await;
+    let agent = post(client, "/api/v1/agents", &json!({"name": "writer"})).await;
+    let body = json!({"title": "Write it", "assignee_type": "agent", "assignee_id": id(&agent)});
+    let task = post(client, "/api/v1/mailbox", &body).await;
+    let path = format!("/api/v1/mailbox/{}", id(&task));
+    post(client, &format!("{path}/claim"), &json!({"agent_id": id(&agent)})).await;
+    let text = "x".repeat(DELIVERY_BYTES);
+    let delivery = json!({"agent_id": id(&agent), "name": "long", "text": text}).to_string();
+    let filler = Client { address: client.address, key: client.key.clone() };
+    let filling = tokio::spawn(async move {
+        for number in 0..DELIVERIES {
+            let (status, answer) = filler.send("POST", &format!("{path}/artifacts"), &delivery).await;
+            if status != 201 {
+                return (number, status, answer);
+            }
+        }
+        (DELIVERIES, 201, String::new())
+    });
+    let mut worked = 0;
+    while !filling.is_finished() {
+        small_work(&other).await;
+        worked += 1;
+    }
+    let (deliveries, status, answer) = filling.await.expect("deliveries");
+    assert!(status == 409 && answer.contains("task_full"), "{status} {answer:.300}");
+    // An append waits for at most the delivery that is being written.
+    assert!(2 * worked >= deliveries, "the second key worked {worked} times during {deliveries} deliveries");
+    target.end().await;
+}

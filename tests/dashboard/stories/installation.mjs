@@ -1,0 +1,16 @@
+// The name and the color of an installation, by which people tell it from others.
+
+import { equal, ok, see, story, until } from "../lib/story.mjs";
+
+story("the name and the color of the installation stand in the header, the title and the icon", async ({ page, go, signIn, axe, screenshot }) => {
+  await go("/");
+  await see(page.getByRole("heading", { name: "Staging <b>1</b>" }));
+  equal(await page.title(), "Sign in · Staging <b>1</b>");
+  await signIn();
+  await see(page.getByRole("navigation", { name: "Screens" }).getByRole("link", { name: "Staging <b>1</b>" }));
+  await until(async () => (await page.title()) === "Overview · Staging <b>1</b>");
+  ok(decodeURIComponent(await page.locator('link[rel="icon"]').getAttribute("href") ?? "").includes('fill="#b3261e"'));
+  equal(await page.locator(".frame").evaluate((frame) => getComputedStyle(frame).borderTopColor), "rgb(179, 38, 30)");
+  await axe();
+  await screenshot("installation");
+}, { files: { "config.toml": "[plugins]\nenabled = []\n[dashboard]\nname = \"Staging <b>1</b>\"\ncolor = \"#b3261e\"\n" } });
