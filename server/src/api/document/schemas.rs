@@ -76,7 +76,13 @@ pub fn separate_responses(document: &mut Value, schemas: &mut Value, requests: &
     let is_object = |name: &&String| schemas[name.as_str()].get("properties").is_some();
     let shared: BTreeSet<String> = responses.intersection(requests).filter(is_object).cloned().collect();
     for name in &shared {
-        schemas[format!("{RETURNED}{name}")] = schemas[name.as_str()].clone();
+        let returned = format!("{RETURNED}{name}");
+        let mut schema = schemas[name.as_str()].clone();
+        // Generators of clients name classes by the titles, which must not occur twice.
+        if schema.get("title").is_some() {
+            schema["title"] = returned.as_str().into();
+        }
+        schemas[returned] = schema;
     }
     for (name, schema) in schemas.as_object_mut().into_iter().flatten() {
         if name.starts_with(RETURNED) || (responses.contains(name) && !requests.contains(name)) {
