@@ -97,7 +97,7 @@ async fn key(client: &Client, name: &str, expires_at: Option<String>) -> (String
 /// Returns a description of the first inconsistent key, if any. A key must be valid if and only if it is listed.
 async fn inconsistent(client: &Client, keys: &[(String, Client)]) -> Option<String> {
     for (number, (id, holder)) in keys.iter().enumerate() {
-        let (status, text) = holder.send("POST", "/api/v1/aggregates/by-a-key/events", &crate::created("one")).await;
+        let (status, text) = holder.send("POST", "/api/v1/aggregates/by-a-key/events", &crate::noted("one")).await;
         let listed = read(client, "/api/v1/keys").await;
         let is_listed = listed["data"].as_array().into_iter().flatten().any(|key| key["id"] == **id);
         let expected = if is_listed { 201 } else { 401 };

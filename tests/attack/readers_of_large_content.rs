@@ -14,6 +14,8 @@ use crate::client::Client;
 const READERS: usize = 8;
 const READS: usize = 2;
 const ROUNDS: usize = 5;
+/// How often another key works at least meanwhile. A blocked key would work once or twice.
+const ENOUGH: usize = READERS * READS / 2;
 /// The number of artifacts in one request, and the size of the payload of each effect, in bytes.
 const ARTIFACTS: usize = 100;
 const PAYLOAD_BYTES: usize = 8_000;
@@ -66,12 +68,12 @@ async fn assert_work_goes_on(client: &Client, path: &str) {
     let (_, other) = key(client, "second", None).await;
     let mut most = 0;
     for _ in 0..ROUNDS {
-        if most < READERS * READS {
+        if most < ENOUGH {
             most = most.max(work_beside_readers(client, &other, path).await);
         }
     }
     assert!(
-        most >= READERS * READS,
+        most >= ENOUGH,
         "the second key worked at most {most} times during {} reads of {path}",
         READERS * READS
     );

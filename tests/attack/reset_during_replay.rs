@@ -47,7 +47,7 @@ async fn the_consumer_continues_after_aborted_replays() {
     assert_eq!(post(client, &path(&steps[0]), &json!({})).await["done"], 1);
     for (moment, step) in moments(began.elapsed(), STEPS).zip(&steps[1..]) {
         // The plugin ignores this event, so the consumer's position is stored only by the replay.
-        assert_eq!(client.send("POST", "/api/v1/aggregates/between/events", &crate::created("one")).await.0, 201);
+        assert_eq!(client.send("POST", "/api/v1/aggregates/between/events", &crate::noted("one")).await.0, 201);
         consumed(client).await;
         reset_after(client, ("POST", &path(step), "{}"), moment).await;
     }

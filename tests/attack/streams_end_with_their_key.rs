@@ -38,7 +38,7 @@ async fn end(target: &Target, holder: Client, revoked: Option<String>) {
         timeout(LIMIT, stream.rest()).await.expect("the stream ends with its key");
     }
     assert_eq!(holder.send("GET", "/api/v1/keys/self", "").await.0, 401);
-    assert_eq!(client.send("POST", "/api/v1/aggregates/a/events", &created("after")).await.0, 201);
+    assert_eq!(client.send("POST", "/api/v1/aggregates/a/events", &crate::noted("after")).await.0, 201);
     owners.read_until("\"after\"").await;
 }
 

@@ -1,7 +1,7 @@
 //! Opens connections that send nothing or never finish the head of a request. The connections block no other client.
 
 use super::target::Target;
-use crate::created;
+use crate::noted;
 
 const CONNECTIONS: usize = 400;
 const BEGINNINGS: [&str; 4] =
@@ -14,7 +14,7 @@ async fn silent_connections_do_not_block_other_requests() {
     let mut silent = Vec::new();
     for number in 0..CONNECTIONS {
         silent.push(client.raw(BEGINNINGS[number % BEGINNINGS.len()]).await);
-        let (status, answer) = client.send("POST", "/api/v1/aggregates/others/events", &created("quick")).await;
+        let (status, answer) = client.send("POST", "/api/v1/aggregates/others/events", &noted("quick")).await;
         assert_eq!(status, 201, "{answer}");
     }
     // Breaks half of the connections. Other clients are not affected.

@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::{Serving, TIMEOUT, created, serve_with};
+use super::{Serving, TIMEOUT, noted, serve_with};
 
 const STREAM: [(&str, &str); 1] = [("Accept", "text/event-stream")];
 
@@ -140,7 +140,7 @@ async fn clients_that_never_read_are_disconnected() {
     let text = "x".repeat(1_000_000);
     for number in 0..32 {
         let path = format!("/api/v1/aggregates/a{number}/events");
-        assert_eq!(serving.client.send("POST", &path, &created(&text)).await.0, 201);
+        assert_eq!(serving.client.send("POST", &path, &noted(&text)).await.0, 201);
     }
     let mut stalled = serving.client.open("GET", "/api/v1/events", &STREAM, None).await;
     stalled.read_until("\r\n\r\n").await;

@@ -66,6 +66,8 @@ export function Task({ id, row, may, begin, refused, close }) {
   if (!value) return html`<section class="detail" aria-label="Task" tabindex="-1" ref=${element}>${back}${row && html`<h2 dir="auto">${row.title}</h2>`}<${Loading} /></section>`;
   const { whole, before, appended } = value;
   const task = { ...whole, ...(row && row.version >= whole.version ? { allowed_actions: row.allowed_actions, unread: row.unread } : {}) };
+  // A key that only reads has no actions. The decisions stay in sight, with the scope that they need.
+  const isWithheld = (/** @type {string} */ action) => refused !== "" && task.status === "review" && ["approve", "edit", "reject"].includes(action);
   const effects = (appended.length > 0 ? appended : whole.would_append).length;
   const tab = route.value.query.get("tab") ?? "output";
   const tabs = [["output", "Output"], ["diff", "Diff"], ["effect", `Effect${effects ? ` (${effects})` : ""}`], ["timeline", "Timeline"], ["raw", "JSON"]];
@@ -75,7 +77,7 @@ export function Task({ id, row, may, begin, refused, close }) {
     ${pending.value.has(id) && html`<p class="banner">A decision on this task is about to be sent. <kbd>z</kbd> takes it back.</p>`}
     ${!now && html`<${Consequence} whole=${whole} show=${() => change({ tab: "diff" }, { replace: true })} />`}
     ${appended.length > 0 && html`<div class="consequence"><ul class="plain">${appended.map((event) => html`<li key=${event.event_id}>Approval appended <${Link} to=${`/events/${encodeURIComponent(event.event_id)}`}><code>${event.event_type}</code><//> to <${Link} to=${`/a/${encodeURIComponent(event.aggregate_id)}`} query=${{ v: event.version }}><bdi>${event.aggregate_id}</bdi> v${event.version}<//></li>`)}</ul></div>`}
-    ${!now && html`<div class="actions" role="toolbar" aria-label="Actions">${Object.entries(ACTIONS).map(([action, { key, label }]) => offers(task, action) && html`
+    ${!now && html`<div class="actions" role="toolbar" aria-label="Actions">${Object.entries(ACTIONS).map(([action, { key, label }]) => (offers(task, action) || isWithheld(action)) && html`
       <button key=${action} class=${action === "approve" ? "primary" : ""} disabled=${!may(action)} title=${refused || (action === "approve" && blocked(task) ? `Approval would be refused: ${blocked(task).error}` : `${label} (${key})`)} onClick=${() => begin(action)}>${label} <kbd>${key}</kbd></button>`)}
       <button class="quiet" disabled=${refused !== ""} title=${refused || "Mark as read or unread (u)"} onClick=${() => markRead(task, !task.unread)}>${task.unread ? "Mark as read" : "Mark as unread"} <kbd>u</kbd></button></div>`}
     ${!now && html`<${Reason} refused=${refused} />`}
