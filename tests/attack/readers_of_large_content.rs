@@ -72,11 +72,7 @@ async fn assert_work_goes_on(client: &Client, path: &str) {
             most = most.max(work_beside_readers(client, &other, path).await);
         }
     }
-    assert!(
-        most >= ENOUGH,
-        "the second key worked at most {most} times during {} reads of {path}",
-        READERS * READS
-    );
+    assert!(most >= ENOUGH, "the second key worked at most {most} times during {} reads of {path}", READERS * READS);
 }
 
 async fn started() -> Target {

@@ -37,6 +37,10 @@ impl Routing {
     /// Returns the path with the method that differs from a path in one misspelt name, or `None` if there is no such
     /// path.
     pub fn meant(&self, method: &str, path: &str) -> Option<String> {
+        // A path without an id is not misspelt if it has other methods.
+        if self.find(path).is_some_and(|(segments, _)| !segments.iter().any(|segment| segment.starts_with('{'))) {
+            return None;
+        }
         let method = if method == "HEAD" { "GET" } else { method };
         let mut parts: Vec<&str> = path.split('/').collect();
         let mut allowing = self.methods.iter().filter(|(segments, methods)| {
@@ -81,5 +85,6 @@ mod tests {
         assert_eq!(routing.meant("HEAD", "/a/7/evnts").as_deref(), Some("/a/7/events"));
         assert_eq!(routing.meant("POST", "/a/7"), None);
         assert_eq!(routing.meant("POST", "/b/qery"), None);
+        assert_eq!(routing.meant("DELETE", "/a/query"), None);
     }
 }
