@@ -181,8 +181,8 @@ pub fn check_complete(state: &Object, definition: &Definition) -> Result<(), Vec
     violations.finish(())
 }
 
-/// Adds `$unset` with the fields of an earlier state to the payload of a `<type>.created` that begins an aggregate again.
-/// The log then says what every reader of the events folds. A payload with `$unset` says itself what it removes.
+/// Makes the state of a deleted aggregate empty before `payload`, which creates the aggregate again, is applied. The
+/// payload gets an `$unset` with the fields of the earlier state, unless it has an `$unset` of its own.
 pub fn remove_earlier(payload: &mut Object, earlier: &Object) {
     if !earlier.is_empty() && !payload.contains(UNSET) {
         let names: Vec<Value> = earlier.keys().map(|name| Value::from(name.clone())).collect();

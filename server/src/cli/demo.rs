@@ -55,7 +55,7 @@ pub fn key(file: &Path) -> anyhow::Result<String> {
 pub async fn present(client: &Client, repo: &Path, has_dashboard: bool) -> anyhow::Result<()> {
     let link = if has_dashboard { Some(dashboard::link(client, LINK_MINUTES).await?) } else { None };
     if let Some(link) = &link {
-        print_line(&format!("in a browser, once: {link}"))?;
+        print_line(&format!("open once in a browser: {link}"))?;
     }
     let most_revised = match import(client, repo).await? {
         Some(project) => ask_questions(client, &project).await?,

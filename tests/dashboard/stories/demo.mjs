@@ -31,7 +31,7 @@ story("the link of the demo opens a screen with a history, a pipeline and a task
     const start = Date.now();
     const link = await until(() => {
       ok(demo.exitCode === null && Date.now() - start < 4 * PATIENCE_MS, output);
-      return /in a browser, once: (\S+)/.exec(output)?.[1];
+      return /open once in a browser: (\S+)/.exec(output)?.[1];
     }, () => output);
     await until(() => /imported/.test(output), () => output);
     await page.goto(link);

@@ -20,7 +20,8 @@ const ATTACHMENTS: [&str; 26] = [
     "ogg", "ogv", "opus", "pdf", "png", "svg", "wav", "webm", "webp", "css", "json",
 ];
 
-/// A function from a path and the path of the page with the link to references.
+/// A function that returns the references for the target of a link. The arguments are the target and the path of the
+/// page that contains the link.
 type ReferencesOf = fn(&str, &str) -> Vec<String>;
 
 /// A link to another page.

@@ -99,7 +99,7 @@ pub fn too_deep() -> String {
     format!("it is nested more than {MAX_DEPTH} levels deep")
 }
 
-/// Returns a text of the file for a message.
+/// Returns an excerpt of a text for a warning, with control characters escaped.
 pub fn shown(text: &str) -> String {
     excerpt_of(text.escape_debug())
 }
