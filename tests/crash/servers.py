@@ -301,20 +301,34 @@ class Trouble:
         return f"restarted the store: {self.ready_again()}"
 
     def stop_store(self):
+        member = self.chance.choice(self.members)
+        # While the store is gone, a server accepts only the keys that it has accepted since its start.
+        self.wait_for_read(member)
         self.store.process.send_signal(signal.SIGSTOP)
         try:
             self.expect_unready()
-            member = self.chance.choice(self.members)
             began = time.monotonic()
             status, _ = Client(member.address, member.key, REQUEST_TIMEOUT_S).call("GET", "/aggregates/shared-0")
             took = time.monotonic() - began
             check(status == 503 and took < STORE_TIMEOUT_MS / 1000 + 2,
                   f"a read without the store is answered with {status} after {took:.1f} s")
-            status, _ = member.client(REQUEST_TIMEOUT_S).call("GET", "/aggregates/shared-0?consistency=eventual")
+            status = self.status_of_read(member)
             check(status in (200, 404), f"an eventual read without the store is answered with {status}")
         finally:
             self.store.process.send_signal(signal.SIGCONT)
         return f"stopped the store: {self.ready_again()}"
+
+    def wait_for_read(self, member):
+        ends = time.monotonic() + READY_LIMIT_S
+        while self.status_of_read(member) not in (200, 404):
+            check(time.monotonic() < ends, f"server {member.number} answers no read")
+            time.sleep(0.05)
+
+    def status_of_read(self, member):
+        try:
+            return member.client(REQUEST_TIMEOUT_S).call("GET", "/aggregates/shared-0?consistency=eventual")[0]
+        except (OSError, http.client.HTTPException, ValueError):
+            return None
 
     def expect_unready(self):
         ends = time.monotonic() + STORE_TIMEOUT_MS / 1000 + 7
