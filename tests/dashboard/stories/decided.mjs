@@ -98,3 +98,24 @@ story("what was proposed, what was edited and what takes effect stand beside eac
   await axe();
   await screenshot("appended");
 });
+
+story("output from before the changes that were requested is approved only by somebody who accepts that", async ({ page, api, signIn, go, axe, screenshot }) => {
+  const agent = await agentOf(api);
+  const task = await taskOf(api, agent, "First");
+  await api("POST", `/mailbox/${task.id}/request-changes`, { message: "shorter" });
+  await signIn();
+  await go(`/inbox/${task.id}`);
+  const detail = page.getByRole("region", { name: "Task", exact: true });
+  await see(detail.getByText("The output is from before the changes that were requested."));
+  await page.keyboard.press("a");
+  const dialog = page.getByRole("dialog");
+  await see(dialog.getByText("The output is from before the changes that were requested."));
+  await axe();
+  await screenshot("superseded");
+  await page.keyboard.press("Escape");
+  equal((await api("GET", `/mailbox/${task.id}?timeline=0`)).status, "awaiting_reply");
+  await page.keyboard.press("a");
+  await dialog.getByRole("button", { name: "Approve nevertheless" }).click();
+  await until(async () => (await api("GET", `/mailbox/${task.id}?timeline=0`)).status === "approved");
+  equal((await api("GET", `/aggregates/${task.subject}`)).summary, "Summary of First.");
+});

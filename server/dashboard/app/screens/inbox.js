@@ -9,7 +9,7 @@ import { refusal } from "../parts/refused.js";
 import { loadStyle } from "../parts/style.js";
 import { Filters } from "./inbox/filters.js";
 import { Bulk, List, Refusals } from "./inbox/list.js";
-import { ACTIONS, asking, blocked, decide, markRead, offers, pending, selected, shown, stale } from "./inbox/decisions.js";
+import { ACTIONS, asking, blocked, decide, markRead, offers, pending, selected, shown, stale, superseded } from "./inbox/decisions.js";
 import { me, readPeople } from "./inbox/people.js";
 import { isOwn, more, read, refresh, status, tasks } from "./inbox/tasks.js";
 import { FILTERS, parameters } from "./inbox/views.js";
@@ -92,7 +92,7 @@ export default function Inbox({ path: [id], query }) {
   const begin = (/** @type {string} */ action) => {
     const some = concerned().filter((known) => offers(known, action));
     if (some.length === 0 || !may(action)) return;
-    const isPlain = action === "approve" && some.length === 1 && some[0].id === id && stale.peek().length === 0;
+    const isPlain = action === "approve" && some.length === 1 && some[0].id === id && stale.peek().length === 0 && !superseded.peek();
     if (!isPlain) { asking.value = { action, tasks: some }; return; }
     const moveOn = nextAfter(some);
     decide(action, some);

@@ -7,7 +7,7 @@ import { Ask, Dialog } from "../../parts/dialog.js";
 import { Value } from "../../parts/value.js";
 import { ApproveMany } from "./bulk.js";
 import { Stale } from "./content.js";
-import { ACTIONS, decide as begin, draftOf, drafts, refusals, shown } from "./decisions.js";
+import { ACTIONS, decide as begin, draftOf, drafts, refusals, shown, superseded } from "./decisions.js";
 import { Edit } from "./edit.js";
 import { people, readPeople } from "./people.js";
 
@@ -36,7 +36,7 @@ export function Decide(given) {
   const what = tasks.length === 1 ? tasks[0].title : `${tasks.length.toLocaleString("en")} tasks`;
   const written = tasks.length === 1 ? draftOf(tasks[0], action) ?? {} : {};
   switch (action) {
-    case "approve": return tasks.length === 1 && (problem || shown.value?.id === tasks[0].id) ? html`<${AcceptStale} ...${props} what=${what} />` : html`<${ApproveMany} ...${props} what=${what} />`;
+    case "approve": return tasks.length === 1 && (problem || shown.value?.id === tasks[0].id) ? html`<${Accept} ...${props} what=${what} />` : html`<${ApproveMany} ...${props} what=${what} />`;
     case "reject": return html`<${Ask} title=${`Reject ${what}`} label="Reason (optional)" action="Reject" value=${written.reason ?? ""} hint=${problem?.message} close=${close} submit=${(/** @type {string} */ reason) => decide(reason ? { reason } : {})} />`;
     case "retry": return html`<${Ask} title=${`Retry ${what}`} label="Comment (optional)" action="Retry" close=${close} submit=${(/** @type {string} */ comment) => decide(comment ? { comment } : {})} />`;
     case "request_changes": return html`<${Message} ...${props} title=${`Request changes to ${what}`} label="What is to be different" />`;
@@ -87,19 +87,22 @@ function Message({ action, tasks, close, decide, title, label }) {
   </form><//>`;
 }
 
-/** Asks whether an approval may overwrite what the author has not read. @param {Props & {what: string}} props */
-function AcceptStale({ tasks: [task], problem, close, decide, what }) {
+/** Asks whether an approval may overwrite what the author has not read, or accepts output that was sent back. @param {Props & {what: string}} props */
+function Accept({ tasks: [task], problem, close, decide, what }) {
   const whole = shown.value?.id === task.id ? shown.value : null;
   const found = whole?.would_append.filter((/** @type {any} */ effect) => effect.stale) ?? [];
   const told = found.length > 0 ? found : problem?.body?.difference ? [{ aggregate_id: problem.body.aggregate_id, stale: problem.body }] : [];
+  const isOld = problem?.code === "superseded" || (whole !== null && superseded.value);
+  const isStale = told.length > 0 || problem?.code === "stale";
   const send = (/** @type {SubmitEvent} */ event) => {
     event.preventDefault();
     const comment = String(new FormData(/** @type {HTMLFormElement} */ (event.target)).get("comment") ?? "");
     close();
-    decide({ accept_stale: true, ...(comment ? { comment } : {}) });
+    decide({ ...(isStale ? { accept_stale: true } : {}), ...(isOld ? { accept_superseded: true } : {}), ...(comment ? { comment } : {}) });
   };
   return html`<${Dialog} title=${`Approve ${what}?`} close=${close} class="wide"><form onSubmit=${send} onKeyDown=${sendKeys}>
-    ${told.length === 0 && html`<p>${problem?.message ?? "The output is based on an older version."}</p>`}
+    ${isOld && html`<p>The output is from before the changes that were requested.</p>`}
+    ${told.length === 0 && !isOld && html`<p>${problem?.message ?? "The output is based on an older version."}</p>`}
     ${told.map((/** @type {any} */ effect) => html`<${Stale} key=${effect.aggregate_id} effect=${effect} />`)}
     <label>Comment (optional) <input name="comment" /></label>
     <footer><button type="button" class="quiet" onClick=${close}>Cancel</button><button class="primary" autofocus>Approve nevertheless</button></footer></form><//>`;

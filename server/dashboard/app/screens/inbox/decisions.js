@@ -50,8 +50,11 @@ export function offers(task, action) {
   return allowed.includes(action) && !pending.value.has(task.id);
 }
 
+/** Whether the shown task's output is from before the changes that were requested, so an approval has to accept that. */
+export const superseded = computed(() => shown.value?.would_refuse?.code === "superseded");
+
 /** Why a task cannot be approved, if that is known. @param {any} task */
-export const blocked = (task) => (shown.value?.id === task.id ? shown.value.would_refuse : null);
+export const blocked = (task) => (shown.value?.id === task.id && !superseded.value ? shown.value.would_refuse : null);
 
 /** The effects of the shown task whose author has not seen the newest version of their aggregate. */
 export const stale = computed(() => (shown.value?.would_append ?? []).filter((/** @type {any} */ effect) => effect.stale));

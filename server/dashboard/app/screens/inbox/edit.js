@@ -94,6 +94,7 @@ export function Edit({ tasks: [task], problem, close, decide }) {
   const [fields, setFields] = useState(/** @type {Field[]} */ ([]));
   const [comment, setComment] = useState("");
   const [accepts, setAccepts] = useState(false);
+  const [acceptsOld, setAcceptsOld] = useState(false);
   const [error, setError] = useState("");
   const draft = draftOf(task, "edit");
   useEffect(() => { if (!whole) get(`/mailbox/${task.id}`).then(setWhole, setFailure); }, [task.id]);
@@ -124,7 +125,7 @@ export function Edit({ tasks: [task], problem, close, decide }) {
     if (artifacts.length === 0) return setError("Nothing is changed. Approve the output as it is, or change it first.");
     const typed = Object.fromEntries(fields.filter(isChanged).map((field) => [field.key, field.value]));
     close();
-    const body = { artifacts, ...(comment ? { comment } : {}), ...(accepts ? { accept_stale: true } : {}) };
+    const body = { artifacts, ...(comment ? { comment } : {}), ...(accepts ? { accept_stale: true } : {}), ...(acceptsOld ? { accept_superseded: true } : {}) };
     decide(body);
     drafts.set(`${task.id} edit`, { typed, comment });
   };
@@ -147,6 +148,7 @@ export function Edit({ tasks: [task], problem, close, decide }) {
       </section>`)}
       ${stale.map((/** @type {any} */ effect) => html`<${Stale} key=${effect.artifact_id} effect=${effect} />`)}
       ${(stale.length > 0 || problem?.code === "stale") && html`<label class="check"><input type="checkbox" checked=${accepts} required onChange=${(/** @type {any} */ event) => setAccepts(event.target.checked)} /> approve although the aggregate has changed</label>`}
+      ${problem?.code === "superseded" && html`<label class="check"><input type="checkbox" checked=${acceptsOld} required onChange=${(/** @type {any} */ event) => setAcceptsOld(event.target.checked)} /> approve the unchanged output, too, although it is from before the changes that were requested</label>`}
       <label>Comment (optional) <input value=${comment} onInput=${(/** @type {any} */ event) => { setComment(event.target.value); keep(fields, event.target.value); }} /></label>
       ${error && html`<p class="error" role="alert">${error}</p>`}
       <footer><button type="button" class="quiet" onClick=${close}>Cancel</button><button class="primary" title="Ctrl Enter">Approve with changes</button></footer></form>`}

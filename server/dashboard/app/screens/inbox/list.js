@@ -71,6 +71,7 @@ export function Refusals({ open }) {
       return html`<li key=${task.id}><button class="link" dir="auto" onClick=${() => open(task.id)}>${task.title}</button>
         <span>${who ? `${who[0].toUpperCase()}${who.slice(1)}.` : error.message}</span> <code class="dim">${detailOf(error)}</code>
         ${error.code === "stale" && html`<button onClick=${() => again(refusal)}>See the difference</button>`}
+        ${error.code === "superseded" && action === "approve" && html`<button onClick=${() => again(refusal)}>Approve nevertheless</button>`}
         ${error.code !== "stale" && isOpen && (action === "edit" || action === "reject") && html`<button onClick=${() => again(refusal)}>${draftOf(task, action) ? "Open my text" : "Try again"}</button>`}
         ${!isOpen && draftText(refusal) && html`<details><summary>My text</summary><p class="text" dir="auto">${draftText(refusal)}</p></details>`}
         <button class="quiet" aria-label=${`Dismiss the refusal of ${task.title}`} onClick=${() => dismissRefusal(task.id)}>×</button></li>`;

@@ -10,7 +10,7 @@ import { Markdown } from "../../parts/markdown.js";
 import { Reason } from "../../parts/refused.js";
 import { arrows } from "../../parts/tabs.js";
 import { Raw, Value } from "../../parts/value.js";
-import { ACTIONS, blocked, markRead, offers, pending, shown, stale } from "./decisions.js";
+import { ACTIONS, blocked, markRead, offers, pending, shown, stale, superseded } from "./decisions.js";
 import { Changes, current, Effects, Output, Timeline } from "./content.js";
 import { nameOf, readPeople } from "./people.js";
 import { rowOf } from "./views.js";
@@ -115,6 +115,7 @@ function About({ task }) {
 
 /** What approval would do, in one line. @param {{whole: any, show: () => void}} props */
 function Consequence({ whole, show }) {
+  if (superseded.value) return html`<div class="consequence is-stale" role="note"><strong>The output is from before the changes that were requested.</strong> Approval asks whether to accept it.</div>`;
   if (whole.would_refuse) return html`<div class="failure" role="note"><p>Approval would be refused: ${whole.would_refuse.error}</p><p class="dim"><code>${whole.would_refuse.code}</code></p></div>`;
   if (whole.would_append.length === 0) return null;
   return html`<div class=${`consequence ${stale.value.length ? "is-stale" : ""}`}>
