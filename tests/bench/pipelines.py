@@ -44,6 +44,30 @@ QUERIES = [
      "SELECT tag, count(*) FROM state, jsonb_array_elements_text(body->'tags') tag WHERE type = 'article' GROUP BY 1",
      "SELECT unnest(tags) AS tag, count(*) FROM state WHERE type = 'article' GROUP BY 1"),
 ]
+# Windows over all states: the name in benches/pipelines.rs, and the SQL for PostgreSQL, which has no moving median, and
+# for DuckDB.
+WINDOWS = [
+    ("running sum by topic",
+     "SELECT sum(x) FROM (SELECT sum((body->>'n')::bigint) OVER (PARTITION BY body->>'topic' ORDER BY "
+     "(body->>'n')::bigint ROWS UNBOUNDED PRECEDING) x FROM state) s",
+     "SELECT sum(x) FROM (SELECT sum(n) OVER (PARTITION BY topic ORDER BY n ROWS UNBOUNDED PRECEDING) x FROM state) s"),
+    ("moving average of 100 rows",
+     "SELECT sum(x) FROM (SELECT avg((body->>'n')::bigint) OVER (ORDER BY (body->>'n')::bigint ROWS 99 PRECEDING) x "
+     "FROM state) s",
+     "SELECT sum(x) FROM (SELECT avg(n) OVER (ORDER BY n ROWS 99 PRECEDING) x FROM state) s"),
+    ("rank in each topic",
+     "SELECT sum(x) FROM (SELECT rank() OVER (PARTITION BY body->>'topic' ORDER BY (body->>'n')::bigint DESC) x "
+     "FROM state) s",
+     "SELECT sum(x) FROM (SELECT rank() OVER (PARTITION BY topic ORDER BY n DESC) x FROM state) s"),
+    ("median of 1,000 rows",
+     None,
+     "SELECT sum(x) FROM (SELECT median(n) OVER (ORDER BY slug ROWS 999 PRECEDING) x FROM state) s"),
+    ("sum over 7 days",
+     "SELECT sum(x) FROM (SELECT sum((body->>'n')::bigint) OVER (ORDER BY timestamptz '2026-01-01' + "
+     "(body->>'n')::bigint * interval '1 minute' RANGE interval '7 days' PRECEDING) x FROM state) s",
+     "SELECT sum(x) FROM (SELECT sum(n) OVER (ORDER BY timestamp '2026-01-01' + n * interval 1 minute "
+     "RANGE BETWEEN interval 7 days PRECEDING AND CURRENT ROW) x FROM state) s"),
+]
 missed = 0
 
 
@@ -70,7 +94,10 @@ def measure_postgres():
             FROM generate_series(0, {arguments.states} - 1) i;
         VACUUM ANALYZE state;""")
     figures = []
-    for name, _, query, _ in QUERIES:
+    for name, query in [(name, query) for name, _, query, _ in QUERIES] + [(name, query) for name, query, _ in WINDOWS]:
+        if query is None:
+            figures.append(None)
+            continue
         output = psql("\\timing on\n\\o /dev/null\n" + f"{query};\n" * RUNS)
         times = [float(ms) for ms in re.findall(r"Time: ([0-9.]+) ms", output)]
         if len(times) != RUNS:
@@ -87,7 +114,8 @@ def measure_duckdb():
         'Title ' || i AS title, repeat('x', 216) AS body, 'slug-' || i AS slug, i * 7919 % 200003 AS n,
         ['tag-' || (i * 7) % 40, 'tag-' || (i * 7 + 13) % 40, 'tag-' || (i * 7 + 26) % 40] AS tags
         FROM range({arguments.states}) AS numbers(i)""")
-    return [median(lambda query=query: database.execute(query).fetchall()) for _, _, _, query in QUERIES]
+    queries = [query for _, _, _, query in QUERIES] + [query for _, _, query in WINDOWS]
+    return [median(lambda query=query: database.execute(query).fetchall()) for query in queries]
 
 
 def median(work, runs=RUNS):
@@ -176,6 +204,20 @@ def verdict(holds):
     return "holds" if holds else "missed"
 
 
+def print_windows(measured, postgres, duckdb):
+    print(f"\n| {'window':26} |" + "".join(f" {head:>11} |" for head in
+                                             ["columns", "PostgreSQL", "DuckDB", "PG / ours", "ours / Duck", ""]))
+    print(f"|{'-' * 28}|" + f"{'-' * 13}|" * 6)
+    for (name, *_), pg, duck in zip(WINDOWS, postgres, duckdb):
+        columns = float(measured[name].split("\t")[0])
+        holds = (pg is None or pg / columns > 1) and columns / duck <= 3
+        beside = f" {'none':>11} |" if pg is None else f" {pg:11.3f} |"
+        ratio = f" {'':>11} |" if pg is None else f" {pg / columns:11.1f} |"
+        print(f"| {name:26} | {columns:11.3f} |{beside} {duck:11.3f} |{ratio} {columns / duck:11.2f} | "
+              f"{verdict(holds):>11} |")
+    print()
+
+
 def main():
     with open(arguments.ours, encoding="utf-8") as lines:
         measured = dict(line.rstrip("\n").split("\t", 1) for line in lines if "\t" in line)
@@ -191,7 +233,8 @@ def main():
         figures = [columns, rows, busy, web, pg, duck]
         print(f"| {name:22} |" + "".join(f" {figure:11.3f} |" for figure in figures)
               + f" {pg / columns:11.1f} | {columns / duck:11.2f} | {verdict(holds):>11} |")
-    known = {name for name, *_ in QUERIES}
+    print_windows(measured, postgres[len(QUERIES):], duckdb[len(QUERIES):])
+    known = {name for name, *_ in QUERIES + WINDOWS}
     for name, figures in measured.items():
         if "\t" in figures and name not in known:
             columns, rows, *_ = (float(figure) for figure in figures.split("\t"))

@@ -19,7 +19,7 @@ use foldwork_tests::handles::Handles;
 static ALLOCATOR: Counting<tikv_jemallocator::Jemalloc> = Counting(tikv_jemallocator::Jemalloc);
 
 /// The measured pipelines, each with its name.
-const PIPELINES: [(&str, &str); 10] = [
+const PIPELINES: [(&str, &str); 15] = [
     (
         "group with sum",
         r#"[{"$match":{"aggregate_type":"article"}},{"$fold":{}},{"$group":{"_id":"$topic","n":{"$sum":"$n"}}}]"#,
@@ -53,6 +53,26 @@ const PIPELINES: [(&str, &str); 10] = [
     (
         "best of each group",
         r#"[{"$match":{"aggregate_type":"article"}},{"$fold":{}},{"$group":{"_id":"$topic","best":{"$top":{"sortBy":{"n":-1},"output":"$slug"}}}}]"#,
+    ),
+    (
+        "running sum by topic",
+        r#"[{"$match":{"aggregate_type":"article"}},{"$fold":{}},{"$setWindowFields":{"partitionBy":"$topic","sortBy":{"n":1},"output":{"x":{"$sum":"$n","window":{"documents":["unbounded","current"]}}}}},{"$group":{"_id":null,"x":{"$sum":"$x"}}}]"#,
+    ),
+    (
+        "moving average of 100 rows",
+        r#"[{"$match":{"aggregate_type":"article"}},{"$fold":{}},{"$setWindowFields":{"sortBy":{"n":1},"output":{"x":{"$avg":"$n","window":{"documents":[-99,0]}}}}},{"$group":{"_id":null,"x":{"$sum":"$x"}}}]"#,
+    ),
+    (
+        "rank in each topic",
+        r#"[{"$match":{"aggregate_type":"article"}},{"$fold":{}},{"$setWindowFields":{"partitionBy":"$topic","sortBy":{"n":-1},"output":{"x":{"$rank":{}}}}},{"$group":{"_id":null,"x":{"$sum":"$x"}}}]"#,
+    ),
+    (
+        "median of 1,000 rows",
+        r#"[{"$match":{"aggregate_type":"article"}},{"$fold":{}},{"$setWindowFields":{"sortBy":{"slug":1},"output":{"x":{"$median":{"input":"$n","method":"approximate"},"window":{"documents":[-999,0]}}}}},{"$group":{"_id":null,"x":{"$sum":"$x"}}}]"#,
+    ),
+    (
+        "sum over 7 days",
+        r#"[{"$match":{"aggregate_type":"article"}},{"$fold":{}},{"$set":{"at":{"$dateAdd":{"startDate":{"$date":"2026-01-01T00:00:00Z"},"unit":"minute","amount":"$n"}}}},{"$setWindowFields":{"sortBy":{"at":1},"output":{"x":{"$sum":"$n","window":{"range":[-7,0],"unit":"day"}}}}},{"$group":{"_id":null,"x":{"$sum":"$x"}}}]"#,
     ),
 ];
 

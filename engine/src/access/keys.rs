@@ -209,6 +209,11 @@ pub(super) fn refused(origin: Origin) -> Error {
     match origin {
         Origin::Gone => GONE,
         Origin::TooDeep => Error::forbidden("derived_too_often", "a key can be derived over at most 16 steps"),
+        Origin::TooManyKeys => Error::forbidden("too_many_keys", "a user can have at most 1000 keys; revoke one first"),
+        Origin::TooManyInvitations => {
+            let message = "a workspace can have at most 1000 invitations; withdraw one first";
+            Error::forbidden("too_many_invitations", message)
+        }
     }
 }
 

@@ -17,6 +17,16 @@ const MAX_PER_ADDRESS: usize = 200;
 /// the membership, so a concurrent change of the role conflicts.
 const OWNER: &str = "IF (SELECT VALUE role FROM ONLY $member) != 'owner' { THROW 'origin gone' };";
 
+/// The statements that limit the invitations of `$workspace` to 1,000. At the limit they delete the invitations that
+/// have expired.
+const ROOM: &str = "
+IF !record::exists($id) AND ((SELECT VALUE count() FROM invitation WHERE workspace_id = $workspace GROUP ALL)[0] ?? 0) >= 1000 {
+    DELETE invitation WHERE workspace_id = $workspace AND expires_at != NONE AND expires_at <= $now RETURN NONE;
+    IF ((SELECT VALUE count() FROM invitation WHERE workspace_id = $workspace GROUP ALL)[0] ?? 0) >= 1000 {
+        THROW 'too many invitations'
+    }
+};";
+
 impl Database {
     /// Returns the invitations of a workspace, the oldest first.
     pub async fn read_invitations(&self, workspace_id: &str) -> Result<Vec<Invitation>> {
@@ -40,7 +50,8 @@ impl Database {
     }
 
     /// Writes an invitation that an owner of the workspace creates. Replaces an invitation with the same id. Fails with
-    /// the reason if the user is no longer an owner, or if the key that creates the invitation no longer exists.
+    /// the reason if the user is no longer an owner, if the key that creates the invitation no longer exists, or if the workspace has
+    /// the maximum number of invitations.
     pub async fn write_invitation(
         &self,
         invitation: &Invitation,
@@ -60,8 +71,11 @@ impl Database {
             ("content", Record::Object(content)),
             ("member", member_id(&invitation.workspace_id, user_id)),
             ("origin", origin_id(invitation.derived_from.as_deref())),
+            ("workspace", convert::text(&invitation.workspace_id)),
+            ("now", convert::integer(invitation.created_at)),
         ];
-        let statements = format!("BEGIN; {MAKER} {OWNER} {ORIGIN} UPSERT $id CONTENT $content RETURN NONE; COMMIT;");
+        let statements =
+            format!("BEGIN; {MAKER} {OWNER} {ORIGIN} {ROOM} UPSERT $id CONTENT $content RETURN NONE; COMMIT;");
         refused_by_origin(self.query_again(&statements, values).await.map(drop))
     }
 

@@ -25,6 +25,10 @@ pub enum Origin {
     Gone,
     /// The chain of keys from which the key was derived has the maximum length.
     TooDeep,
+    /// The user has the maximum number of keys.
+    TooManyKeys,
+    /// The workspace has the maximum number of invitations.
+    TooManyInvitations,
 }
 
 /// The statements that check whether the creator of a key or an invitation is still a member. They write the
@@ -51,6 +55,14 @@ pub const MAX_ANCESTORS: usize = 16;
 /// The statement that limits the chain of a key's ancestors to [`MAX_ANCESTORS`] keys.
 pub(super) const DEPTH: &str = "IF array::len($lineage) > 16 { THROW 'origin too deep' };";
 
+/// The statements that limit the keys of `$user` to 1,000, in all workspaces together. At the limit they delete the keys
+/// that have expired. They follow [`MAKER`], which writes the membership, so concurrent keys of a member conflict.
+pub(super) const ROOM: &str = "
+IF ((SELECT VALUE count() FROM key WHERE user_id = $user GROUP ALL)[0] ?? 0) >= 1000 {
+    DELETE key WHERE user_id = $user AND expires_at != NONE AND expires_at <= $now RETURN NONE;
+    IF ((SELECT VALUE count() FROM key WHERE user_id = $user GROUP ALL)[0] ?? 0) >= 1000 { THROW 'too many keys' }
+};";
+
 /// The statement that gives the keys in `$moved` their new origins. It writes each key, so that a key that is derived
 /// from one of them at the same time conflicts.
 const MOVE: &str = "
@@ -69,10 +81,12 @@ impl Database {
             ("workspace", convert::text(&key.workspace_id)),
             ("member", member_id(&key.workspace_id, &key.user_id)),
             ("origin", origin_id(key.derived_from.as_deref())),
+            ("user", convert::text(&key.user_id)),
+            ("now", convert::integer(key.created_at)),
         ];
         let found = "SELECT *, record::id(id) AS key FROM $id WHERE workspace_id = $workspace";
         let statements = format!(
-            "BEGIN; {MAKER} {ORIGIN} {DEPTH}
+            "BEGIN; {MAKER} {ORIGIN} {DEPTH} {ROOM}
             CREATE $id CONTENT $content RETURN NONE;
             UPDATE $id SET ancestors = $lineage RETURN NONE;
             {found};
@@ -208,9 +222,11 @@ impl Database {
             ("ancestors", names(&new.ancestors)),
             ("member", member_id(&new.workspace_id, &new.user_id)),
             ("moved", moved_values(moved)),
+            ("user", convert::text(&new.user_id)),
+            ("now", convert::integer(new.created_at)),
         ];
         let statements = format!(
-            "BEGIN; {MAKER}
+            "BEGIN; {MAKER} {ROOM}
             IF !record::exists($old) {{ THROW 'stale head' }};
             FOR $one IN $ancestors {{ IF !record::exists(type::record('key', $one)) {{ THROW 'stale head' }} }};
             UPDATE $old SET expires_at = $until RETURN NONE;
@@ -250,6 +266,10 @@ pub(super) fn refused_by_origin<T>(result: Result<T>) -> Result<std::result::Res
         Ok(value) => Ok(Ok(value)),
         Err(Error::Database(error)) if error.to_string().contains("origin gone") => Ok(Err(Origin::Gone)),
         Err(Error::Database(error)) if error.to_string().contains("origin too deep") => Ok(Err(Origin::TooDeep)),
+        Err(Error::Database(error)) if error.to_string().contains("too many keys") => Ok(Err(Origin::TooManyKeys)),
+        Err(Error::Database(error)) if error.to_string().contains("too many invitations") => {
+            Ok(Err(Origin::TooManyInvitations))
+        }
         Err(error) => Err(error),
     }
 }

@@ -1,6 +1,6 @@
 //! Members of workspaces in the control database, and the keys and memberships that grant access.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use surrealdb::types::{Array, Object as RecordObject, RecordIdKey, Value as Record};
@@ -42,9 +42,10 @@ impl Database {
         let found = self.query(statements, [("workspace", convert::text(workspace_id))]).await?;
         let [_, members, users] = found.as_slice() else { return Ok(Vec::new()) };
         let users: Vec<UserRecord> = convert::list(Some(users))?.map(read_user).collect::<Result<_>>()?;
+        let users: HashMap<&str, &UserRecord> = users.iter().map(|user| (&*user.id, user)).collect();
         let with_user = |member: &Record| {
             let member = read_member(member)?;
-            let user = users.iter().find(|user| user.id == member.user_id).cloned();
+            let user = users.get(&*member.user_id).copied().cloned();
             let user = user.ok_or_else(|| Error::Corrupt("the user of a member is missing".into()))?;
             Ok((member, user))
         };

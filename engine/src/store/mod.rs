@@ -40,6 +40,8 @@ pub mod releases;
 pub mod responses;
 pub mod restores;
 pub mod retry;
+#[cfg(test)]
+mod room_tests;
 pub mod servers;
 mod session;
 pub mod sign_in_codes;

@@ -3,7 +3,7 @@
 use surrealdb::types::Value as Record;
 
 use super::keys::{
-    DEPTH, MAKER, ORIGIN, Origin, key_content, only_key, origin_id, read_scopes, refused_by_origin, scope_names,
+    DEPTH, MAKER, ORIGIN, Origin, ROOM, key_content, only_key, origin_id, read_scopes, refused_by_origin, scope_names,
 };
 use super::members::member_id;
 use super::{Database, Error, Result, convert, retry};
@@ -56,11 +56,13 @@ impl Database {
             ("content", Record::Object(key_content(key))),
             ("member", member_id(&key.workspace_id, &key.user_id)),
             ("origin", origin_id(key.derived_from.as_deref())),
+            ("user", convert::text(&key.user_id)),
+            ("now", convert::integer(key.created_at)),
         ];
         let statements = format!(
             "BEGIN;
             IF !record::exists($code) {{ THROW 'stale head' }};
-            DELETE $code RETURN NONE; {MAKER} {ORIGIN} {DEPTH}
+            DELETE $code RETURN NONE; {MAKER} {ORIGIN} {DEPTH} {ROOM}
             CREATE $id CONTENT $content RETURN NONE;
             UPDATE $id SET ancestors = $lineage RETURN NONE;
             SELECT *, record::id(id) AS key FROM $id;

@@ -165,10 +165,27 @@ fn call_imports_and_exports(session: &mut Session) {
     assert!(again.starts_with("imported 0 events (1 article) in "), "{again}");
     let imported = session.ok("import folder", "import folder repository --project notes");
     assert!(imported.starts_with("imported 1 event (1 article) in "), "{imported}");
+    publish(session);
     let exported = session.ok("export", "export --output all.ndjson --files files --types article.created");
     assert!(exported.contains("exported "), "{exported}");
     session.ok("export", "export --output rest.ndjson --after 1 --aggregate-type article");
     session.ok("import", "import all.ndjson --files files");
+}
+
+/// Publishes an article as its file says, once, and takes it back when the file says the opposite.
+fn publish(session: &mut Session) {
+    let file = session.path().join("repository/one.md");
+    for (draft, expected) in [("false", [1, 0]), ("false", [1, 0]), ("true", [1, 1]), ("true", [1, 1])] {
+        std::fs::write(&file, format!("---\ndraft: {draft}\n---\n# One\n\nText.\n")).expect("a file");
+        session.ok("import folder", "import folder repository --project notes --publish");
+        for (kind, number) in ["published", "unpublished"].into_iter().zip(expected) {
+            session.ok("export", &format!("export --output {kind}.ndjson --types article.{kind}"));
+            let events = std::fs::read_to_string(session.path().join(format!("{kind}.ndjson"))).expect("an export");
+            let lines = events.lines().map(|line| serde_json::from_str::<Value>(line).expect("a record"));
+            let count = lines.filter(|line| line["event_type"] == *format!("article.{kind}")).count();
+            assert_eq!(count, number, "draft: {draft}: {events}");
+        }
+    }
 }
 
 /// Creates a repository with one commit.

@@ -1,0 +1,93 @@
+//! The limits on the records that members create in the control database.
+
+use std::sync::Arc;
+
+use surrealdb::types::Value as Record;
+
+use super::keys::{Origin, key_content};
+use super::members::member_id;
+use super::{Database, Store, convert};
+use crate::model::access::{Invitation, KeyRecord, Role};
+
+const LIMIT: i64 = 1_000;
+
+async fn with_member() -> Database {
+    let control = Store::connect("mem://").await.expect("memory").control().await.expect("a database");
+    let statement = "CREATE $id SET workspace_id = 'w', user_id = 'u', role = 'owner', joined_at = 1 RETURN NONE";
+    control.query(statement, [("id", member_id("w", "u"))]).await.expect("written");
+    control
+}
+
+/// Creates records from a template until the table has one record less than the limit. The id and the unique field
+/// `unique` are numbered.
+async fn fill(control: &Database, table: &str, content: Record, unique: &str) {
+    let statement = format!(
+        "FOR $number IN 1..{LIMIT} {{
+            CREATE type::record('{table}', 'filler-' + <string>$number) CONTENT $content RETURN NONE;
+            UPDATE type::record('{table}', 'filler-' + <string>$number) SET {unique} = <string>$number RETURN NONE
+        }}"
+    );
+    control.query(&statement, [("content", content)]).await.expect("written");
+}
+
+fn key(id: &str, created_at: i64, expires_at: Option<i64>) -> KeyRecord {
+    KeyRecord {
+        id: id.into(),
+        workspace_id: "w".into(),
+        user_id: "u".into(),
+        name: id.to_owned(),
+        scopes: Vec::new(),
+        display: id.to_owned(),
+        hash: id.to_owned(),
+        opens_all: false,
+        agents: None,
+        created_at,
+        expires_at,
+        last_used_at: None,
+        derived_from: None,
+        ancestors: Vec::new(),
+    }
+}
+
+#[tokio::test]
+async fn a_user_with_1000_keys_gets_another_one_after_one_has_expired() {
+    let control = with_member().await;
+    fill(&control, "key", Record::Object(key_content(&key("filler", 1, None))), "hash").await;
+    control.create_key(&key("last", 2, Some(10))).await.expect("answered").expect("the key number 1000");
+    let refused = control.create_key(&key("more", 9, None)).await.expect("answered");
+    assert_eq!(refused.map(|key| key.id), Err(Origin::TooManyKeys));
+    let again = control.create_key(&key("last", 9, None)).await.expect("answered").expect("the key that exists");
+    assert_eq!(again.expires_at, Some(10));
+    control.create_key(&key("more", 10, None)).await.expect("answered").expect("room");
+    assert!(control.read_key("last").await.expect("read").is_none(), "the expired key is deleted");
+    assert_eq!(control.read_keys("w").await.expect("read").len() as i64, LIMIT);
+}
+
+#[tokio::test]
+async fn a_workspace_with_1000_invitations_changes_them_and_takes_no_other() {
+    let control = with_member().await;
+    let invitation = |id: &str, created_at, expires_at| Invitation {
+        id: id.into(),
+        workspace_id: "w".into(),
+        email: Arc::from(format!("{id}@example.com")),
+        role: Role::Viewer,
+        created_at,
+        expires_at,
+        derived_from: None,
+    };
+    let write = async |id: &str, created_at, expires_at| {
+        control.write_invitation(&invitation(id, created_at, expires_at), "u").await.expect("answered")
+    };
+    let content = convert::fields([
+        ("workspace_id", convert::text("w")),
+        ("role", convert::text("viewer")),
+        ("created_at", convert::integer(1)),
+    ]);
+    fill(&control, "invitation", Record::Object(content), "email").await;
+    assert_eq!(write("last", 2, Some(10)).await, Ok(()));
+    assert_eq!(write("more", 9, None).await, Err(Origin::TooManyInvitations));
+    assert_eq!(write("last", 9, Some(20)).await, Ok(()));
+    assert_eq!(write("more", 19, None).await, Err(Origin::TooManyInvitations));
+    assert_eq!(write("more", 20, None).await, Ok(()));
+    assert_eq!(control.read_invitations("w").await.expect("read").len() as i64, LIMIT);
+}
