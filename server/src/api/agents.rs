@@ -229,7 +229,7 @@ const WORKLOAD_BYTES: usize = 256;
 impl Api {
     /// Lists agents, newest first. Agents whose work is done by a plugin are included.
     ///
-    /// An agent is `active` if its last heartbeat is at most three heartbeat intervals old, or if a plugin does the
+    /// An agent is `active` if it was heard from within the last three heartbeat intervals, or if a plugin does the
     /// agent's work. A page may have fewer rows than `limit`, because its size in bytes is limited as well.
     #[oai(path = "/agents", method = "get", operation_id = "list_agents")]
     async fn list_agents(
@@ -303,7 +303,7 @@ impl Api {
 
     /// Returns one agent.
     ///
-    /// The response includes the agent's current status and the time of the agent's last heartbeat.
+    /// The response includes the agent's current status and the time at which the agent was last heard from.
     #[oai(path = "/agents/:agent_id", method = "get", operation_id = "get_agent")]
     async fn get_agent(&self, access: ApiRead, agent_id: Path<String>) -> ApiResult<Changed> {
         Ok(changed_response(&access.0.agent(&agent_id).await?))

@@ -30,7 +30,7 @@ pub struct Api;
 #[derive(Object, Deserialize, Default)]
 #[serde(default, deny_unknown_fields)]
 struct ConnectBody {
-    /// The ids of 1 to 100 agents; the default is all agents whose work is not done by a plugin.
+    /// The ids of 1 to 100 agents; the default is all enabled agents whose work no plugin does.
     #[oai(nullable)]
     agent_ids: Option<Vec<String>>,
 }
@@ -151,7 +151,7 @@ impl Api {
     /// needs `api:write` and at least the role editor.
     ///
     /// Clients send the next heartbeat after `next_heartbeat_ms` milliseconds. An agent that misses three heartbeats is
-    /// offline. Other agents can then claim the tasks that the agent held.
+    /// offline. A claim that is not renewed ends after its `lease_seconds`, and the task waits for another attempt.
     #[oai(path = "/agents/heartbeat", method = "post", operation_id = "send_heartbeat")]
     async fn send_heartbeat(
         &self,

@@ -27,7 +27,8 @@ const EXCHANGE: &str = "/sign-in-codes/exchange";
 const OWN_KEY: &str = "/keys/self";
 const DEACTIVATE: &str = "/deactivate-license";
 /// The methods and paths of operations whose body names a resource that may not exist. Their responses include 404.
-const NAMED_IN_BODY: [(&str, &str); 7] = [
+const NAMED_IN_BODY: [(&str, &str); 8] = [
+    ("post", "/events"),
     ("post", "/files/delete"),
     ("post", "/agents/connect"),
     ("post", "/agents/heartbeat"),

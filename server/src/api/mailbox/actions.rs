@@ -27,7 +27,8 @@ impl Api {
     /// has these events in `appended`; `would_append` of the task shows them beforehand.
     ///
     /// If an aggregate has changed since the author of an effect read it, the response is 409 `stale` with the
-    /// difference, unless `accept_stale` is true.
+    /// difference, unless `accept_stale` is true. If the output is from before the last request for changes, the response
+    /// is 409 `superseded`, unless `accept_superseded` is true. Effects that the log rejects get 409 `effect_refused`.
     ///
     /// If the task's status does not allow the approval, the response is 409 `task_state_conflict` with the status and
     /// the allowed actions. A user who has delivered output of the task gets 403 `own_delivery`, unless the server allows

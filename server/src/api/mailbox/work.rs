@@ -195,7 +195,7 @@ impl Api {
 
     /// Releases the claim and returns the task to its status before the claim.
     ///
-    /// Any agent, including this one, can then claim the task.
+    /// The task stays assigned to its agent, which can claim the task again. Other agents can claim it after `assign`.
     #[oai(path = "/mailbox/:task_id/release", method = "post", operation_id = "release_task")]
     async fn release_task(
         &self,
