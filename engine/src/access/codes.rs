@@ -7,6 +7,7 @@ use super::keys::{CreatedKey, NewKey, record_of, refused};
 use super::known::hash_of;
 use crate::error::{Error, Result};
 use crate::model::access::{self, Caller, KeyRecord, SignInCode};
+use crate::store::keys::Origin;
 
 const PREFIX: &str = "sic_";
 const NOT_VALID: Error = Error::Unauthenticated("the sign-in code is not valid");
@@ -59,7 +60,8 @@ impl Access {
         let record = KeyRecord { derived_from: Some(found.derived_from), ..record };
         match self.control.exchange_sign_in_code(&hash, &record).await? {
             Ok(record) => Ok(CreatedKey { record, secret: Some(secret) }),
-            Err(_) => Err(NOT_VALID),
+            Err(Origin::Gone) => Err(NOT_VALID),
+            Err(other) => Err(refused(other)),
         }
     }
 }

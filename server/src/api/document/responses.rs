@@ -86,7 +86,10 @@ fn errors(
             errors.push(("403", "The token lacks the required scope, or its user the required role."));
         }
         None if is_linked => errors.push(("403", "The link is invalid or has expired.")),
-        None if path.ends_with(EXCHANGE) => errors.push(("401", "The code is invalid or has expired.")),
+        None if path.ends_with(EXCHANGE) => errors.extend([
+            ("401", "The code is invalid or has expired."),
+            ("403", "The user of the code has the maximum number of keys."),
+        ]),
         None => {}
     }
     if stands_in("path")

@@ -58,6 +58,18 @@ impl Api {
 }
 
 fn which(request: &ActOnTasks) -> Result<Which, Error> {
+    let absent = [request.expected_versions.is_absent(), request.ids.is_absent(), request.filter.is_absent()];
+    if absent.into_iter().filter(|is_absent| !is_absent).count() > 1 {
+        let message = "expected only one of ids, expected_versions and filter";
+        return Err(if absent[0] {
+            request.filter.invalid(message)
+        } else {
+            request.expected_versions.invalid(message)
+        });
+    }
+    if !request.expected.is_absent() && request.filter.is_absent() {
+        return Err(request.expected.invalid("expected a filter beside it; ids and expected_versions name the tasks"));
+    }
     if !request.expected_versions.is_absent() {
         return expected_versions(request).map(Which::Ids);
     }
@@ -86,9 +98,6 @@ fn which(request: &ActOnTasks) -> Result<Which, Error> {
 /// Returns the ids of the tasks in `expected_versions`, each with its version.
 fn expected_versions(request: &ActOnTasks) -> Result<Vec<(String, Expected)>, Error> {
     let sent = &request.expected_versions;
-    if !request.ids.is_absent() || !request.filter.is_absent() {
-        return Err(sent.invalid("expected only one of ids, expected_versions and filter"));
-    }
     let versions = sent.object()?;
     if versions.is_empty() || versions.len() > MAX_TASKS {
         return Err(sent.invalid(format!("expected 1 to {MAX_TASKS} ids with versions, found {}", versions.len())));
