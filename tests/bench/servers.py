@@ -49,6 +49,7 @@ enabled = []
 [[auth.issuers]]
 issuer = "{ISSUER}"
 audience = "bench"
+algorithms = ["HS256"]
 hs256_secret_env = "BENCH_SECRET"
 """
 STREAM_NAMES = (f"run-{number}" for number in itertools.count(1))
@@ -78,7 +79,7 @@ def appends(targets, seconds):
     runs = []
     for address, token in targets:
         environment = dict(os.environ, FOLDWORK_TOKEN=token, FOLDWORK_STREAMS=next(STREAM_NAMES))
-        command = ["wrk", "-t1", f"-c{CONNECTIONS // len(targets)}", f"-d{seconds}s", "-s", str(HERE / "http.lua"),
+        command = ["wrk", "-t1", "--timeout", "60s", f"-c{CONNECTIONS // len(targets)}", f"-d{seconds}s", "-s", str(HERE / "http.lua"),
                    f"http://{address}"]
         runs.append(subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True))
     rate = 0

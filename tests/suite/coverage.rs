@@ -12,9 +12,9 @@ use strum::VariantArray;
 
 use crate::faults::Fault;
 
-/// The statuses that depend on the caller. The test `matrix` covers them, because it calls every operation as every
-/// kind of caller.
-const CALLER_ERRORS: [&str; 3] = ["401", "402", "403"];
+/// The statuses that no scenario has to show. The test `matrix` covers those that depend on the caller, because it calls
+/// every operation as every kind of caller, and the suite of sockets covers a body that does not arrive in time.
+const COVERED_ELSEWHERE: [&str; 4] = ["401", "402", "403", "408"];
 
 /// An operation of the document.
 pub struct Operation {
@@ -63,7 +63,7 @@ fn every_operation_and_status_occurs_in_a_scenario() {
     for operation in &operations {
         for status in &operation.statuses {
             let line = format!("{} {status}", operation.id);
-            if CALLER_ERRORS.contains(&status.as_str()) {
+            if COVERED_ELSEWHERE.contains(&status.as_str()) {
                 continue;
             }
             if Fault::VARIANTS.iter().any(|fault| fault.status().as_str() == status) {

@@ -20,7 +20,7 @@ const WITHOUT_CONFLICT: [&str; 11] = [
     DEACTIVATE,
 ];
 /// The path suffixes of operations that run queries.
-const RUNNING_QUERIES: [&str; 2] = ["/query", "/search"];
+const RUNNING_QUERIES: [&str; 4] = ["/query", "/search", "/events/histogram", "/mailbox/{task_id}"];
 /// The path suffix of the operation that needs only a sign-in code.
 const EXCHANGE: &str = "/sign-in-codes/exchange";
 /// The path suffix of the operation that requires a caller with a key.
@@ -117,6 +117,7 @@ fn errors(
         errors.push(("409", "The server has no backup."));
     }
     if content.is_some() {
+        errors.push(("408", "The body did not arrive in time."));
         errors.push(("413", "The body is too large."));
     }
     if content.is_some_and(|content| content.get("application/json").is_some()) {
@@ -127,6 +128,6 @@ fn errors(
     } else {
         "Too many requests."
     };
-    errors.extend([("429", too_many), ("500", "Internal server error."), ("503", "The store is unavailable.")]);
+    errors.extend([("429", too_many), ("500", "Internal server error."), ("503", "The server is busy, or the store or the identity provider does not respond.")]);
     errors
 }
