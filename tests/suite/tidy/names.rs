@@ -12,6 +12,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use foldwork_tests::expectation::{all_well, read, root};
 
@@ -23,13 +24,15 @@ const CREATED: [&str; 2] = ["scripts/shouting/", "scripts/find_author/"];
 const SOURCES: [&str; 16] =
     ["rs", "toml", "surql", "json", "yaml", "yml", "rhai", "py", "mjs", "js", "ts", "sh", "c", "case", "txt", "html"];
 
+/// What the repository has. The tests share it, because it is read from every file.
+static KNOWN: LazyLock<Inventory> = LazyLock::new(Inventory::read);
+
 #[test]
 fn documents_name_what_exists() {
-    let known = Inventory::read();
     let mut failures = Vec::new();
-    for file in known.files.iter().filter(|file| file.ends_with(".md") && !is_foreign(file)) {
+    for file in KNOWN.files.iter().filter(|file| file.ends_with(".md") && !is_foreign(file)) {
         let text = read(&root().join(file));
-        let missing = known.missing(file, &text).into_iter().chain(known.broken_links(file, &text));
+        let missing = KNOWN.missing(file, &text).into_iter().chain(KNOWN.broken_links(file, &text));
         failures.extend(missing.map(|what| format!("{file}: {what}")));
     }
     all_well(failures);
@@ -37,12 +40,11 @@ fn documents_name_what_exists() {
 
 #[test]
 fn comments_of_modules_name_what_exists() {
-    let known = Inventory::read();
     let mut failures = Vec::new();
-    for file in known.files.iter().filter(|file| file.ends_with(".rs") && !is_foreign(file)) {
+    for file in KNOWN.files.iter().filter(|file| file.ends_with(".rs") && !is_foreign(file)) {
         let text = read(&root().join(file));
         let comment: Vec<&str> = text.lines().map_while(|line| line.strip_prefix("//!")).collect();
-        failures.extend(known.missing(file, &comment.join("\n")).into_iter().map(|what| format!("{file}: {what}")));
+        failures.extend(KNOWN.missing(file, &comment.join("\n")).into_iter().map(|what| format!("{file}: {what}")));
     }
     all_well(failures);
 }
@@ -50,7 +52,7 @@ fn comments_of_modules_name_what_exists() {
 #[test]
 fn every_table_says_what_it_holds() {
     let mut failures = Vec::new();
-    for file in Inventory::read().files.iter().filter(|file| file.ends_with(".surql") && !is_foreign(file)) {
+    for file in KNOWN.files.iter().filter(|file| file.ends_with(".surql") && !is_foreign(file)) {
         let text = read(&root().join(file));
         let lines: Vec<&str> = text.lines().collect();
         let tables = (0..lines.len()).filter(|line| lines[*line].starts_with("DEFINE TABLE"));
