@@ -1,8 +1,43 @@
 //! The engine of Foldwork: logs of events, the states they fold to, and pipelines over both.
 //!
-//! The engine does not depend on HTTP, environment variables, configuration files or a folder layout.
-//! Dependencies point left: `model <- pipeline <- {store, resident} <- state <- mailbox <- consumer <- workspace <-
-//! engine`. The module `access` is on the level of `state`.
+//! The engine does not depend on HTTP, environment variables, configuration files or a folder layout. `ARCHITECTURE.md`
+//! is the map of its modules.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use foldwork_engine::clock::SystemClock;
+//! use foldwork_engine::model::event::NewEvent;
+//! use foldwork_engine::model::value::{Object, Value};
+//! use foldwork_engine::workspace::query::Query;
+//! use foldwork_engine::{Engine, Plugins, Reader, Settings, Store, Writer};
+//! use serde_json::json;
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let store = Store::connect("mem://").await?;
+//! let engine = Engine::open(store, Arc::new(SystemClock), Settings::default(), Plugins::none()?).await?;
+//! let key = engine.first_start(None).await?.ok_or("the store is not empty")?.key;
+//! let writer: Writer = engine.enter(engine.authenticate(&key).await?).await?;
+//! let reader: Reader = engine.enter(engine.authenticate(&key).await?).await?;
+//!
+//! let event = |verb: &str, title: &str| NewEvent {
+//!     aggregate_id: "note-1".to_owned(),
+//!     aggregate_type: "article".to_owned(),
+//!     event_type: format!("article.{verb}"),
+//!     payload: Object::from_iter([("title", title)]),
+//!     ..NewEvent::default()
+//! };
+//! let appended = writer.append_events(vec![event("created", "First"), event("changed", "Second")]).await?;
+//! assert_eq!(appended.states[1].version, 2);
+//!
+//! let pipeline = json!([{"$match": {"aggregate_type": "article"}}, {"$fold": {}},
+//!                       {"$group": {"_id": "$title", "count": {"$sum": 1}}}]);
+//! let response = reader.query(Query::new(Value::from(pipeline))).await?;
+//! assert_eq!(response.rows, [Value::from(json!({"_id": "Second", "count": 1}))]);
+//! # Ok(())
+//! # }
+//! ```
 
 mod access;
 pub mod archive;

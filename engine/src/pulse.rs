@@ -3,6 +3,21 @@
 //!
 //! The pulse decides nothing. Every read that must see other servers' writes, and every append, checks the end of the
 //! workspace's own log. The pulse only wakes the readers that wait.
+//!
+//! # Several servers
+//!
+//! Servers on one SurrealDB are equal. Nothing depends on which server a request reaches.
+//!
+//! * **The log decides.** Every append is committed under the guard on `head:log`. A server that was overtaken reads
+//!   the rest and decides again. A refusal is repeated on the newest view as well.
+//! * **Reads compare the head** in one query, which concurrent reads share (`state/shared_check.rs`): a read shares a
+//!   check that began after the read. `?consistency=eventual` leaves the check out.
+//! * **The leader** (`state/leadership.rs`) runs plugins, timers and snapshots. Each of its writes names its epoch, so
+//!   a server that slept through its lease writes nothing, and reads who leads after a gap of its pulse. Other servers
+//!   apply its writes of the graph (`consumer/mirror.rs`). A server opens workspaces whose noted leader is not alive.
+//! * **A store that does not respond** (`store/availability.rs`) fails requests at once after the first has reached its
+//!   time limit, until a check succeeds. The outcome of a write that was not answered is unknown, and the next decision
+//!   reads the log first. A late write still meets its guard.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -3,6 +3,18 @@
 //!
 //! This crate depends on the engine, and the server depends on this crate. There are no dependencies in the other
 //! direction.
+//!
+//! A plugin is a named set of hooks, loaded from a list that a reader can see: `[plugins] enabled` names them in the
+//! order of their calls. A scripted plugin is a folder in `[plugins] folder`, or one that the program contains. A
+//! plugin in Rust is an entry of the list in `native.rs`.
+//!
+//! * **Strict at load.** Before the store is opened, each manifest is read, each script compiled, each of its calls
+//!   compared with the existing functions, and its own cases are run. Any mistake refuses the start, with file, line
+//!   and column.
+//! * **Tolerant at run time.** A call runs on a thread that the caller provides. It is stopped by steps, time, memory
+//!   and sizes, a panic in it is caught, and its result is read with the path of every mistake (`hook::Failure`).
+//! * **Mounted** endpoints are served only while their plugin is enabled. They are not in the checked-in OpenAPI
+//!   document, which describes the server's own handlers whatever is enabled.
 
 mod error;
 mod feed;

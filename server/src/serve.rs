@@ -1,4 +1,8 @@
 //! Starts the server from the configuration, runs it, and shuts it down in order after a signal.
+//!
+//! A stop lets requests finish for `[http] stop_timeout_s` and workspaces for 3 s: the consumer writes its checkpoints,
+//! so the next start calls no plugin again. A separate thread ends the process half a second later, whatever the other
+//! threads do.
 
 pub mod backup;
 pub mod check;

@@ -1,8 +1,9 @@
-//! Tests rules of the code base: dependency directions, file names, and file lengths.
+//! Tests rules of the code base: dependency directions, file names, file lengths, and what the documentation names.
 
 mod circles;
 mod imports;
 mod layers;
+mod names;
 mod tables;
 mod wire;
 

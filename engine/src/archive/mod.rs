@@ -4,6 +4,21 @@
 //! The archive has, for each workspace: `<epoch>/log`, the segments of the log; `<epoch>/digest`, hashes of all states
 //! by position; `files`, the bytes of files by their hash; `verified.json`, the last verification. `control` has sealed
 //! dumps of the control database. Everything in a workspace follows from its log, so nothing else is archived.
+//!
+//! * **Writing** (`backups.rs`, `writer.rs`). Every `flush_ms`, the leader of a workspace reads the events after the
+//!   end of the archive, from memory if possible. It reads the definitions after the events: a definition is stored
+//!   before the first event that uses it, so none is missed. It copies the bytes of files first, and then creates one
+//!   object under the next number if the key is free. Of two servers, one succeeds, and the other continues after that
+//!   segment. Only appends with `Foldwork-Durability: archived` wait.
+//! * **Segments** (`segment.rs`): a merge keeps the lines and therefore the chain of hashes. Reading detects a missing,
+//!   changed, cut or foreign segment, and the error names it.
+//! * **The end of an archive is read from the bucket**, never from memory alone. If the log has another event or
+//!   definition at the end of the archive, the store was reset to an earlier state: a new epoch begins after the last
+//!   segment up to which both agree.
+//! * **The control database** (`control.rs`) is dumped after changes, encrypted with AES-256-GCM and the key in the
+//!   environment variable `FOLDWORK_BACKUP_KEY`.
+//! * **Restoring** (`restore.rs`): plugins run when the restored workspace is opened. The ids of the events that they
+//!   derive are computed from their causes, so no event is derived twice.
 
 mod backups;
 mod bucket;

@@ -1,4 +1,4 @@
-//! Paths of files, of the form `workspace/project/type/aggregate/filename`, and their validation.
+//! Paths of files, of the form `WORKSPACE/PROJECT/TYPE/AGGREGATE/NAME`, and their validation.
 
 use uuid::Uuid;
 

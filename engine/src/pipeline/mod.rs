@@ -3,6 +3,33 @@
 //! The module contains no async code, no I/O and no database crate: its caller passes in the rows that a pipeline
 //! reads. The submodules form layers, and none uses a layer above it. From the lowest: `column` and `value`,
 //! `expression`, `source`, `language`, `run`, `plan`. This file holds the interface for callers.
+//!
+//! # The way of a pipeline
+//!
+//! 1. **Parse** (`language/parse`): unknown stages and operators and wrong shapes are refused with MongoDB's code and
+//!    the stage's number, before a row is read. From stage to stage, `language/rows` knows which fields the rows have
+//!    and which of these are dates: a text that a stage compares with a date becomes a date before the stage is parsed,
+//!    so every way of execution sees the same constant. Names that rows cannot have, and constants that select nothing,
+//!    become warnings.
+//! 2. **Plan** (`plan/logical.rs`): rows are events before `$fold` and states after it.
+//! 3. **Optimize** (`plan/optimize`): ten steps in a commented order, a rule per file. Filters move towards the source,
+//!    `$sort` gets its `$limit`, and `choose_source` decides that a fold of whole streams as of now is the resident
+//!    state. A condition on single events, a time in the past, or the events themselves keep the log as the source.
+//! 4. **Lower** (`plan/lower.rs`, `source/surrealql.rs`): the plan becomes scans and operators. A source accepts a
+//!    filter exactly (the filter is dropped above it), inexactly (the filter also stays above it), or not at all.
+//!    Values are bound, never spliced into query text.
+//! 5. **Run** (`run`): over resident states, the filter and the count, sort, group or unwound group directly above it
+//!    run over columns (`run/vectorized`): tests make masks of whole segments, groups are distinguished by the numbers
+//!    of texts, a `$lookup` asks a column for the rows with a value, and rows are built only from what remains. A
+//!    group's expressions and its ranked accumulators are evaluated over rows that contain only the needed cells, and
+//!    over few distinct texts once per text. What a column cannot decide (a path through an array, an expression in a
+//!    filter, which row's error is the first) is decided from the rows, at run time and with the same result.
+//! 6. **Explain**: source, pushed parts, rows and time of each stage, and the applied rules.
+//!
+//! Every source gives the same rows and errors. As in MongoDB, a row's error at one stage disappears if a later
+//! `$match` drops the row and looks only at what the stage leaves alone. Which errors disappear is decided before a
+//! source is chosen: filters are moved, and inside a filter the parts that cannot fail come first, also when nothing is
+//! pushed down.
 
 pub mod column;
 mod expression;

@@ -4,6 +4,10 @@
 //! The definition in the store is authoritative. Each snapshot contains the revision of the definition that it was
 //! folded under. Therefore, after a crash at any moment, the next process folds all states under one definition, either
 //! the old or the new one.
+//!
+//! The appender applies to the new states what was appended meanwhile, and swaps them in together with the stored
+//! definition. `head:log` counts changed definitions, and an append is guarded by that count too, so all servers of a
+//! store use the same definitions.
 
 use std::sync::Arc;
 

@@ -4,6 +4,10 @@
 //! reloads a changed plugin. The control database stores the newest release of each plugin. Each workspace adopts this
 //! release between two events. The checkpoint of the graph stores the adopted version and the position of its first
 //! event, so exactly one version processes each event of the workspace.
+//!
+//! A step is written only if the checkpoint still names the versions that it ran with, so the store decides which
+//! version processed an event. A server that finds another digest there loads that source from the control database. A
+//! reload that the checks refuse changes nothing.
 
 use std::sync::Arc;
 

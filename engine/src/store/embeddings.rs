@@ -9,6 +9,8 @@ use surrealdb::types::{Number, Value as Record};
 use super::{Database, DatabaseReader, Result, convert};
 use crate::model::id::AggregateId;
 
+/// An embedding has the vector and the hash of a label, under the aggregate's id. `embedding_model:current` has the
+/// model that made all of them.
 const TABLES: &str = "
 DEFINE TABLE IF NOT EXISTS embedding SCHEMALESS;
 DEFINE TABLE IF NOT EXISTS embedding_model SCHEMALESS;";

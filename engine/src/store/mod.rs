@@ -3,6 +3,11 @@
 //! Each workspace has its own database, and there is one database named `control`, all in one namespace. A [`Database`]
 //! is a session bound to one database, so its queries cannot reach the records of another workspace. Its
 //! [`DatabaseReader`] can only read.
+//!
+//! The tables are in `schema`, one migration a file, with a comment above each table that says what its records hold;
+//! opening a database applies the missing migrations. The uniqueness of an event's key, [aggregate id, version], and
+//! the guard on `head:log` protect several processes on one store from each other. With `ws://` nothing in memory is
+//! trusted before the head was compared.
 
 pub mod activations;
 pub mod append;

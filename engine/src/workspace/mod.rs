@@ -2,6 +2,29 @@
 //!
 //! An operation is a method of the handle whose right it needs, such as [`rights::Reader`] or [`rights::Writer`]. This
 //! module contains no query text and no wire types.
+//!
+//! # Rights
+//!
+//! A right is a type. `Engine::enter` checks a caller and returns a handle, and a handle has exactly the operations of
+//! its right. A right names the scopes of which the caller needs one, and the least role. A missing right (403) is
+//! reported before an unpaid plan (402). An owner's and an operator's right accept every scope, because a user who
+//! manages others could do everything anyway. Guards in handlers' signatures, endpoints of plugins and tests receive
+//! nothing but handles. A right that is held for a long time is a grant: a stream ends when its key is revoked, its
+//! user is removed or loses the role, on this server or another one, or its token expires.
+//!
+//! A key that is bound to agents gets only the handles whose right says so (`IS_FOR_AGENTS`): those that read, and
+//! those that work on tasks. It claims what its agents have, replaces what they wrote, and decides nothing.
+//!
+//! # Operations
+//!
+//! An operation is not its request. Code that changes a workspace is reached through an `Operation`, which exists only
+//! inside a task that `Operation::perform` starts. A client that disconnects stops waiting, and nothing else stops. A
+//! workspace that closes waits for its operations. What reads has the half of the database that cannot write
+//! (`DatabaseReader`), so that the compiler rejects a reader that changes something.
+//!
+//! Events of tasks, agents, projects and files, and the times and actors of events, are appended by operations of their
+//! own, and by an import into a store that no server has open (`Engine::offline`). Staging refuses them from anybody
+//! else.
 
 pub mod agents;
 pub mod aggregates;

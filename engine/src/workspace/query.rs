@@ -1,4 +1,9 @@
 //! Queries: a client's pipeline, run over the sources of this workspace.
+//!
+//! A query runs on a thread for blocking work, over one snapshot of the resident state, within its time and memory. Its
+//! source is the resident states, stored snapshots completed from the log, or the log. With a `limit`, the remaining
+//! rows are kept for a minute. The cursor has the first page's position, `$$NOW` and seed, so a page whose rows are
+//! gone is read again from the log, as of that moment.
 
 mod edges;
 mod events;

@@ -2,6 +2,11 @@
 //!
 //! There are no sessions. Each request carries the rights of its caller as [`Access`]. The type of the handle that a
 //! tool receives, [`Reader`] or [`Writer`], determines what the tool can do.
+//!
+//! A tool names its handle in the type of its function, so a reading tool cannot write, and the scopes `mcp:read` and
+//! `mcp:write` open nothing of the API. Arguments are checked against the schema that models see, which is generated
+//! from the type that is parsed. `Reader::call_tool` calls a script's tool: it runs the pipeline, then the script, on
+//! the plugins' threads.
 
 mod closed_sets;
 mod completions;

@@ -3,6 +3,10 @@
 //!
 //! A script is a function from data to data. It is compiled and checked once. A call runs on the caller's thread within
 //! the script's limits, and the result of the call is checked strictly.
+//!
+//! What rhai does not limit by itself: `map[key] = value` is not measured (`variables.rs` measures it when the variable
+//! is used); one native call may explode (`replaced.rs`); deeply nested values are dropped recursively (a call has 64
+//! MiB of stack, and closures cannot capture one another); regular expressions run on an automaton that gives up.
 
 mod absent;
 pub mod case;

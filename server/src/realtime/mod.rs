@@ -1,4 +1,20 @@
 //! The WebSockets that deliver events to agents, in the protocol of Phoenix as Supabase clients use it.
+//!
+//! An agent listens on the channel `agent:ID`, or reads `GET /agents/ID/events`.
+//!
+//! 1. **Right.** `POST /agents/connect` returns a credential, signed with a key of the control database, so that any
+//!    server can check it. It gives a `Listener`, which reads feeds and updates presence, and moves cursors if the
+//!    credential was created by a caller who may write. Messages between clients carry a mark and cannot use the names
+//!    of the server's events. A socket holds its `Grant` like a stream.
+//! 2. **Hub.** A workspace with open sockets has one follower of the log (`hub.rs`), which sends each delivery to the
+//!    members of its channel and wakes nobody else. It ends with the last socket.
+//! 3. **Join.** A new member gets nothing live at first: `replay.rs` reads from the agent's cursor, as fast as the
+//!    client reads. The member goes live when the replay reaches the follower's position, so there is no gap.
+//! 4. **Queue.** What waits for a socket is limited by number and bytes. Beyond the limit the socket is closed (1013),
+//!    and the agent reconnects and continues from its cursor.
+//!
+//! Live and replayed deliveries come from the same function (`engine/src/workspace/feed.rs`), and
+//! `server/src/wire/delivery.rs` writes all of them.
 
 mod allowance;
 mod broadcast;

@@ -1,5 +1,8 @@
 //! The wire types of requests and responses: bodies, pages, closed sets of strings, and one file for each resource that
 //! several operations return.
+//!
+//! What a type says in the document is what is parsed or serialised. Responses are built from the engine's data, such
+//! as `TaskView` and `Event`, which has no format. `received.rs` has the fields with several spellings.
 
 pub mod activation;
 pub mod appended;

@@ -1,4 +1,7 @@
 //! Opens and closes edges: a desired edge is open while its target exists, and otherwise its link is broken.
+//!
+//! The target of an edge is the oldest node of the same project that matches it, or the page that its references name
+//! (`model/page.rs`). An event that removes the target closes the edge. So edges do not depend on the order of writes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

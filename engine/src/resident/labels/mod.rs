@@ -2,6 +2,22 @@
 //!
 //! The index does not exist before the first search. Later, each append marks the changed aggregates. The next search,
 //! or the follower of the log before it, indexes the marked aggregates again.
+//!
+//! * **What is searched**: labels and the first 20 kB of the other searched texts of an aggregate. A search finds
+//!   everything that was appended before it. A definition with another label or other searched fields marks the
+//!   aggregates of its type.
+//! * **Candidates**: texts are normalised: lower case, and Latin, Greek and Cyrillic letters without accents. Scripts
+//!   without spaces become pairs of neighbouring characters, each a word. Candidates are the entries that share most
+//!   trigrams with the query, and those with its words or similar ones (up to two wrong letters in five, or a
+//!   beginning): 250 of each, after the filter.
+//! * **Scores**: every candidate is measured by `exact`, `prefix`, `trigram`, `token_set` and `bm25`, and its score is
+//!   the highest. Among equals the label that equals the query comes first, then the latest change, then the id. Only
+//!   `exact` reaches a score of 1. Tasks are found only if `type` asks for them, because they repeat the labels of
+//!   their subjects.
+//! * **Meaning**, if `[search.embedding]` is on: the follower of vectors embeds changed labels, recognised by a hash,
+//!   and stores the vectors next to the log under an HNSW index. The query's neighbours and the clear text hits are
+//!   merged by reciprocal rank: the first in both rankings scores 1, the first in one of them 0.5. If a model fails or
+//!   takes too long, the text's result remains, with a warning. Another model starts from the beginning.
 
 pub mod candidates;
 pub mod fold;

@@ -2,6 +2,27 @@
 //!
 //! The order is always the same: reserve storage, write the bytes, append the event, and then remove bytes that no file
 //! refers to any more. Deleting an aggregate does not delete the files attached to it.
+//!
+//! 1. **Place** (`upload.rs`): the server makes the path of project, type, aggregate and name; only
+//!    `model/file_path.rs` knows what a path may contain. The file's aggregate id is derived from its path, so a path
+//!    has one history, whatever is stored, deleted and stored there again.
+//! 2. **Reservation**: an `upload` record and the counter of the workspace's bytes change in one transaction, which
+//!    fails beyond the quota. The announced `Content-Length` is reserved before a byte is read. Otherwise the
+//!    reservation grows with what arrives, and the excess is returned at the end.
+//! 3. **Bytes** (`receive.rs`): blocks of 128 KiB, each within its time and its share of the memory for bodies, are
+//!    hashed, counted and written under a key that nobody knows yet: to a folder and synced, or to an object store in
+//!    parts. The record's lease is renewed meanwhile.
+//! 4. **Event**: `file.created` or `file.replaced` names the upload. The events' transaction deletes the upload's
+//!    record, and creates one that marks the replaced bytes for removal: staging sees both in the states before and
+//!    after. An upload whose record is gone was removed by another server, and cannot be named any more.
+//! 5. **Removal**: bytes that a file left are deleted, and then subtracted from the counter. A process that dies
+//!    anywhere leaves a record. A server that has the workspace open clears records with an expired lease, or, if it is
+//!    alone on its store, those of any other process (`state/clearing.rs`).
+//!
+//! A link to a file is an object store's own, or one that a server of this store signs with keys that rotate by
+//! themselves. It is valid for an hour and for its path. An upload link covers the path, the media type, the largest
+//! size, the version of the file's stream, which must be unchanged, and its creator. Each use checks the creator's
+//! access again, with what the key, role and plan allow by then. From there it is an upload like any other.
 
 mod attachment;
 mod bytes;

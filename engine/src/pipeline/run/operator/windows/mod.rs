@@ -2,6 +2,10 @@
 //!
 //! The rows are gathered into partitions and sorted. Then one partition after the other returns its rows. A function
 //! updates a data structure as its window moves, instead of reading the whole window for each row.
+//!
+//! Two stacks serve what can only be merged (sums, deviations, objects), a monotone deque extremes, a tree of ranks
+//! medians and first values, and prefix sums areas. A sum keeps no error of rows that have left. `$fill` becomes such
+//! windows and a `$set`. A filter on the key of the partitions moves before the stage.
 
 mod computation;
 mod ends;
