@@ -128,7 +128,7 @@ impl Running {
     /// Processes the events that were appended since the last call.
     async fn process_events(&mut self) {
         while let Some(position) = self.position {
-            match self.state.folded.last_events(position, PAGE) {
+            match self.state.folded.announced_events(position, PAGE) {
                 Some(events) => {
                     let Some(last) = events.last() else { return };
                     self.position = Some(last.position);

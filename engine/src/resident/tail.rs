@@ -60,14 +60,25 @@ impl Tail {
         self.inner.lock().bytes
     }
 
-    /// Returns up to `limit` events after a position, or `None` if the window begins later than the first of these
-    /// events.
+    /// Returns up to `limit` events after a position, or `None` if the window lacks one of those up to the position
+    /// `visible`: it may begin later, and it gets an event a moment after the event's state has become visible.
+    pub fn visible_after(&self, position: u64, limit: usize, visible: u64) -> Option<Vec<Arc<Event>>> {
+        let (events, end) = self.after_with_end(position, limit)?;
+        (events.len() >= limit || end >= visible).then_some(events)
+    }
+
+    /// Returns up to `limit` events after a position that are in the window so far, or `None` if the window begins later
+    /// than the first of these events.
     pub fn after(&self, position: u64, limit: usize) -> Option<Vec<Arc<Event>>> {
+        self.after_with_end(position, limit).map(|(events, _)| events)
+    }
+
+    fn after_with_end(&self, position: u64, limit: usize) -> Option<(Vec<Arc<Event>>, u64)> {
         let inner = self.inner.lock();
         // An empty window begins after the log's end, so no later event is missing from it.
         let first = inner.events.front().map_or(inner.end + 1, |first| first.position);
         let skip = usize::try_from((position + 1).checked_sub(first)?).ok()?;
-        Some(inner.events.iter().skip(skip).take(limit).cloned().collect())
+        Some((inner.events.iter().skip(skip).take(limit).cloned().collect(), inner.end))
     }
 }
 
@@ -77,6 +88,17 @@ mod tests {
 
     fn event(position: u64) -> Arc<Event> {
         Arc::new(Event::sample("a", "note.changed", position))
+    }
+
+    #[test]
+    fn the_tail_does_not_cover_visible_events_that_it_gets_later() {
+        let tail = Tail::default();
+        tail.begin_at(7);
+        tail.extend(&[event(8), event(9)]);
+        let after = |position, limit, visible| tail.visible_after(position, limit, visible).map(|events| events.len());
+        assert_eq!((after(7, 9, 9), after(9, 9, 9)), (Some(2), Some(0)));
+        assert_eq!((after(7, 9, 10), after(9, 9, 10)), (None, None));
+        assert_eq!((after(7, 2, 10), after(6, 1, 9)), (Some(2), None));
     }
 
     #[test]

@@ -99,9 +99,17 @@ impl Folded {
         self.tail.size_bytes() + self.feeds.size_bytes() + self.streams.size_bytes()
     }
 
-    /// Returns at most `limit` events after a position. Returns `None` if the events are no longer in memory and must
-    /// be read from the store.
+    /// Returns at most `limit` visible events after a position. Returns `None` if some of them are no longer in memory,
+    /// or not yet, and must be read from the store. No visible event is missing from the result.
     pub fn last_events(&self, position: u64, limit: usize) -> Option<Vec<Arc<Event>>> {
+        // Reads the end before the events, because more events may become visible in between.
+        let visible = self.position();
+        self.tail.visible_after(position, limit, visible)
+    }
+
+    /// Returns at most `limit` events after a position of which followers have been notified. Returns `None` if the
+    /// events are no longer in memory.
+    pub fn announced_events(&self, position: u64, limit: usize) -> Option<Vec<Arc<Event>>> {
         self.tail.after(position, limit)
     }
 

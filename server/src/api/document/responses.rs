@@ -128,6 +128,10 @@ fn errors(
     } else {
         "Too many requests."
     };
-    errors.extend([("429", too_many), ("500", "Internal server error."), ("503", "The server is busy, or the store or the identity provider does not respond.")]);
+    errors.extend([
+        ("429", too_many),
+        ("500", "Internal server error."),
+        ("503", "The server is busy, or the store or the identity provider does not respond."),
+    ]);
     errors
 }
