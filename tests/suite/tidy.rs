@@ -4,6 +4,7 @@ mod circles;
 mod imports;
 mod layers;
 mod tables;
+mod types;
 mod wire;
 
 use std::path::{Path, PathBuf};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::Access;
+use super::credential_cache::hash_of;
 use super::keys::{CreatedKey, NewKey, record_of, refused};
-use super::known::hash_of;
 use crate::error::{Error, Result};
 use crate::model::access::{self, Caller, KeyRecord, SignInCode};
 

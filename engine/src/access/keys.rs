@@ -5,12 +5,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::Access;
-use super::known::hash_of;
+use super::credential_cache::hash_of;
 use crate::error::{Error, Result};
 use crate::model::access::{self, KeyRecord, Scope};
 use crate::model::value::{Object, Value};
 use crate::store;
-use crate::store::keys::Origin;
+use crate::store::keys::OriginFault;
 use crate::store::members::GrantBasis;
 use crate::store::retry;
 
@@ -205,10 +205,10 @@ fn derived_keys(workspace_id: &str, ended: &[&KeyRecord]) -> Error {
 }
 
 /// Returns the error for a key that cannot be derived from its origin.
-pub(super) fn refused(origin: Origin) -> Error {
+pub(super) fn refused(origin: OriginFault) -> Error {
     match origin {
-        Origin::Gone => GONE,
-        Origin::TooDeep => Error::forbidden("derived_too_often", "a key can be derived over at most 16 steps"),
+        OriginFault::Gone => GONE,
+        OriginFault::TooDeep => Error::forbidden("derived_too_often", "a key can be derived over at most 16 steps"),
     }
 }
 

@@ -6,7 +6,7 @@ use super::Access;
 use super::keys::{CreatedKey, GONE, NewKey, moved, record_of, refused};
 use crate::error::{Error, Result};
 use crate::model::access::{self, Caller, KeyRecord};
-use crate::store::keys::{MAX_ANCESTORS, Origin};
+use crate::store::keys::{MAX_ANCESTORS, OriginFault};
 use crate::store::retry;
 
 impl Access {
@@ -86,5 +86,5 @@ fn moved_below(replaced: &KeyRecord, successor: &KeyRecord, below: &[KeyRecord])
     let (top, origin) = (replaced.ancestors.len() + 1, Some(successor.id.clone()));
     let moved: Vec<KeyRecord> = below.iter().map(|one| moved(one, &above, top, origin.clone())).collect();
     let deepest = moved.iter().chain([successor]).map(|one| one.ancestors.len()).max().unwrap_or_default();
-    if deepest > MAX_ANCESTORS { Err(refused(Origin::TooDeep)) } else { Ok(moved) }
+    if deepest > MAX_ANCESTORS { Err(refused(OriginFault::TooDeep)) } else { Ok(moved) }
 }

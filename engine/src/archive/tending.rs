@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use super::backups::Backups;
 use super::digest::{self, Digest};
-use super::verify::{self, Outcome, Verified};
+use super::verify::{self, ArchiveVerification, VerificationResult};
 use super::{control, files, log, merge};
 use crate::error::{Error, Result};
 use crate::metric;
-use crate::registry::Usage;
+use crate::registry::OpenWorkspace;
 use crate::workspace::notices::tell_of_backup;
 
 const HOUR_MS: i64 = 3_600_000;
@@ -61,7 +61,7 @@ impl Backups {
         metric::BACKUP_UNVERIFIED.set(&[], self.unverified.lock().len() as f64);
     }
 
-    async fn tend_hourly(&self, usage: &Usage, now_ms: i64) -> Result<()> {
+    async fn tend_hourly(&self, usage: &OpenWorkspace, now_ms: i64) -> Result<()> {
         let (bucket, id, state) = (&self.archive().bucket, &usage.id, &usage.state);
         let epoch = self.reached(id).epoch;
         if epoch == 0 {
@@ -90,7 +90,7 @@ impl Backups {
         digest::thin(bucket, id, epoch, DIGESTS).await
     }
 
-    async fn tend_daily(&self, usage: &Usage, now_ms: i64) -> Result<()> {
+    async fn tend_daily(&self, usage: &OpenWorkspace, now_ms: i64) -> Result<()> {
         let snapshot = usage.state.folded.snapshot();
         let (bucket, retention_ms) = (&self.archive().bucket, self.settings.retention_ms);
         let is_file = |aggregate: &&Arc<_>| files::is_file(aggregate);
@@ -165,14 +165,14 @@ impl Backups {
                 },
             },
         };
-        Ok(matches!(proof.outcome, Outcome::Equal | Outcome::Partial))
+        Ok(matches!(proof.outcome, VerificationResult::Equal | VerificationResult::Partial))
     }
 
     /// Logs the result of a verification. Creates a task for each operator if the archive is damaged or different.
-    async fn tell(&self, id: &Arc<str>, proof: &Verified) {
-        let Verified { outcome, position, problems, .. } = proof;
+    async fn tell(&self, id: &Arc<str>, proof: &ArchiveVerification) {
+        let ArchiveVerification { outcome, position, problems, .. } = proof;
         let problem = match (outcome, problems.first()) {
-            (Outcome::Equal | Outcome::Partial, _) | (_, None) => {
+            (VerificationResult::Equal | VerificationResult::Partial, _) | (_, None) => {
                 return tracing::info!(workspace = %id, position, outcome = outcome.name(), "verified an archive");
             }
             (_, Some(problem)) => problem,

@@ -36,13 +36,13 @@ pub struct DirtyAggregates {
 #[derive(Default)]
 struct Inner {
     /// Aggregates whose snapshots may be written now.
-    waiting: BTreeMap<Place, AggregateId>,
+    waiting: BTreeMap<QueuePlace, AggregateId>,
     /// The changed aggregates whose snapshots are paused, and the times at which the pauses end, in milliseconds since
     /// the epoch.
-    resting: BTreeMap<Place, Resting>,
-    ends: BTreeSet<(i64, Place)>,
+    resting: BTreeMap<QueuePlace, RestingAggregate>,
+    ends: BTreeSet<(i64, QueuePlace)>,
     /// The place of each aggregate in `waiting` or `resting`.
-    places: FxHashMap<AggregateId, Place>,
+    places: FxHashMap<AggregateId, QueuePlace>,
     /// The time until which the snapshots of each aggregate are paused, in milliseconds since the epoch. Changes of the
     /// aggregate do not extend the pause.
     rests: FxHashMap<AggregateId, i64>,
@@ -59,14 +59,14 @@ struct Inner {
 
 /// The place of an aggregate in the order in which the aggregates began to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct QueuePlace {
     /// The position of the aggregate's first event that is in no snapshot.
     first: u64,
     /// A running number that distinguishes aggregates with equal `first`.
     entry: u64,
 }
 
-struct Resting {
+struct RestingAggregate {
     id: AggregateId,
     until_ms: i64,
     /// The total size of the events that had been marked when the pause began, in bytes.
@@ -74,7 +74,7 @@ struct Resting {
 }
 
 /// The aggregates returned by one call of [`DirtyAggregates::take`].
-pub struct Taken {
+pub struct DirtyBatch {
     /// The aggregates, each with the position of its first event that is in no snapshot.
     pub aggregates: Vec<(AggregateId, u64)>,
     /// The position up to which snapshots contain all events as soon as the snapshots of `aggregates` are written.
@@ -111,7 +111,7 @@ impl DirtyAggregates {
 
     /// Removes and returns the aggregates that have waited longest, except those whose snapshots are paused. A later
     /// change marks the aggregates again.
-    pub fn take(&self, limit: usize, now_ms: i64) -> Taken {
+    pub fn take(&self, limit: usize, now_ms: i64) -> DirtyBatch {
         let mut inner = self.lock();
         inner.end_rests(now_ms);
         let mut aggregates = Vec::new();
@@ -124,7 +124,7 @@ impl DirtyAggregates {
         let firsts = inner.waiting.keys().next().into_iter().chain(inner.resting.keys().next());
         let reached = firsts.map(|place| place.first - 1).min().unwrap_or(inner.marked);
         let rest_until = inner.ends.first().map(|(until_ms, _)| *until_ms).filter(|_| inner.waiting.is_empty());
-        Taken { aggregates, reached, rest_until }
+        DirtyBatch { aggregates, reached, rest_until }
     }
 
     /// Pauses the snapshots of an aggregate whose snapshot is being written. `bytes` is the size of the aggregate's
@@ -156,7 +156,7 @@ impl DirtyAggregates {
     }
 
     /// Marks taken aggregates again, because their snapshots could not be written.
-    pub fn put_back(&self, taken: Taken) {
+    pub fn put_back(&self, taken: DirtyBatch) {
         let mut inner = self.lock();
         for (id, first) in taken.aggregates {
             if let Some(place) = inner.places.remove(&id) {
@@ -175,9 +175,9 @@ impl DirtyAggregates {
 }
 
 impl Inner {
-    fn place(&mut self, first: u64) -> Place {
+    fn place(&mut self, first: u64) -> QueuePlace {
         self.entries += 1;
-        Place { first, entry: self.entries }
+        QueuePlace { first, entry: self.entries }
     }
 
     /// Adds an aggregate to `waiting`, or to `resting` if its snapshots are paused. Does nothing if the aggregate is
@@ -194,13 +194,13 @@ impl Inner {
         }
     }
 
-    fn begin_rest(&mut self, id: AggregateId, place: Place, until_ms: i64) {
+    fn begin_rest(&mut self, id: AggregateId, place: QueuePlace, until_ms: i64) {
         self.ends.insert((until_ms, place));
-        self.resting.insert(place, Resting { id, until_ms, bytes: self.bytes });
+        self.resting.insert(place, RestingAggregate { id, until_ms, bytes: self.bytes });
     }
 
-    fn leave_rest(&mut self, place: Place) -> Option<AggregateId> {
-        let Resting { id, until_ms, .. } = self.resting.remove(&place)?;
+    fn leave_rest(&mut self, place: QueuePlace) -> Option<AggregateId> {
+        let RestingAggregate { id, until_ms, .. } = self.resting.remove(&place)?;
         self.ends.remove(&(until_ms, place));
         Some(id)
     }
@@ -214,7 +214,7 @@ impl Inner {
     }
 
     /// Returns the paused aggregate with the oldest unsaved event if the events since then exceed the limits.
-    fn far_behind(&self) -> Option<Place> {
+    fn far_behind(&self) -> Option<QueuePlace> {
         let (place, resting) = self.resting.first_key_value()?;
         let is_far = self.marked.saturating_sub(place.first) >= MAX_EVENTS_BEHIND
             || self.bytes.saturating_sub(resting.bytes) >= MAX_BYTES_BEHIND;
@@ -223,7 +223,7 @@ impl Inner {
 
     /// Returns an aggregate whose pause has ended. A pause that ends too far in the future also counts
     /// as ended, because the clock has been set back since it began.
-    fn rested(&self, now_ms: i64) -> Option<Place> {
+    fn rested(&self, now_ms: i64) -> Option<QueuePlace> {
         let first = self.ends.first().filter(|(until_ms, _)| *until_ms <= now_ms);
         let last = || self.ends.last().filter(|(until_ms, _)| *until_ms > now_ms.saturating_add(MAX_REST_MS));
         first.or_else(last).map(|(_, place)| *place)
@@ -247,7 +247,7 @@ mod tests {
         event_of(id, position, 0)
     }
 
-    fn ids(taken: &Taken) -> Vec<&str> {
+    fn ids(taken: &DirtyBatch) -> Vec<&str> {
         taken.aggregates.iter().map(|(id, _)| id.as_str()).collect()
     }
 

@@ -4,6 +4,7 @@
 //! module contains no query text and no wire types.
 
 pub mod agents;
+pub mod aggregate_follower;
 pub mod aggregates;
 pub mod articles;
 mod call_context;
@@ -12,7 +13,6 @@ pub mod deletion;
 pub mod events;
 pub mod feed;
 pub mod files;
-pub mod following;
 pub mod graph;
 pub mod keys;
 pub mod licenses;

@@ -19,8 +19,8 @@ use bytes::{PreviousUpload, is_live, not_found};
 pub use download::{FileLink, SignedLink, StoredFile, check_link};
 pub use kind::mime_type;
 pub use receive::Incoming;
-pub(super) use receive::Receiving;
-pub use upload::{NewFile, Uploaded};
+pub(super) use receive::RunningUpload;
+pub use upload::{NewFile, UploadOutcome};
 pub use upload_link::{CheckedLink, LinkedUpload, UploadLink, refusing};
 
 use super::call_context::{CallContext, Operation};
@@ -37,7 +37,7 @@ use crate::state::view::View;
 
 /// The storage usage of a workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Usage {
+pub struct StorageUsage {
     /// The size of all files, running uploads and data yet to be removed, in bytes.
     pub used_bytes: u64,
     /// The limit for `used_bytes`. `None` means no limit.
@@ -89,7 +89,7 @@ impl Reader {
     }
 
     /// Returns the storage usage of the workspace.
-    pub async fn storage_usage(&self) -> Result<Usage> {
+    pub async fn storage_usage(&self) -> Result<StorageUsage> {
         let state = self.context.state();
         self.context.refresh().await?;
         let (mut files, mut file_bytes) = (0, 0);
@@ -102,7 +102,7 @@ impl Reader {
         };
         self.context.visit_newest(Some(FILE), None, visit).await;
         let quota_bytes = self.context.storage_quota().await?;
-        Ok(Usage { used_bytes: state.db.used_bytes().await?, quota_bytes, files, file_bytes })
+        Ok(StorageUsage { used_bytes: state.db.used_bytes().await?, quota_bytes, files, file_bytes })
     }
 }
 

@@ -3,12 +3,12 @@
 
 use crate::model::value::Object;
 use crate::pipeline::expression::filter::Filter;
-use crate::pipeline::plan::logical::{Node, Step};
+use crate::pipeline::plan::logical::{PlanNode, PlanStep};
 
-pub fn apply(nodes: &mut Vec<Node>) -> bool {
+pub fn apply(nodes: &mut Vec<PlanNode>) -> bool {
     let mut changed = false;
     for node in nodes {
-        let Step::Match(filter) = &node.step else { continue };
+        let PlanStep::Match(filter) = &node.step else { continue };
         let mut conjuncts = filter.conjuncts();
         if conjuncts.is_sorted_by_key(Filter::turn) {
             continue;
@@ -16,7 +16,7 @@ pub fn apply(nodes: &mut Vec<Node>) -> bool {
         conjuncts.sort_by_key(Filter::turn);
         let ordered = Filter::all(&conjuncts);
         node.text = Object::from_iter([("$match", ordered.spec().clone())]).into();
-        node.step = Step::Match(ordered);
+        node.step = PlanStep::Match(ordered);
         changed = true;
     }
     changed
