@@ -192,24 +192,24 @@ async fn a_watched_plugin_is_reloaded_when_its_files_rest() {
     let (engine, key) = first(&store, &folder).await;
     let workspace = enter(&engine, &key).await.expect("a workspace");
     let mut watch = PluginWatch::new(engine.clone(), &folder.settings());
-    watch.look().await;
+    watch.check().await;
     // Changes the size of the file, because the modification time may have a low resolution.
     folder.mark(20);
-    watch.look().await;
+    watch.check().await;
     append(&workspace, "a").await;
     assert_eq!(marks(&workspace).await, [1], "the files may still be changing");
-    watch.look().await;
+    watch.check().await;
     append(&workspace, "b").await;
     assert_eq!(marks(&workspace).await, [1, 20]);
     // Rejected files change nothing, and the next change of the files is loaded.
     folder.write("plugin.rhai", "fn enrich(event, state, settings) {");
-    watch.look().await;
-    watch.look().await;
+    watch.check().await;
+    watch.check().await;
     append(&workspace, "c").await;
     assert_eq!(marks(&workspace).await, [1, 20, 20]);
     folder.mark(300);
-    watch.look().await;
-    watch.look().await;
+    watch.check().await;
+    watch.check().await;
     append(&workspace, "d").await;
     assert_eq!(marks(&workspace).await, [1, 20, 20, 300]);
     engine.close().await;

@@ -54,7 +54,7 @@ impl Access {
         // If the request names no end, a trial keeps its end or gets the end that is configured for the plan.
         let trial_ends_at = new.trial_ends_at.or(base.trial_ends_at).filter(|_| status == PlanStatus::Trialing);
         let plan = UserPlan { status, trial_ends_at, limits: new.limits.unwrap_or(base.limits), ..base };
-        let _turn = self.turns.take(user_id).await;
+        let _turn = self.turns.lock(user_id).await;
         let updated = self.control.write_plan(user_id, &plan).await;
         self.known.forget();
         match updated? {

@@ -35,11 +35,11 @@ impl Backups {
             let id = usage.id.clone();
             if is_due(&tended.hourly, &id, now_ms, HOUR_MS) {
                 let outcome = self.tend_hourly(&usage, now_ms).await;
-                note(&mut tended.hourly, &id, now_ms, "merges and digests", outcome);
+                record(&mut tended.hourly, &id, now_ms, "merges and digests", outcome);
             }
             if is_due(&tended.daily, &id, now_ms, DAY_MS) {
                 let outcome = self.tend_daily(&usage, now_ms).await;
-                note(&mut tended.daily, &id, now_ms, "the retention", outcome);
+                record(&mut tended.daily, &id, now_ms, "the retention", outcome);
             }
         }
         if tended.control.saturating_add(DAY_MS) <= now_ms {
@@ -152,7 +152,7 @@ impl Backups {
             Some(last) if last.at.saturating_add(DAY_MS) > now_ms => last,
             last => match verify::verify(bucket, id, now_ms, &|_| {}).await {
                 Ok(proof) => {
-                    self.tell(id, &proof).await;
+                    self.report(id, &proof).await;
                     proof
                 }
                 // An older verification counts for another day.
@@ -169,7 +169,7 @@ impl Backups {
     }
 
     /// Logs the result of a verification. Creates a task for each operator if the archive is damaged or different.
-    async fn tell(&self, id: &Arc<str>, proof: &ArchiveVerification) {
+    async fn report(&self, id: &Arc<str>, proof: &ArchiveVerification) {
         let ArchiveVerification { outcome, position, problems, .. } = proof;
         let problem = match (outcome, problems.first()) {
             (VerificationResult::Equal | VerificationResult::Partial, _) | (_, None) => {
@@ -197,7 +197,7 @@ fn is_due(done: &HashMap<Arc<str>, i64>, id: &Arc<str>, now_ms: i64, every_ms: i
     done.get(id).is_none_or(|last| last.saturating_add(every_ms) <= now_ms)
 }
 
-fn note(done: &mut HashMap<Arc<str>, i64>, id: &Arc<str>, now_ms: i64, what: &str, outcome: Result<()>) {
+fn record(done: &mut HashMap<Arc<str>, i64>, id: &Arc<str>, now_ms: i64, what: &str, outcome: Result<()>) {
     match outcome {
         Ok(()) => drop(done.insert(id.clone(), now_ms)),
         Err(error) => {

@@ -81,7 +81,7 @@ impl Checkpointer {
     }
 
     /// Adds changes of the graph to the next write.
-    pub fn note(&mut self, changes: Changes) {
+    pub fn record(&mut self, changes: Changes) {
         for id in changes.nodes {
             let facts = self.state.graph.stored_facts(id.as_str());
             self.facts.insert(id, facts);
@@ -137,7 +137,7 @@ impl Checkpointer {
         if let Some(versions) = &self.new_versions {
             after.versions = versions.clone();
         }
-        let (parked, released) = parking.take();
+        let (parked, released) = parking.drain();
         let edges = std::mem::take(&mut self.edges);
         let facts: Vec<_> = std::mem::take(&mut self.facts).into_iter().collect();
         let effects = FollowerWrites { facts, edges, parked, released };

@@ -15,7 +15,7 @@ use crate::store::parked::{ParkedStep, Reason, StepId};
 /// processed or passed over.
 pub async fn retry_due(worker: &mut Worker, position: u64) -> Result<Option<i64>, StepEnd> {
     let next_at = retry_steps(worker).await.map_err(|error| worker.overtaken(error))?;
-    worker.state.plugins.retries().tell(position, next_at);
+    worker.state.plugins.retries().report(position, next_at);
     Ok(next_at)
 }
 

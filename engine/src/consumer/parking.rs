@@ -155,7 +155,7 @@ impl ParkingBuffer {
     }
 
     fn add(&mut self, plugin: PluginIndex, parked: ParkedStep) {
-        self.retries.note(plugin, &parked);
+        self.retries.record(plugin, &parked);
         self.parked.push(parked);
     }
 
@@ -164,7 +164,7 @@ impl ParkingBuffer {
     }
 
     /// Takes the unwritten changes: the parked steps and the released steps.
-    pub fn take(&mut self) -> (Vec<ParkedStep>, Vec<StepId>) {
+    pub fn drain(&mut self) -> (Vec<ParkedStep>, Vec<StepId>) {
         (std::mem::take(&mut self.parked), std::mem::take(&mut self.released))
     }
 

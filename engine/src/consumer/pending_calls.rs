@@ -57,7 +57,7 @@ impl<I: Input> PendingCalls<I> {
     }
 
     /// Removes and returns all recorded calls. The calls stay removed even if the caller fails to make them.
-    pub fn take(&mut self) -> PendingCalls<I> {
+    pub fn drain(&mut self) -> PendingCalls<I> {
         PendingCalls { by_plugin: std::mem::take(&mut self.by_plugin), ..PendingCalls::new(&self.state, self.hook) }
     }
 

@@ -120,7 +120,7 @@ async fn build(state: &Arc<State>, appender: &Appender, slot: &WorkerSlot, claim
         rebuild.advance(target).await?;
     }
     for _ in retry::waits() {
-        let mut turn = slot.turn(state, appender).await?;
+        let mut turn = slot.lock(state, appender).await?;
         rebuild.advance(turn.position()).await?;
         if digests(state) != versions {
             let message = "a plugin was reloaded during the rebuild; rebuild again";

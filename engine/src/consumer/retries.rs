@@ -66,7 +66,7 @@ impl Retries {
     }
 
     /// Records that a step of a plugin was parked, whether for a retry or not.
-    pub fn note(&mut self, plugin: PluginIndex, parked: &ParkedStep) {
+    pub fn record(&mut self, plugin: PluginIndex, parked: &ParkedStep) {
         self.remove(plugin, &parked.id);
         self.extend(Some(plugin), parked);
     }

@@ -171,7 +171,7 @@ impl Router {
     }
 
     /// Records the calls that an event requires, with their inputs.
-    pub fn note(&mut self, roster: &mut Roster, context: &Arc<EventContext>) {
+    pub fn record(&mut self, roster: &mut Roster, context: &Arc<EventContext>) {
         let plugins = &self.state.plugins;
         let called = plugins.called(Hook::Route, &context.event.event_type, &context.definition.traits);
         for plugin in called {
@@ -189,7 +189,7 @@ impl Router {
         parking: &mut ParkingBuffer,
         dispatcher: &Dispatcher,
     ) -> Result<(), StepEnd> {
-        let mut waiting = self.waiting.take();
+        let mut waiting = self.waiting.drain();
         // Members may have been removed since the last batch.
         self.assignees.known.clear();
         while let Some(completed) = waiting.next(circuits, parking, call).await? {

@@ -35,7 +35,7 @@ impl ScriptedAgents {
 
     /// Applies an event to the index of mentions, and records the call that the event requires. The view must show the
     /// aggregates right after the event.
-    pub fn note(&mut self, view: &FollowerView<'_>, roster: &Roster, context: &Arc<EventContext>) {
+    pub fn record(&mut self, view: &FollowerView<'_>, roster: &Roster, context: &Arc<EventContext>) {
         self.mentions.observe(context.before.as_deref(), &context.after, &context.definition);
         if let Some(plugin) = work::worker(&self.state.plugins, roster, context) {
             let input = Arc::new(self.prepare(view, context));
@@ -55,7 +55,7 @@ impl ScriptedAgents {
         parking: &mut ParkingBuffer,
         dispatcher: &Dispatcher,
     ) -> Result<(), StepEnd> {
-        let mut waiting = self.waiting.take();
+        let mut waiting = self.waiting.drain();
         while let Some(completed) = waiting.next(circuits, parking, work::call).await? {
             let plugin = completed.plugin;
             for (input, failure) in completed.given_up {

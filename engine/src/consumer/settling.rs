@@ -81,7 +81,7 @@ impl RemainingEdges {
     }
 
     /// Finds the edges that no longer match because types were redefined.
-    pub fn look(&mut self) {
+    pub fn refresh(&mut self) {
         let types = &self.state.types;
         let is_current = types.redefined().position() == self.basis.redefinitions;
         if is_current && Arc::ptr_eq(&types.all(), &self.basis.definitions) {

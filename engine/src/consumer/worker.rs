@@ -184,9 +184,9 @@ impl Worker {
     /// Opens and closes the edges of one page of aggregates. New events are processed between two pages. Returns
     /// whether aggregates may be left.
     async fn settle_page(&mut self) -> Result<bool> {
-        self.settling.look();
+        self.settling.refresh();
         if let Some(changes) = self.settling.next_page(self.position()) {
-            self.checkpointer.note(changes);
+            self.checkpointer.record(changes);
             self.commit(self.position()).await?;
             return Ok(true);
         }
@@ -230,9 +230,9 @@ impl Worker {
                 }
             }
             view.changed.insert(context.after.id.clone(), context.after.clone());
-            self.checkpointer.note(self.projection.take(&view, context, found));
-            self.router.note(self.projection.roster_mut(), context);
-            self.scripted_agents.note(&view, self.projection.roster(), context);
+            self.checkpointer.record(self.projection.take(&view, context, found));
+            self.router.record(self.projection.roster_mut(), context);
+            self.scripted_agents.record(&view, self.projection.roster(), context);
         }
         derived
     }
@@ -310,7 +310,7 @@ impl Worker {
         let changes = self.projection.amend(plugin, event, facts, self.position());
         let closed = changes.edges.iter().filter(|edge| edge.valid_to.is_some()).count() as u64;
         let tally = (changes.nodes.len() as u64, changes.edges.len() as u64 - closed, closed);
-        self.checkpointer.note(changes);
+        self.checkpointer.record(changes);
         tally
     }
 

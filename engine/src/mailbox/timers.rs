@@ -101,7 +101,7 @@ async fn run(
         };
         let next = timers.schedule.next();
         if wait.is_none() {
-            timers.state.deadlines.tell(timers.position.unwrap_or(0), next);
+            timers.state.deadlines.report(timers.position.unwrap_or(0), next);
         }
         tokio::select! {
             changed = head.changed(), if wait.is_none() => if changed.is_err() { return },
@@ -144,7 +144,7 @@ impl TimerLoop {
                             |task: &Task<'_>| task.assigned_agent().is_some_and(|agent| left.contains(agent));
                         self.schedule_tasks(is_theirs).await;
                     }
-                    events.iter().for_each(|event| self.note(event));
+                    events.iter().for_each(|event| self.record(event));
                 }
                 None => self.position = None,
             }
@@ -167,7 +167,7 @@ impl TimerLoop {
         }
     }
 
-    fn note(&mut self, event: &Event) {
+    fn record(&mut self, event: &Event) {
         if &*event.aggregate_type == TASK {
             match self.state.folded.get(event.aggregate_id.as_str()) {
                 Some(task) => self.schedule_task(&task),

@@ -54,7 +54,7 @@ struct Inner {
     bytes: u64,
     entries: u64,
     /// Whether pauses are disabled.
-    hurried: bool,
+    skips_pauses: bool,
 }
 
 /// The place of an aggregate in the order in which the aggregates began to wait.
@@ -73,7 +73,7 @@ struct RestingAggregate {
     bytes: u64,
 }
 
-/// The aggregates returned by one call of [`DirtyAggregates::take`].
+/// The aggregates returned by one call of [`DirtyAggregates::pop`].
 pub struct DirtyBatch {
     /// The aggregates, each with the position of its first event that is in no snapshot.
     pub aggregates: Vec<(AggregateId, u64)>,
@@ -111,7 +111,7 @@ impl DirtyAggregates {
 
     /// Removes and returns the aggregates that have waited longest, except those whose snapshots are paused. A later
     /// change marks the aggregates again.
-    pub fn take(&self, limit: usize, now_ms: i64) -> DirtyBatch {
+    pub fn pop(&self, limit: usize, now_ms: i64) -> DirtyBatch {
         let mut inner = self.lock();
         inner.end_rests(now_ms);
         let mut aggregates = Vec::new();
@@ -151,8 +151,8 @@ impl DirtyAggregates {
 
     /// Ends all pauses and starts no new ones. Called before the workspace closes, because later no snapshots can be
     /// written.
-    pub fn hurry(&self) {
-        self.lock().hurried = true;
+    pub fn skip_pauses(&self) {
+        self.lock().skips_pauses = true;
     }
 
     /// Marks taken aggregates again, because their snapshots could not be written.
@@ -188,7 +188,7 @@ impl Inner {
         }
         let place = self.place(first);
         self.places.insert(id.clone(), place);
-        match self.rests.get(id).copied().filter(|_| !self.hurried) {
+        match self.rests.get(id).copied().filter(|_| !self.skips_pauses) {
             Some(until_ms) => self.begin_rest(id.clone(), place, until_ms),
             None => drop(self.waiting.insert(place, id.clone())),
         }
@@ -218,7 +218,7 @@ impl Inner {
         let (place, resting) = self.resting.first_key_value()?;
         let is_far = self.marked.saturating_sub(place.first) >= MAX_EVENTS_BEHIND
             || self.bytes.saturating_sub(resting.bytes) >= MAX_BYTES_BEHIND;
-        (is_far || self.hurried).then_some(*place)
+        (is_far || self.skips_pauses).then_some(*place)
     }
 
     /// Returns an aggregate whose pause has ended. A pause that ends too far in the future also counts
@@ -255,12 +255,12 @@ mod tests {
     fn the_reached_position_skips_no_unwritten_event() {
         let dirty = DirtyAggregates::default();
         dirty.mark(&[event("a", 1), event("b", 2), event("a", 3), event("c", 4)]);
-        let taken = dirty.take(1, 0);
+        let taken = dirty.pop(1, 0);
         assert_eq!((ids(&taken), taken.reached), (vec!["a"], 1));
         dirty.mark(&[event("a", 5)]);
         dirty.put_back(taken);
-        assert_eq!(dirty.take(1, 0).reached, 1);
-        assert_eq!(dirty.take(9, 0).reached, 5);
+        assert_eq!(dirty.pop(1, 0).reached, 1);
+        assert_eq!(dirty.pop(9, 0).reached, 5);
     }
 
     /// Takes the waiting aggregates and treats them as written. Returns the ids and the state sizes of these
@@ -270,7 +270,7 @@ mod tests {
         sizes: &[(&'static str, usize)],
         now_ms: i64,
     ) -> (Vec<(&'static str, usize)>, u64) {
-        let taken = dirty.take(usize::MAX, now_ms);
+        let taken = dirty.pop(usize::MAX, now_ms);
         let written = sizes.iter().filter(|(id, _)| ids(&taken).contains(id));
         let written: Vec<_> = written.copied().collect();
         for (id, bytes) in &written {
@@ -326,11 +326,11 @@ mod tests {
         assert_eq!(write(&dirty, &sizes, 1), (sizes.to_vec(), 4));
 
         let dirty = resting_large();
-        assert_eq!(dirty.take(9, 2).rest_until, Some(MAX_REST_MS));
+        assert_eq!(dirty.pop(9, 2).rest_until, Some(MAX_REST_MS));
         assert_eq!(write(&dirty, &sizes, MAX_REST_MS), (sizes.to_vec(), 2));
 
         let dirty = resting_large();
-        dirty.hurry();
+        dirty.skip_pauses();
         assert_eq!(write(&dirty, &sizes, 1), (sizes.to_vec(), 2));
 
         // The clock was set back by more than the longest pause.
@@ -343,13 +343,13 @@ mod tests {
         let large = AggregateId::parse("large").expect("a valid id");
         let dirty = DirtyAggregates::default();
         dirty.mark(&[event("large", 1)]);
-        let taken = dirty.take(9, 0);
+        let taken = dirty.pop(9, 0);
         dirty.mark(&[event("large", 2)]);
         dirty.rest(&large, 1 << 20, 0);
         assert_eq!(write(&dirty, &sizes, 1), (Vec::new(), 1));
         dirty.put_back(taken);
-        assert_eq!(dirty.take(0, 1).reached, 0);
+        assert_eq!(dirty.pop(0, 1).reached, 0);
         assert_eq!(write(&dirty, &sizes, 1), (sizes.to_vec(), 2));
-        assert_eq!(dirty.take(9, 1).rest_until, None);
+        assert_eq!(dirty.pop(9, 1).rest_until, None);
     }
 }

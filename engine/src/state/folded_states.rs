@@ -186,7 +186,7 @@ impl FoldedStates {
     /// [`FoldedStates::announce`] does.
     pub fn publish(&self, events: &[Arc<Event>], aggregates: Vec<Arc<Aggregate>>) {
         let Some(last) = events.last() else { return };
-        events.iter().for_each(|event| self.observed.note(event));
+        events.iter().for_each(|event| self.observed.record(event));
         let observed = Workloads::observed_among(&aggregates);
         self.follower.publish(&self.resident, aggregates, last.position);
         self.workloads.observe(&self.resident, &observed);
@@ -207,7 +207,7 @@ impl FoldedStates {
 
     /// Takes up to `most` aggregates whose snapshots may be written now, the longest waiting first.
     pub fn take_dirty(&self, most: usize, now_ms: i64) -> DirtyBatch {
-        self.dirty.take(most, now_ms)
+        self.dirty.pop(most, now_ms)
     }
 
     /// Records that the snapshot of an aggregate is being written, and delays the aggregate's next snapshot.
@@ -217,7 +217,7 @@ impl FoldedStates {
 
     /// Disables the delays between snapshots.
     pub fn hurry_dirty(&self) {
-        self.dirty.hurry();
+        self.dirty.skip_pauses();
     }
 
     /// Puts back aggregates whose snapshots could not be written.

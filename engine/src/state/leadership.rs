@@ -78,7 +78,7 @@ impl Leadership {
     }
 
     /// Takes over from any server, and returns the right to process the log.
-    pub async fn take(&self) -> Result<Lead> {
+    pub async fn take_over(&self) -> Result<Lead> {
         match &self.peers {
             Some(peers) => {
                 let lead = self.lead(peers, true).await?;
@@ -210,7 +210,7 @@ mod tests {
     async fn an_operation_takes_over_from_a_living_leader() {
         let [(a, _), (b, _)] = twins().await;
         a.acquire(true).await.expect("asked");
-        assert_eq!(b.take().await.expect("taken"), Lead { epoch: Some(2) });
+        assert_eq!(b.take_over().await.expect("taken"), Lead { epoch: Some(2) });
         assert!(b.is_own());
     }
 

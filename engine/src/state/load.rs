@@ -200,7 +200,7 @@ impl State {
     }
 
     fn fold_into(&self, states: &mut FxHashMap<AggregateId, Arc<Aggregate>>, event: &Event, definitions: &Definitions) {
-        self.folded.observed().note(event);
+        self.folded.observed().record(event);
         if let Some(definition) = definitions.get(&event.aggregate_type) {
             fold_event(states, event, definition);
         }

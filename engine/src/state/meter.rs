@@ -39,7 +39,7 @@ pub struct Measures {
 }
 
 impl CallMeter {
-    pub fn note<T>(&self, plugin: &str, microseconds: u64, outcome: &Outcome<T>) {
+    pub fn record<T>(&self, plugin: &str, microseconds: u64, outcome: &Outcome<T>) {
         metric::PLUGIN_CALL_SECONDS.record(&[plugin], microseconds as f64 / 1e6);
         let mut inner = self.inner.lock();
         inner.runs += 1;

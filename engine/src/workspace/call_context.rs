@@ -215,7 +215,7 @@ impl Operation {
 
     /// Waits until the graph worker is free, and reserves the worker until the returned turn is dropped.
     pub async fn worker(&self) -> Result<WorkerTurn<'_>> {
-        self.worker_slot().turn(self.state(), self.appender()).await
+        self.worker_slot().lock(self.state(), self.appender()).await
     }
 
     pub fn context(&self) -> &CallContext {
@@ -274,8 +274,8 @@ impl Operation {
 
     /// Waits for other requests with this idempotency key to end. Blocks later requests with the key until the returned
     /// lock is dropped.
-    pub async fn turn(&self, key: &str) -> NamedLock {
-        self.context.runtime.turns.take(key).await
+    pub async fn lock(&self, key: &str) -> NamedLock {
+        self.context.runtime.turns.lock(key).await
     }
 }
 

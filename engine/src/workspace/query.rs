@@ -370,7 +370,7 @@ fn table<'a>(reader: &'a QueryReader<'a>, scan: &'a Scan) -> Result<Box<dyn Tabl
                 // Memory and stored snapshots hold only current states. States of an earlier moment are folded again,
                 // with the same plan.
                 StateSource::Resident if reader.position != reader.snapshot.position() => {
-                    Box::new(states::then(reader, scan, fields, &streams)?)
+                    Box::new(states::states_at(reader, scan, fields, &streams)?)
                 }
                 StateSource::Nodes if reader.position != reader.snapshot.position() => {
                     Box::new(states::folded(reader, scan, fields, &streams)?)

@@ -55,7 +55,7 @@ where
     F: Future<Output = Result<(T, KeptResponse)>> + Send + 'static,
 {
     Operation::perform(handle, move |operation| async move {
-        let _turn = operation.turn(&request.key).await;
+        let _lock = operation.lock(&request.key).await;
         let responses = Responses { state: operation.state(), db: operation.database(), request: &request };
         if let Some(first) = responses.first().await? {
             return Ok(IdempotentResult::Repeated(first));

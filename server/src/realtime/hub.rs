@@ -84,8 +84,8 @@ impl ChannelMember {
         ChannelMember { line, sees_presence, live_after: None }
     }
 
-    fn tell(&self, message: &Arc<Broadcast>) {
-        self.line.tell(message.clone());
+    fn send(&self, message: &Arc<Broadcast>) {
+        self.line.broadcast(message.clone());
     }
 }
 
@@ -197,7 +197,7 @@ impl Hub {
         let channels = self.channels();
         let Some(channel) = channels.by_agent.get(agent) else { return };
         let others = channel.members.iter().filter(|(id, _)| Some(**id) != except);
-        others.for_each(|(_, member)| member.tell(message));
+        others.for_each(|(_, member)| member.send(message));
     }
 
     /// Sets a member's presence data. Returns false if the data of the channel would become too large.
@@ -253,7 +253,7 @@ impl Hub {
                     if due.peek().is_some() {
                         let message = Broadcast::delivery(&delivery, false);
                         for member in due {
-                            member.tell(&message);
+                            member.send(&message);
                             delivered += 1;
                         }
                     }
@@ -272,7 +272,7 @@ impl Hub {
 impl HubChannel {
     fn tell_presence(&self, diff: &Diff) {
         let message = Arc::new(Broadcast::Json { event: "presence_diff", payload: diff.payload() });
-        self.members.values().filter(|member| member.sees_presence).for_each(|member| member.tell(&message));
+        self.members.values().filter(|member| member.sees_presence).for_each(|member| member.send(&message));
     }
 }
 

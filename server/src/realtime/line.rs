@@ -23,7 +23,7 @@ pub struct ChannelLine {
 
 impl ChannelLine {
     /// Queues a message that is shared by many sockets.
-    pub fn tell(&self, message: Arc<Broadcast>) {
+    pub fn broadcast(&self, message: Arc<Broadcast>) {
         self.queue.push(OutgoingMessage::Broadcast { topic: self.topic.clone(), message });
     }
 

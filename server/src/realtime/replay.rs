@@ -55,7 +55,7 @@ pub struct JoiningMember {
 
 impl JoiningMember {
     /// Sends all missed events and then makes the member live.
-    pub async fn tell(self) {
+    pub async fn deliver(self) {
         let mut from = loop {
             match self.begin().await {
                 Ok(from) => break from,
@@ -123,6 +123,6 @@ impl JoiningMember {
     async fn push(&self, delivery: &Delivery, replayed: bool) {
         // Waits for capacity in the queue. A slow socket loses no events, because unread events stay in the log.
         self.line.queue.capacity().await;
-        self.line.tell(Broadcast::delivery(delivery, replayed));
+        self.line.broadcast(Broadcast::delivery(delivery, replayed));
     }
 }

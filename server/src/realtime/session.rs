@@ -179,7 +179,7 @@ impl SocketSession {
             joined_at: membership.joined_at,
             replay: config.broadcast.replay,
         };
-        let missed = tokio::spawn(missed.tell()).abort_handle();
+        let missed = tokio::spawn(missed.deliver()).abort_handle();
         let chosen = config.presence.as_ref().map(|presence| presence.key.clone()).filter(|key| !key.is_empty());
         let presence_key = chosen.unwrap_or_else(|| self.listener.new_id());
         let topic = line.topic.clone();

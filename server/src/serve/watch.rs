@@ -24,7 +24,7 @@ pub async fn keep_plugins(engine: Arc<Engine>, settings: Plugins) {
             tracing::warn!(%error, "the versions of plugins that other servers released cannot be read");
         }
         if let Some(watch) = &mut watch {
-            watch.look().await;
+            watch.check().await;
         }
     }
 }
@@ -59,7 +59,7 @@ impl PluginWatch {
 
     /// Reloads the plugins whose files have changed since they were loaded, but not since the last check. The delay
     /// lets an editor save several files one after the other.
-    pub async fn look(&mut self) {
+    pub async fn check(&mut self) {
         for watched in &mut self.watched {
             let now = stamped(&self.folder, &watched.name).await;
             let is_still = now == watched.seen;

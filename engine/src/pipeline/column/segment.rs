@@ -141,7 +141,7 @@ impl Segment {
             self.others -= usize::from(before != CellKind::Value);
             self.opaque -= usize::from(before == CellKind::Opaque);
         }
-        self.note(row, kind);
+        self.record(row, kind);
         self.others += usize::from(kind != CellKind::Value);
         self.opaque += usize::from(kind == CellKind::Opaque);
         self.cells.fill(self.len);
@@ -151,7 +151,7 @@ impl Segment {
     }
 
     /// Records the kind of a cell. Records nothing as long as all cells are plain values.
-    fn note(&mut self, row: usize, kind: CellKind) {
+    fn record(&mut self, row: usize, kind: CellKind) {
         if self.kinds.is_empty() && kind == CellKind::Value {
             return;
         }

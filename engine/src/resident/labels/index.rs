@@ -109,20 +109,20 @@ impl LabelIndex {
             }
         }
         known.into_iter().for_each(|number| self.drop_entry(number));
-        self.note(&text.id, kept);
+        self.record(&text.id, kept);
     }
 
     /// Removes the entries of an aggregate.
     pub fn remove(&mut self, id: &AggregateId) {
         self.entries_of(id).into_iter().for_each(|number| self.drop_entry(number));
-        self.note(id, Vec::new());
+        self.record(id, Vec::new());
     }
 
     fn entries_of(&self, id: &AggregateId) -> Vec<u32> {
         self.first.get(id).into_iter().chain(self.further.get(id).into_iter().flatten()).copied().collect()
     }
 
-    fn note(&mut self, id: &AggregateId, mut numbers: Vec<u32>) {
+    fn record(&mut self, id: &AggregateId, mut numbers: Vec<u32>) {
         let further = if numbers.is_empty() { Vec::new() } else { numbers.split_off(1) };
         match numbers.first() {
             Some(first) => drop(self.first.insert(id.clone(), *first)),

@@ -116,7 +116,7 @@ impl Writer {
         let (recorder, aggregate_id) = (previous.clone(), id.clone());
         let decide: Decide = Box::new(move |view: &View<'_>| {
             let found = view.aggregate(aggregate_id.as_str()).filter(|found| is_live(found));
-            recorder.note(found.as_deref());
+            recorder.record(found.as_deref());
             found.ok_or_else(|| not_found(&path))?;
             Ok(vec![NewEvent {
                 aggregate_id: aggregate_id.to_string(),

@@ -171,12 +171,12 @@ impl Operation {
         let decide: Decide = Box::new(move |view: &View<'_>| {
             let found = view.aggregate(target.id.as_str());
             let live = found.as_deref().filter(|found| is_live(found));
-            recorder.note(live);
+            recorder.record(live);
             let is_new = |(name, value): (&Arc<str>, &Value)| {
                 **name != *UPLOAD_ID && live.is_none_or(|live| live.state.get(name) != Some(value))
             };
             if live.is_some() && !payload.iter().any(is_new) {
-                recorder.note(None);
+                recorder.record(None);
                 return Ok(Vec::new());
             }
             let verb = if live.is_some() { "replaced" } else { "created" };

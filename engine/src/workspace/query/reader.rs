@@ -41,14 +41,14 @@ impl QueryReader<'_> {
     /// moment. Enrichment facts are always the current ones.
     pub fn state_then(&self, id: &str) -> Result<Option<Arc<Aggregate>>> {
         match self.state(id) {
-            Some(now) => self.then(now),
+            Some(now) => self.state_at(now),
             None => Ok(None),
         }
     }
 
     /// Returns the state as of the query's moment, like [`QueryReader::state_then`], given the aggregate's current
     /// state.
-    pub fn then(&self, now: Arc<Aggregate>) -> Result<Option<Arc<Aggregate>>> {
+    pub fn state_at(&self, now: Arc<Aggregate>) -> Result<Option<Arc<Aggregate>>> {
         if now.position <= self.position {
             return Ok(Some(now));
         }

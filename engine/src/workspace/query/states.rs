@@ -257,7 +257,7 @@ impl<'a> FoldCharge<'a> {
 
 /// Returns the rows of the states at the query's moment, which is earlier than that of the states in memory. States
 /// that have not changed since the query's moment are taken from memory. All others are folded again.
-pub fn then<'a>(
+pub fn states_at<'a>(
     reader: &'a QueryReader<'a>,
     scan: &'a StateScan,
     fields: Option<&BTreeSet<Arc<str>>>,
@@ -277,7 +277,7 @@ pub fn then<'a>(
         {
             continue;
         }
-        let Some(aggregate) = reader.then(now.clone())? else { continue };
+        let Some(aggregate) = reader.state_at(now.clone())? else { continue };
         rows.extend(row(reader, scan, streams, &aggregate, fields)?);
     }
     Ok(rows)

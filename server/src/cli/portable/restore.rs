@@ -265,7 +265,7 @@ impl ImportRun {
             self.flush().await?;
             return self.append_file(new, sha_and_size.as_deref()).await;
         }
-        self.slugs.note(&new);
+        self.slugs.record(&new);
         self.pending.bytes += text.len();
         self.pending.events.push(new);
         self.pending.lines.push(number);

@@ -20,7 +20,7 @@ pub type Sent = Option<String>;
 
 impl FileSlugs {
     /// Records the slug of an event.
-    pub fn note(&mut self, event: &NewEvent) {
+    pub fn record(&mut self, event: &NewEvent) {
         if let (ARTICLE, Some(slug)) = (&*event.aggregate_type, slug_of(&event.payload)) {
             let ids = Arc::make_mut(&mut self.0).entry(slug.to_owned()).or_default();
             if !ids.contains(&event.aggregate_id) {

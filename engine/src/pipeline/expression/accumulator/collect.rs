@@ -10,7 +10,7 @@ use crate::model::object::FieldIndex;
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr::Env;
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::memory::look;
+use crate::pipeline::value::memory::measure;
 
 /// Distinct values, in the order of their first appearance.
 #[derive(Debug, Default)]
@@ -66,7 +66,7 @@ pub(super) fn add_to_set(
 ) -> Result<()> {
     let Some(value) = value else { return Ok(()) };
     if matches!(kind, AccumulatorKind::AddToSet) {
-        look(&value, env.query)?;
+        measure(&value, env.query)?;
         let bytes = weight(&value);
         if set.insert(value) {
             env.query.charge(2 * bytes)?;
@@ -75,7 +75,7 @@ pub(super) fn add_to_set(
     }
     for item in array_of("$setUnion", &value)? {
         env.query.tick()?;
-        look(item, env.query)?;
+        measure(item, env.query)?;
         if set.insert(item.clone()) {
             env.query.charge(2 * weight(item))?;
         }

@@ -7,7 +7,7 @@ use super::kind::{AccumulatorKind, Extremum, OrderEnd};
 use crate::model::value::Value;
 use crate::pipeline::expression::expr::{Env, Expr};
 use crate::pipeline::value::error::{Error, PipelineErrorCode, Result};
-use crate::pipeline::value::memory::{look, look_at_all};
+use crate::pipeline::value::memory::{measure, measure_all};
 use crate::pipeline::value::number::parse_count;
 use crate::pipeline::value::sort_key::SortKey;
 
@@ -47,7 +47,7 @@ pub(super) fn add(kind: &AccumulatorKind, input: &Expr, bounded: &mut TopValues,
         }
         AccumulatorKind::ExtremeN(direction, _) => {
             let Some(value) = input.eval(env)?.filter(|value| !value.is_null()) else { return Ok(()) };
-            look(&value, env.query)?;
+            measure(&value, env.query)?;
             let at = bounded.items.partition_point(|(_, kept)| match direction {
                 Extremum::Least => *kept <= value,
                 Extremum::Greatest => *kept >= value,
@@ -62,7 +62,7 @@ pub(super) fn add(kind: &AccumulatorKind, input: &Expr, bounded: &mut TopValues,
         }
         AccumulatorKind::Ranked(end, sort, _) => {
             let key = sort.key(env.root)?;
-            look_at_all(key.iter().flatten(), env.query)?;
+            measure_all(key.iter().flatten(), env.query)?;
             let at = bounded.items.partition_point(|(kept, _)| sort.compare(kept, &key).is_le());
             match end {
                 OrderEnd::Front if at < limit => {

@@ -9,7 +9,7 @@ use super::{Answer, Env, NULL, some};
 use crate::model::excerpt::excerpt;
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::memory::look;
+use crate::pipeline::value::memory::measure;
 use crate::pipeline::value::number::parse_count;
 use crate::pipeline::value::number::{whole, whole_i32};
 use crate::pipeline::value::sorting::sorted;
@@ -291,7 +291,7 @@ fn counted(call: &OperatorCall, env: &Env, pick: impl FnOnce(&[Value], usize) ->
 
 fn best(items: &[Value], count: usize, env: &Env, order: fn(&Value, &Value) -> Ordering) -> Result<Vec<Value>> {
     let items = items.iter().filter(|item| !item.is_null()).cloned().collect();
-    let mut items = sorted(items, env.query, |item| look(item, env.query), order)?;
+    let mut items = sorted(items, env.query, |item| measure(item, env.query), order)?;
     items.truncate(count);
     Ok(items)
 }
@@ -312,7 +312,7 @@ fn is_in(call: &OperatorCall, env: &Env) -> Answer {
 
 /// Returns the position of a value among items. Each comparison counts as work in proportion to the size of the value.
 fn place_of(value: &Value, items: &[Value], env: &Env) -> Result<Option<usize>> {
-    let weight = look(value, env.query)?;
+    let weight = measure(value, env.query)?;
     for (place, item) in items.iter().enumerate() {
         if item.type_rank() == value.type_rank() {
             env.query.tick_many(weight)?;

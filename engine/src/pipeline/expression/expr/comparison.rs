@@ -6,7 +6,7 @@ use super::operator::ArgumentForm::Exactly;
 use super::operator::{ExprOperator, OperatorCall};
 use super::{Env, some};
 use crate::pipeline::value::error::Result;
-use crate::pipeline::value::memory::look;
+use crate::pipeline::value::memory::measure;
 
 pub(super) static OPERATORS: &[ExprOperator] = &[
     ExprOperator::new(
@@ -74,8 +74,8 @@ fn compare(call: &OperatorCall, env: &Env) -> Result<Ordering> {
         && left.type_rank() == right.type_rank()
     {
         // The work of a comparison is bounded by the size of either value.
-        look(left, env.query)?;
-        look(right, env.query)?;
+        measure(left, env.query)?;
+        measure(right, env.query)?;
     }
     Ok(left.cmp(&right))
 }

@@ -68,12 +68,12 @@ pub(super) struct DateFaults {
 
 impl DateFaults {
     pub fn error(&mut self, at: usize, message: &str, byte: Option<u8>) {
-        note(&mut self.errors, at, message, byte);
+        record(&mut self.errors, at, message, byte);
     }
 
     /// Adds a warning. Warnings follow all errors in the final message.
     pub fn warning(&mut self, at: usize, message: &str, byte: Option<u8>) {
-        note(&mut self.warnings, at, message, byte);
+        record(&mut self.warnings, at, message, byte);
     }
 }
 
@@ -81,7 +81,7 @@ impl DateFaults {
 /// each byte of a long string could cause a message.
 const MAX_NOTES_BYTES: usize = 400;
 
-fn note(notes: &mut String, at: usize, message: &str, byte: Option<u8>) {
+fn record(notes: &mut String, at: usize, message: &str, byte: Option<u8>) {
     if notes.len() > MAX_NOTES_BYTES {
         return;
     }

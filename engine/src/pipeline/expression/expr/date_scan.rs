@@ -126,7 +126,7 @@ impl DateScan<'_> {
                     self.found.relative.weekday.get_or_insert(1);
                 }
             }
-            Meaning::Ago => self.found.relative.turn(),
+            Meaning::Ago => self.found.relative.negate(),
         }
     }
 

@@ -8,7 +8,7 @@ use super::{Answer, Env, Expr, NULL, ParseScope, parse, some};
 use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::memory::{look, look_at_all};
+use crate::pipeline::value::memory::{measure, measure_all};
 use crate::pipeline::value::number::whole_i32;
 use crate::pipeline::value::sort_by::{SortSpec, parse_sort};
 use crate::pipeline::value::sorting::sorted;
@@ -202,14 +202,14 @@ fn sort_array(call: &OperatorCall, env: &Env) -> Answer {
     match call.prepared() {
         Some(ArrayOrder::Fields(sort)) => {
             let keyed: Vec<_> = items.iter().map(|item| (sort.plain_key(item), item)).collect();
-            let look = |(key, _): &(Vec<Option<Value>>, _)| look_at_all(key.iter().flatten(), env.query);
-            let keyed = sorted(keyed, env.query, look, |(a, _), (b, _)| sort.compare(a, b))?;
+            let weigh = |(key, _): &(Vec<Option<Value>>, _)| measure_all(key.iter().flatten(), env.query);
+            let keyed = sorted(keyed, env.query, weigh, |(a, _), (b, _)| sort.compare(a, b))?;
             some(keyed.into_iter().map(|(_, item)| item.clone()).collect::<Vec<_>>())
         }
         Some(ArrayOrder::Whole { ascending: false }) => {
-            some(sorted(Arc::unwrap_or_clone(items), env.query, |item| look(item, env.query), |a, b| b.cmp(a))?)
+            some(sorted(Arc::unwrap_or_clone(items), env.query, |item| measure(item, env.query), |a, b| b.cmp(a))?)
         }
-        _ => some(sorted(Arc::unwrap_or_clone(items), env.query, |item| look(item, env.query), Value::cmp)?),
+        _ => some(sorted(Arc::unwrap_or_clone(items), env.query, |item| measure(item, env.query), Value::cmp)?),
     }
 }
 

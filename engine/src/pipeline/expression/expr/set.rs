@@ -10,7 +10,7 @@ use super::operator::{ExprOperator, OperatorArguments, OperatorCall, positional}
 use super::{Answer, Env, Expr, NULL, ParseScope, some};
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::memory::{look, look_at_all};
+use crate::pipeline::value::memory::{measure, measure_all};
 use crate::pipeline::value::sorting::sorted;
 
 pub(super) static OPERATORS: &[ExprOperator] = &[
@@ -89,7 +89,7 @@ fn hashed<'v>(items: &'v [Value], env: &Env) -> Result<Hashed<'v>> {
     let mut set = Hashed::default();
     for item in items {
         env.query.tick()?;
-        look(item, env.query)?;
+        measure(item, env.query)?;
         set.insert(item);
     }
     Ok(set)
@@ -102,7 +102,7 @@ fn distinct(items: &[Value], env: &Env) -> Result<Vec<Value>> {
     let mut kept = Vec::new();
     for item in items {
         env.query.tick()?;
-        look(item, env.query)?;
+        measure(item, env.query)?;
         if seen.insert(item) {
             kept.push(item.clone());
         }
@@ -128,7 +128,7 @@ fn difference(call: &OperatorCall, env: &Env) -> Answer {
     let a = array(call, a, 17048, "first argument")?;
     let b = array(call, b, 17049, "second argument")?;
     let excluded = hashed(&b, env)?;
-    look_at_all(a.iter(), env.query)?;
+    measure_all(a.iter(), env.query)?;
     let rest: Vec<Value> = a.iter().filter(|item| !excluded.contains(item)).cloned().collect();
     some(distinct(&rest, env)?)
 }
@@ -181,7 +181,7 @@ fn intersection(call: &OperatorCall, env: &Env) -> Answer {
         });
     }
     let kept = kept.unwrap_or_default();
-    some(sorted(kept, env.query, |item| look(item, env.query), Value::cmp)?)
+    some(sorted(kept, env.query, |item| measure(item, env.query), Value::cmp)?)
 }
 
 /// Returns the indexes of the arguments, constants last. The order of the operands does not matter, and MongoDB also
@@ -196,7 +196,7 @@ fn is_subset(call: &OperatorCall, env: &Env) -> Answer {
     let a = array(call, call.value(0, env)?, 17046, "first argument")?;
     let b = array(call, call.value(1, env)?, 17042, "second argument")?;
     let superset = hashed(&b, env)?;
-    look_at_all(a.iter(), env.query)?;
+    measure_all(a.iter(), env.query)?;
     some(a.iter().all(|item| superset.contains(item)))
 }
 
@@ -211,5 +211,5 @@ fn union(call: &OperatorCall, env: &Env) -> Answer {
         env.query.charge(size_of_val(items.as_slice()))?;
         all.extend_from_slice(&items);
     }
-    some(sorted(distinct(&all, env)?, env.query, |item| look(item, env.query), Value::cmp)?)
+    some(sorted(distinct(&all, env)?, env.query, |item| measure(item, env.query), Value::cmp)?)
 }

@@ -5,7 +5,7 @@ use super::operator::{ExprOperator, NamedArguments, OperatorArguments, OperatorC
 use super::{Answer, Env, Expr, ParseScope, parse, some};
 use crate::model::value::Value;
 use crate::pipeline::value::error::Result;
-use crate::pipeline::value::memory::look;
+use crate::pipeline::value::memory::measure;
 use crate::pipeline::value::statistics::{Deviation, check_method, median, parse_shares, percentiles};
 use crate::pipeline::value::sum::Sum;
 
@@ -119,7 +119,7 @@ fn extreme(call: &OperatorCall, env: &Env, is_better: fn(&Value, &Value) -> bool
     let mut charged = Ok(0);
     each(call, env, |value| {
         if charged.is_ok() {
-            charged = look(value, env.query);
+            charged = measure(value, env.query);
         }
         if charged.is_ok() && !value.is_null() && (best.is_null() || is_better(value, &best)) {
             best = value.clone();

@@ -7,7 +7,7 @@ use crate::model::decimal;
 use crate::model::value::Value;
 use crate::pipeline::expression::expr::{Env, Expr};
 use crate::pipeline::value::error::Result;
-use crate::pipeline::value::memory::{look, look_at_all};
+use crate::pipeline::value::memory::{measure, measure_all};
 use crate::pipeline::value::number::whole_double;
 use crate::pipeline::value::query_path::Leaf;
 
@@ -62,12 +62,12 @@ impl Test {
             (Test::Compare(comparison, operand), value) => {
                 // The work of a comparison is bounded by the size of the operand.
                 if value.is_some_and(|value| value.type_rank() == operand.type_rank()) {
-                    look(operand, env.query)?;
+                    measure(operand, env.query)?;
                 }
                 Ok(comparison.holds(value, operand))
             }
             (Test::In(members), value) => {
-                look_at_all(value, env.query)?;
+                measure_all(value, env.query)?;
                 Ok(members.contains(value))
             }
             (Test::Exists, value) => Ok(value.is_some()),

@@ -90,13 +90,13 @@ impl Filter {
 
     /// Returns the filter's rank in the evaluation order of conjuncts: first cheap tests, then more expensive tests,
     /// then expressions, and last the filters that may fail or use random numbers.
-    pub fn turn(&self) -> u8 {
-        self.node.turn()
+    pub fn rank(&self) -> u8 {
+        self.node.rank()
     }
 
     /// Returns whether the filter may fail for some row or uses random numbers.
     pub fn may_fail(&self) -> bool {
-        self.turn() > 2
+        self.rank() > 2
     }
 
     /// Returns the top-level fields that the filter reads, or `None` if it may read any field.

@@ -55,12 +55,12 @@ pub enum Element {
 impl FilterNode {
     /// Returns the rank of the condition in the evaluation order: 0 for cheap tests, 1 for more expensive tests, 2 for
     /// schemas and for expressions that cannot fail, and 3 for other expressions.
-    pub fn turn(&self) -> u8 {
+    pub fn rank(&self) -> u8 {
         match self {
             FilterNode::And(nodes) | FilterNode::Or(nodes) | FilterNode::Nor(nodes) => {
-                nodes.iter().map(FilterNode::turn).max().unwrap_or(0)
+                nodes.iter().map(FilterNode::rank).max().unwrap_or(0)
             }
-            FilterNode::Not(node) => node.turn(),
+            FilterNode::Not(node) => node.rank(),
             FilterNode::Constant(_) => 0,
             FilterNode::Field(_, Test::Regex(_) | Test::ElemMatchValue(_) | Test::ElemMatchObject(_)) => 1,
             FilterNode::Field(..) => 0,

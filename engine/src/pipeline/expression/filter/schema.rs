@@ -6,7 +6,7 @@ use super::types::TypeSet;
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr::Env;
 use crate::pipeline::value::error::Result;
-use crate::pipeline::value::memory::{look, look_at_all};
+use crate::pipeline::value::memory::{measure, measure_all};
 use crate::pipeline::value::number::whole_double;
 use crate::pipeline::value::regex::Regex;
 
@@ -91,7 +91,7 @@ impl Keyword {
         Ok(match (self, value) {
             (Keyword::Type(types), value) => types.contains(value),
             (Keyword::Enum(values), value) => {
-                let weight = 1 + look(value, env.query)?;
+                let weight = 1 + measure(value, env.query)?;
                 env.query.tick_many(values.len().saturating_mul(weight))?;
                 values.contains(value)
             }
@@ -113,7 +113,7 @@ impl Keyword {
             (Keyword::MaxItems(most), Value::Array(items)) => items.len() <= *most,
             (Keyword::UniqueItems, Value::Array(items)) => {
                 let mut seen = FxHashSet::default();
-                look_at_all(items.iter(), env.query)?;
+                measure_all(items.iter(), env.query)?;
                 items.iter().all(|item| seen.insert(item))
             }
             (Keyword::Items(rule), Value::Array(items)) => rule.holds(items, env)?,

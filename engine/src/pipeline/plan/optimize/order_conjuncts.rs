@@ -10,10 +10,10 @@ pub fn apply(nodes: &mut Vec<PlanNode>) -> bool {
     for node in nodes {
         let PlanStep::Match(filter) = &node.step else { continue };
         let mut conjuncts = filter.conjuncts();
-        if conjuncts.is_sorted_by_key(Filter::turn) {
+        if conjuncts.is_sorted_by_key(Filter::rank) {
             continue;
         }
-        conjuncts.sort_by_key(Filter::turn);
+        conjuncts.sort_by_key(Filter::rank);
         let ordered = Filter::all(&conjuncts);
         node.text = Object::from_iter([("$match", ordered.spec().clone())]).into();
         node.step = PlanStep::Match(ordered);

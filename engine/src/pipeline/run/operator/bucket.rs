@@ -7,7 +7,7 @@ use crate::model::value::Value;
 use crate::pipeline::language::ast;
 use crate::pipeline::run::rows::{Operator, Rows, RunContext};
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::memory::look;
+use crate::pipeline::value::memory::measure;
 
 /// The operator of `$bucket`.
 pub struct BucketOperator {
@@ -22,7 +22,7 @@ impl Operator for BucketOperator {
             let row = row?;
             let env = run.env(&row);
             let value = run.passing(|| self.bucket.by.eval(&env))?.unwrap_or_default();
-            look(&value, run.query)?;
+            measure(&value, run.query)?;
             let id = self.range(&value).ok_or_else(|| {
                 let text = "$switch could not find a matching branch for an input, and no default was specified.";
                 Error::new(40066, text)

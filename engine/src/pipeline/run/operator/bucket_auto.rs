@@ -6,7 +6,7 @@ use crate::pipeline::language::ast;
 use crate::pipeline::language::ast::Granularity;
 use crate::pipeline::run::rows::{Operator, RowOwner, Rows, RunContext};
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::memory::look;
+use crate::pipeline::value::memory::measure;
 use crate::pipeline::value::sorting::sorted;
 
 /// The operator of `$bucketAuto`.
@@ -33,7 +33,7 @@ impl Operator for BucketAutoOperator {
             self.owner.hold(&row, run.query)?;
             rows.push((value, row));
         }
-        let rows = sorted(rows, run.query, |(value, _)| look(value, run.query), |(a, _), (b, _)| a.cmp(b))?;
+        let rows = sorted(rows, run.query, |(value, _)| measure(value, run.query), |(a, _), (b, _)| a.cmp(b))?;
         let ranges = self.ranges(rows, run)?;
         let fields = &self.bucket.fields;
         Ok(Box::new(ranges.into_iter().map(move |range| {

@@ -10,7 +10,7 @@ use crate::pipeline::language::ast;
 use crate::pipeline::language::ast::{DensifyStep, Range};
 use crate::pipeline::run::rows::{Operator, RowOwner, Rows, RunContext};
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::memory::{self, look_at_all};
+use crate::pipeline::value::memory::{self, measure_all};
 use crate::pipeline::value::sorting::sorted;
 
 /// The maximum number of rows that the stage adds (MongoDB's own limit).
@@ -44,7 +44,7 @@ impl Operator for DensifyOperator {
             let row = row?;
             let value = self.value(&row)?;
             let key: Vec<Option<Value>> = self.densify.partition.iter().map(|path| path.eval(&row)).collect();
-            look_at_all(key.iter().flatten(), run.query)?;
+            measure_all(key.iter().flatten(), run.query)?;
             self.owner.hold(&row, run.query)?;
             run.query.charge(size_of::<PartitionedRow>())?;
             let partition = match numbers.get(&key) {
@@ -67,7 +67,7 @@ impl Operator for DensifyOperator {
         let rows = sorted(
             rows,
             run.query,
-            |keyed| look_at_all(keyed.value.iter().chain(partitions[keyed.partition].key.iter().flatten()), run.query),
+            |keyed| measure_all(keyed.value.iter().chain(partitions[keyed.partition].key.iter().flatten()), run.query),
             |a, b| {
                 let of_partitions = match is_full || a.partition == b.partition {
                     true => std::cmp::Ordering::Equal,

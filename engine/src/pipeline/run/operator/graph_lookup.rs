@@ -11,7 +11,7 @@ use crate::pipeline::run::program::Program;
 use crate::pipeline::run::rows::{Operator, Rows, RunContext, collect};
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::memory::{look, look_at_all};
+use crate::pipeline::value::memory::{measure, measure_all};
 use crate::pipeline::value::path::FieldPath;
 use crate::pipeline::value::query_path::{Leaf, QueryPath};
 
@@ -71,7 +71,7 @@ impl GraphLookupOperator {
             run.query.charge(size_of::<Value>() + 2 * size_of::<usize>())?;
             self.connect_to.any(row, Leaf::Expanded, &mut |value| {
                 let Some(value) = value else { return Ok(false) };
-                look(value, run.query)?;
+                measure(value, run.query)?;
                 run.query.charge(size_of::<Value>() + size_of::<usize>())?;
                 let row_indices = by_value.entry(value.clone()).or_default();
                 if row_indices.last() != Some(&row_index) {
@@ -81,7 +81,7 @@ impl GraphLookupOperator {
             })?;
             first.push(match row.get("_id") {
                 Some(id) => {
-                    look(id, run.query)?;
+                    measure(id, run.query)?;
                     Some(*by_id.entry(id).or_insert(row_index))
                 }
                 None => None,
@@ -94,7 +94,7 @@ impl GraphLookupOperator {
 
     /// Returns the array of the rows that are reached from a start value.
     fn found(&self, start: Value, searched: &mut SearchedRows, run: RunContext) -> Result<Value> {
-        look(&start, run.query)?;
+        measure(&start, run.query)?;
         if let Some(found) = searched.known.get(&start) {
             return Ok(found.clone());
         }
@@ -123,7 +123,7 @@ impl GraphLookupOperator {
             let mut level: Vec<usize> = Vec::new();
             for value in std::mem::take(&mut values) {
                 query.tick()?;
-                look(&value, query)?;
+                measure(&value, query)?;
                 if let Some(row_indices) = searched.by_value.get(&value) {
                     query.tick_many(row_indices.len())?;
                     level.extend(row_indices);
@@ -172,7 +172,7 @@ impl SearchedRows {
                 Value::Array(items) => items.as_slice(),
                 value => std::slice::from_ref(value),
             };
-            look_at_all(items, query)?;
+            measure_all(items, query)?;
             query.charge(size_of_val(items))?;
             values.extend(items.iter().filter(|item| !asked.contains(*item)).cloned());
             Ok(false)

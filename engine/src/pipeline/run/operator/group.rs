@@ -63,7 +63,7 @@ impl Operator for GroupOperator {
             let row = row?;
             let env = run.env(&row);
             let key = self.group.key(run.passing(|| id.eval(&env))?);
-            memory::look(&key, run.query)?;
+            memory::measure(&key, run.query)?;
             let number = match numbers.get(&key) {
                 Some(number) => *number,
                 None => {

@@ -12,7 +12,7 @@ use crate::pipeline::run::rows::{Operator, RowOwner, Rows, RunContext, collect};
 use crate::pipeline::run::vectorized::RowProbe;
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;
-use crate::pipeline::value::memory::look_at_all;
+use crate::pipeline::value::memory::measure_all;
 use crate::pipeline::value::path::FieldPath;
 use crate::pipeline::value::query_path::{Leaf, QueryPath};
 
@@ -87,7 +87,7 @@ impl LookupOperator {
                 run.query.tick()?;
                 path.any(row, Leaf::Expanded, &mut |value| {
                     run.query.charge(size_of::<Value>())?;
-                    look_at_all(value, run.query)?;
+                    measure_all(value, run.query)?;
                     let row_indices = by_value.entry(value.cloned().unwrap_or_default()).or_default();
                     if row_indices.last() != Some(&row_index) {
                         row_indices.push(row_index);
@@ -102,7 +102,7 @@ impl LookupOperator {
                 run.query.tick()?;
                 run.query.charge(size_of::<Value>())?;
                 let read = path.eval(row);
-                look_at_all(&read, run.query)?;
+                measure_all(&read, run.query)?;
                 by_read.entry(read).or_default().push(row_index);
             }
         }
@@ -128,7 +128,7 @@ impl LookupOperator {
         let row_indices = match (&self.join, &self.probe) {
             (Some((local, _)), _) => {
                 let values = local_values(local, row)?;
-                look_at_all(&values, run.query)?;
+                measure_all(&values, run.query)?;
                 Some(foreign.matching(values))
             }
             (None, Some((_, equal))) => Some(foreign.by_read.get(&equal.eval(&inner)?).cloned().unwrap_or_default()),

@@ -7,7 +7,7 @@ use crate::model::value::Value;
 use crate::pipeline::language::ast::SortKey;
 use crate::pipeline::run::rows::{Operator, RowOwner, Rows, RunContext};
 use crate::pipeline::value::error::Result;
-use crate::pipeline::value::memory::look_at_all;
+use crate::pipeline::value::memory::measure_all;
 use crate::pipeline::value::query_path::QueryPath;
 use crate::pipeline::value::sort_key::{SortOrder, SortValue};
 use crate::pipeline::value::sorting::sorted;
@@ -73,7 +73,7 @@ impl Operator for SortOperator {
         for (row_index, row) in input.enumerate() {
             let mut keyed = self.keyed(row?, row_index)?;
             if self.limit.is_some() {
-                look_at_all(keyed.keys.iter().filter_map(|key| key.value.as_ref()), run.query)?;
+                measure_all(keyed.keys.iter().filter_map(|key| key.value.as_ref()), run.query)?;
             }
             match self.limit {
                 Some(limit) if heap.len() >= limit => {
@@ -99,8 +99,8 @@ impl Operator for SortOperator {
         if self.limit.is_some() {
             rows = heap.into_vec();
         }
-        let look = |keyed: &SortRow| look_at_all(keyed.keys.iter().filter_map(|key| key.value.as_ref()), run.query);
-        let rows = sorted(rows, run.query, look, SortRow::cmp)?;
+        let weigh = |keyed: &SortRow| measure_all(keyed.keys.iter().filter_map(|key| key.value.as_ref()), run.query);
+        let rows = sorted(rows, run.query, weigh, SortRow::cmp)?;
         Ok(Box::new(rows.into_iter().map(|keyed| Ok(keyed.row))))
     }
 

@@ -108,7 +108,7 @@ impl<'a> ComputedSource<'a> {
                     Some(code) => self.of_text(code, &mut known, || self.row.make(inputs, nth, *row), chunk.run)?,
                     None => self.expr.eval(&chunk.run.env(&self.row.make(inputs, nth, *row)))?,
                 };
-                memory::look_at_all(&value, chunk.run.query)?;
+                memory::measure_all(&value, chunk.run.query)?;
                 buffer.push(value);
             }
             Ok(())

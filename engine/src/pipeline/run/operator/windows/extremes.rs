@@ -13,7 +13,7 @@ use crate::pipeline::expression::accumulator::Extremum;
 use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::expression::window::Scale;
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::memory::look;
+use crate::pipeline::value::memory::measure;
 
 /// `$min` and `$max`.
 pub struct Extreme<'a> {
@@ -35,7 +35,7 @@ impl Slide for Extreme<'_> {
         let Some(value) = self.column.get(row, partition)?.filter(|value| !value.is_null()).cloned() else {
             return Ok(());
         };
-        look(&value, partition.run.query)?;
+        measure(&value, partition.run.query)?;
         let is_worse = |kept: &Value| match self.direction {
             Extremum::Least => *kept > value,
             Extremum::Greatest => *kept < value,

@@ -24,7 +24,7 @@ use crate::pipeline::expression::window::Bounds;
 use crate::pipeline::language::ast;
 use crate::pipeline::run::rows::{Operator, RowOwner, Rows, RunContext};
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::memory::{self, look, look_at_all};
+use crate::pipeline::value::memory::{self, measure, measure_all};
 use crate::pipeline::value::sort_key::{SortKey, SortOrder};
 use crate::pipeline::value::sorting::sorted;
 
@@ -85,7 +85,7 @@ impl WindowsOperator {
             };
             partitions[number].1.push((sort_key, row));
         }
-        let partitions = sorted(partitions, run.query, |(key, _)| look(key, run.query), |(a, _), (b, _)| a.cmp(b))?;
+        let partitions = sorted(partitions, run.query, |(key, _)| measure(key, run.query), |(a, _), (b, _)| a.cmp(b))?;
         Ok(partitions.into_iter().map(|(_, rows)| rows).collect())
     }
 
@@ -95,7 +95,7 @@ impl WindowsOperator {
         match run.passing(|| expr.eval(&run.env(row)))? {
             Some(Value::Array(_)) => Err(Error::new(14, "Cannot 'partitionBy' an expression of type array")),
             Some(key) => {
-                look(&key, run.query)?;
+                measure(&key, run.query)?;
                 Ok(key)
             }
             None => Ok(Value::Null),
@@ -107,8 +107,8 @@ impl WindowsOperator {
         let before = run.query.remaining_bytes();
         let rows = match &self.order {
             Some(order) => {
-                let look = |(key, _): &Keyed| look_at_all(key.iter().flatten(), run.query);
-                sorted(rows, run.query, look, |(a, _), (b, _)| order.compare(a, b))?
+                let weigh = |(key, _): &Keyed| measure_all(key.iter().flatten(), run.query);
+                sorted(rows, run.query, weigh, |(a, _), (b, _)| order.compare(a, b))?
             }
             None => rows,
         };

@@ -4,7 +4,7 @@ use crate::model::value::Value;
 use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::run::rows::RunContext;
 use crate::pipeline::value::error::Result;
-use crate::pipeline::value::memory::look_at_all;
+use crate::pipeline::value::memory::measure_all;
 use crate::pipeline::value::path::FieldPath;
 use crate::pipeline::value::sort_key::SortKey;
 
@@ -47,7 +47,7 @@ impl<'a> WindowPartition<'a> {
         else {
             return Ok(!self.is_sorted);
         };
-        look_at_all([a, b].into_iter().flatten(), self.run.query)?;
+        measure_all([a, b].into_iter().flatten(), self.run.query)?;
         Ok(a == b)
     }
 

@@ -11,7 +11,7 @@ use crate::model::value::Value;
 use crate::pipeline::expression::accumulator::{Accumulator, AccumulatorKind, Extremum, OrderEnd};
 use crate::pipeline::expression::window::{Bounds, WindowBound};
 use crate::pipeline::value::error::Result;
-use crate::pipeline::value::memory::{look, look_at_all};
+use crate::pipeline::value::memory::{measure, measure_all};
 use crate::pipeline::value::sort_key::SortKey;
 use crate::pipeline::value::sorting::sorted;
 
@@ -62,8 +62,8 @@ impl<'a> RankWindow<'a> {
             }
         };
         let weight = |(key, _, value): &(SortKey, usize, Value)| match kind {
-            AccumulatorKind::Ranked(..) => look_at_all(key.iter().flatten(), query),
-            _ => look(value, query),
+            AccumulatorKind::Ranked(..) => measure_all(key.iter().flatten(), query),
+            _ => measure(value, query),
         };
         let rows = sorted(rows, query, weight, compare)?;
         let mut ranks = vec![None; partition.len()];

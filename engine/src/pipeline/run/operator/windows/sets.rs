@@ -11,7 +11,7 @@ use super::slide::Slide;
 use crate::model::value::Value;
 use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::value::error::Result;
-use crate::pipeline::value::memory::look;
+use crate::pipeline::value::memory::measure;
 
 /// The place of a value: its row, and its index in the row's array.
 type SetPlace = (usize, usize);
@@ -48,7 +48,7 @@ impl Slide for SetWindow<'_> {
         let Some(items) = self.items(row, partition)? else { return Ok(()) };
         for (index, item) in items.as_array().unwrap_or_default().iter().enumerate() {
             partition.run.query.tick()?;
-            look(item, partition.run.query)?;
+            measure(item, partition.run.query)?;
             partition.run.query.charge(size_of::<(SetPlace, Value)>() * 2)?;
             let place = (row, index);
             let places = self.places.entry(item.clone()).or_default();
@@ -64,7 +64,7 @@ impl Slide for SetWindow<'_> {
         let Some(items) = self.items(row, partition)? else { return Ok(()) };
         for (index, item) in items.as_array().unwrap_or_default().iter().enumerate() {
             partition.run.query.tick()?;
-            look(item, partition.run.query)?;
+            measure(item, partition.run.query)?;
             let Some(places) = self.places.get_mut(item) else { continue };
             places.pop_front();
             // The set keeps the value with the type of its first appearance, such as 1 or 1.0.
