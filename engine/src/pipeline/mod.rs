@@ -44,7 +44,7 @@ use run::rows::{RowOwner, RunContext};
 use value::extended;
 
 /// A checked pipeline that is ready to run.
-pub struct Prepared {
+pub struct PreparedPipeline {
     /// The optimized program. A preview has none, unless it is explained as well.
     program: Option<Program>,
     /// The program that shows rows after every stage, and the number of rows to show.
@@ -71,7 +71,7 @@ pub struct Output {
 ///
 /// Evaluates constants and compiles patterns, which can take long. Do not call this function on threads that serve
 /// requests. If several stages are invalid, the error names the first.
-pub fn prepare(pipeline: &Value, options: &Options, query: &Context) -> Result<Prepared> {
+pub fn prepare(pipeline: &Value, options: &Options, query: &Context) -> Result<PreparedPipeline> {
     let spec = extended::read(pipeline)?;
     let parsed = parse::pipeline(spec.as_ref(), query)?;
     let stages = parsed.stages.iter().map(|staged| staged.text.clone()).collect();
@@ -84,7 +84,7 @@ pub fn prepare(pipeline: &Value, options: &Options, query: &Context) -> Result<P
         previews = Some((preview(plan, options, shown, &mut lowering), shown));
         if !options.explain {
             let (scans, rules) = (lowering.scans, Vec::new());
-            return Ok(Prepared { program: None, previews, scans, stages, rules, warnings, explain: false });
+            return Ok(PreparedPipeline { program: None, previews, scans, stages, rules, warnings, explain: false });
         }
         // The preview has consumed the plan, so the optimizer gets a second plan of the same pipeline.
         plan = logical::plan(parse::pipeline(spec.as_ref(), query)?, query)?;
@@ -93,10 +93,10 @@ pub fn prepare(pipeline: &Value, options: &Options, query: &Context) -> Result<P
     let rules = optimize(&mut plan, options);
     query.check_time()?;
     let program = Some(lower(plan, &mut lowering));
-    Ok(Prepared { program, previews, scans: lowering.scans, stages, rules, warnings, explain: options.explain })
+    Ok(PreparedPipeline { program, previews, scans: lowering.scans, stages, rules, warnings, explain: options.explain })
 }
 
-impl Prepared {
+impl PreparedPipeline {
     /// Returns the scans of the pipeline and of its sub-pipelines.
     pub fn scans(&self) -> &[Scan] {
         &self.scans

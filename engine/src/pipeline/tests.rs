@@ -18,7 +18,7 @@ fn options(source: SourceChoice, push_down: bool) -> Options {
     Options { source, push_down, columns: true, explain: true, preview: None }
 }
 
-fn prepared(pipeline: &str) -> Prepared {
+fn prepared(pipeline: &str) -> PreparedPipeline {
     query(|context| prepare(&value(pipeline), &Options::default(), context)).expect("a test's pipeline")
 }
 
@@ -26,7 +26,7 @@ fn refused(pipeline: &str) -> Error {
     query(|context| prepare(&value(pipeline), &Options::default(), context)).err().expect("a pipeline that is rejected")
 }
 
-fn states(prepared: &Prepared) -> &StateScan {
+fn states(prepared: &PreparedPipeline) -> &StateScan {
     match &prepared.scans()[0].read {
         Read::States(scan) => scan,
         Read::Events(_) | Read::Edges(_) => panic!("no states are read"),
@@ -222,7 +222,7 @@ fn long_and_deep_pipelines_fit_a_small_stack() {
 #[test]
 fn a_prepared_pipeline_crosses_threads() {
     fn assert_crosses<T: Send + Sync>() {}
-    assert_crosses::<Prepared>();
+    assert_crosses::<PreparedPipeline>();
 }
 
 #[test]

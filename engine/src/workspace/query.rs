@@ -31,7 +31,9 @@ use crate::pipeline::context::Context;
 use crate::pipeline::error::{EXCEEDED_MEMORY, PipelineErrorCode};
 use crate::pipeline::hint::did_you_mean;
 use crate::pipeline::known_types::{KnownTypes, ObservedFields};
-use crate::pipeline::{self, Filter, Options, Prepared, Read, Scan, SourceChoice, StagePreview, StateSource, Table};
+use crate::pipeline::{
+    self, Filter, Options, PreparedPipeline, Read, Scan, SourceChoice, StagePreview, StateSource, Table,
+};
 use crate::resident::Snapshot;
 use crate::state::admission::QueryPermit;
 
@@ -182,7 +184,7 @@ impl rights::Reader {
         pipeline: Value,
         options: Options,
         admitted: QueryPermit,
-    ) -> Result<(Prepared, QueryCost, QueryPermit)> {
+    ) -> Result<(PreparedPipeline, QueryCost, QueryPermit)> {
         let asked_by = self.clone();
         let prepare = move || {
             let state = asked_by.context.state();
@@ -237,7 +239,7 @@ impl rights::Reader {
     /// run on the threads that serve requests.
     async fn run_offloaded(
         &self,
-        prepared: Prepared,
+        prepared: PreparedPipeline,
         spent: QueryCost,
         snapshot: Snapshot,
         moment: Continuation,
@@ -250,7 +252,7 @@ impl rights::Reader {
         run.await.map_err(Error::internal)?
     }
 
-    fn unknown_types(&self, prepared: &Prepared) -> Vec<String> {
+    fn unknown_types(&self, prepared: &PreparedPipeline) -> Vec<String> {
         let definitions = self.context.state().types.all();
         let unknown = prepared.aggregate_types().into_iter().filter(|name| !definitions.contains_key(&***name));
         let warning = |name: &Arc<str>| {
@@ -263,7 +265,7 @@ impl rights::Reader {
 
     fn run(
         &self,
-        prepared: &Prepared,
+        prepared: &PreparedPipeline,
         spent: QueryCost,
         handle: &Handle,
         snapshot: Snapshot,
@@ -346,7 +348,7 @@ fn described(name: &str, value: &str) -> Value {
 }
 
 /// Runs a pipeline over the tables of its scans.
-fn run_over(reader: &QueryReader<'_>, prepared: &Prepared) -> Result<pipeline::Output> {
+fn run_over(reader: &QueryReader<'_>, prepared: &PreparedPipeline) -> Result<pipeline::Output> {
     let tables: Vec<Box<dyn Table + '_>> =
         prepared.scans().iter().map(|scan| table(reader, scan)).collect::<Result<_>>()?;
     let tables: Vec<&dyn Table> = tables.iter().map(|table| &**table).collect();

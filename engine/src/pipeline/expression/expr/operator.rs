@@ -32,7 +32,7 @@ pub(super) enum ArgumentForm {
 /// Arguments in the operator's order, and data prepared from them.
 pub(super) struct OperatorArguments {
     pub values: Vec<Option<Expr>>,
-    pub prepared: Option<Prepared>,
+    pub prepared: Option<PreparedData>,
 }
 
 impl From<Vec<Option<Expr>>> for OperatorArguments {
@@ -42,7 +42,7 @@ impl From<Vec<Option<Expr>>> for OperatorArguments {
 }
 
 /// Data computed once during parsing and reused by each evaluation.
-pub(super) type Prepared = Box<dyn std::any::Any + Send + Sync>;
+pub(super) type PreparedData = Box<dyn std::any::Any + Send + Sync>;
 
 /// Named arguments, with MongoDB's codes for their errors.
 pub(super) struct NamedArguments {
@@ -90,7 +90,7 @@ const METERED_SIZE: usize = 256;
 pub(super) struct OperatorCall {
     operator: &'static ExprOperator,
     arguments: Box<[Option<Expr>]>,
-    prepared: Option<Prepared>,
+    prepared: Option<PreparedData>,
 }
 
 impl fmt::Debug for OperatorCall {
